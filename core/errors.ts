@@ -1,0 +1,236 @@
+/**
+ * The one error class and the one table. Nobody reads error messages in code: what a caller may rely on is the
+ * code, and everything else about an error follows from its row here. `docs/errors.md` is held to this table by a test.
+ */
+
+/** What OpenAI's SDKs know as `error.type`. */
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'permission_error'
+  | 'insufficient_quota'
+  | 'rate_limit_error'
+  | 'upstream_error'
+  | 'server_error';
+
+interface ErrorRow {
+  readonly status: number;
+  readonly type: ErrorType;
+  /** When it happens, for the docs. */
+  readonly when: string;
+  /** What the caller's SDK is told in `x-should-retry`; undefined leaves it to the SDK. */
+  readonly retry?: boolean;
+}
+
+const request = 'invalid_request_error';
+const authentication = 'authentication_error';
+const upstream = 'upstream_error';
+
+export const ERRORS = Object.freeze({
+  invalid_json: { status: 400, type: request, when: 'The body is not JSON, not UTF-8, or nested too deeply.' },
+  invalid_request: {
+    status: 400,
+    type: request,
+    when: 'A field is missing, has the wrong type or is out of range; `param` names it.',
+  },
+  context_length_exceeded: {
+    status: 400,
+    type: request,
+    when: 'The messages do not fit into the context window of the model.',
+  },
+  content_filtered: { status: 400, type: request, when: 'The provider refused the content by its policy.' },
+  ambiguous_credentials: { status: 400, type: request, when: 'Two different credentials came in one request.' },
+  missing_api_key: { status: 401, type: authentication, when: 'The route needs a credential and none was sent.' },
+  invalid_api_key: {
+    status: 401,
+    type: authentication,
+    when: 'The API key is malformed or unknown, or the route does not take this kind of credential.',
+  },
+  expired_api_key: { status: 401, type: authentication, when: 'The API key is past its `expires_at`.' },
+  revoked_api_key: { status: 401, type: authentication, when: 'The API key was revoked.' },
+  invalid_token: {
+    status: 401,
+    type: authentication,
+    when: 'The JWT is malformed, expired, of a wrong issuer or audience, or its signature does not verify.',
+  },
+  insufficient_balance: {
+    status: 402,
+    type: 'insufficient_quota',
+    retry: false,
+    when: 'Balances are enforced and this one, or the budget of this key, is used up.',
+  },
+  permission_denied: { status: 403, type: 'permission_error', when: 'The credential is valid but may not do this.' },
+  model_not_allowed: { status: 403, type: 'permission_error', when: 'This key may not use this model or provider.' },
+  unsupported_provider: { status: 404, type: request, when: 'No provider of this name is configured.' },
+  unsupported_model: {
+    status: 404,
+    type: request,
+    when: 'The provider has no model whose name the requested one begins with; the message names near ones.',
+  },
+  not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to somebody else.' },
+  unknown_url: { status: 404, type: request, when: 'No route has this path.' },
+  method_not_allowed: {
+    status: 405,
+    type: request,
+    when: 'The path exists, the method does not; `allow` lists those that do.',
+  },
+  request_timeout: { status: 408, type: request, when: 'The request did not arrive in time.' },
+  conflict: { status: 409, type: request, retry: false, when: 'The change collides with another one.' },
+  request_too_large: {
+    status: 413,
+    type: request,
+    when: 'The body, or a text in it, is over its limit; the message names the limit.',
+  },
+  unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
+  rate_limited: {
+    status: 429,
+    type: 'rate_limit_error',
+    when: 'One of this gateway’s limits is reached; the message says which.',
+  },
+  upstream_rate_limited: { status: 429, type: 'rate_limit_error', when: 'The provider’s own rate limit is reached.' },
+  headers_too_large: { status: 431, type: request, when: 'The request headers are over 16 KiB or more than 100.' },
+  internal_error: {
+    status: 500,
+    type: 'server_error',
+    when: 'A fault of the gateway or of a plugin; the log has it under the request id.',
+  },
+  provider_not_configured: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The provider is named in the configuration but has no key.',
+  },
+  provider_unavailable: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The provider cannot be reached, answers with a server error, or broke off.',
+  },
+  provider_timeout: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The provider did not connect, answer or go on in time.',
+  },
+  provider_auth_failed: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The provider rejected the operator’s key. The caller’s key is fine.',
+  },
+  provider_quota_exhausted: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The operator’s account at the provider is out of credit.',
+  },
+  provider_invalid_response: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The provider answered with something that is not an answer.',
+  },
+  store_unavailable: {
+    status: 503,
+    type: 'server_error',
+    when: 'The key, balance or limit store does not answer. Unknown is never taken for no.',
+  },
+  overloaded: { status: 503, type: 'server_error', when: 'The gateway sheds load.' },
+  shutting_down: { status: 503, type: 'server_error', when: 'The gateway is draining.' },
+  feature_disabled: {
+    status: 503,
+    type: 'server_error',
+    retry: false,
+    when: 'The feature exists but is not configured; the message says how to switch it on.',
+  },
+} as const satisfies Record<string, ErrorRow>);
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export interface ErrorOptions {
+  /** The path of the field at fault, as `messages[0].role`. */
+  readonly param?: string;
+  /** When a retry may succeed; sent as `retry-after` (at most 60 s) and `retry-after-ms`. */
+  readonly retryAfterMs?: number;
+  /** Extra response headers, such as `x-ratelimit-*`; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What went wrong underneath; logged, never sent. */
+  readonly cause?: unknown;
+}
+
+/** The JSON body of every error answer and of every error frame in a stream. */
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: ErrorType;
+    readonly code: ErrorCode;
+    readonly param: string | null;
+    readonly request_id?: string;
+  };
+}
+
+const BRAND = Symbol.for('tollgate.GatewayError');
+
+/** An error with a row in {@link ERRORS}. Its message reaches the caller, so it holds no secret, host, path or stack. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly code: ErrorCode;
+  readonly param: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.param = options.param;
+    this.retryAfterMs = options.retryAfterMs;
+    this.headers = options.headers ?? {};
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+
+  get type(): ErrorType {
+    return ERRORS[this.code].type;
+  }
+
+  /** The body that callers see. */
+  toBody(requestId?: string): ErrorBody {
+    const { message, type, code, param } = this;
+    return { error: { message, type, code, param: param ?? null, ...(requestId && { request_id: requestId }) } };
+  }
+}
+
+/** Whether a value is a {@link GatewayError}, also one made by another copy of this package (a plugin's). */
+export function isGatewayError(value: unknown): value is GatewayError {
+  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[BRAND] === true;
+}
+
+/** Any thrown value as a {@link GatewayError}: what is not one already becomes `internal_error` with a fixed sentence. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (isGatewayError(thrown)) return thrown;
+  return new GatewayError(
+    'internal_error',
+    'The gateway failed to handle this request. The request id finds the reason in its log.',
+    {
+      cause: thrown,
+    },
+  );
+}
+
+/** The headers of an error answer: retry hints, `www-authenticate`, and what the error itself carries. */
+export function errorHeaders(error: GatewayError): Record<string, string> {
+  const row: ErrorRow = ERRORS[error.code];
+  const headers: Record<string, string> = { ...error.headers };
+  if (row.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (row.retry === false) headers['x-should-retry'] = 'false';
+  if (error.retryAfterMs !== undefined) {
+    const ms = Math.min(Math.max(Math.ceil(error.retryAfterMs), 1), 60_000);
+    headers['retry-after'] = String(Math.ceil(ms / 1000));
+    headers['retry-after-ms'] = String(ms);
+    if (error.retryAfterMs > 60_000) headers['x-should-retry'] = 'false';
+  }
+  return headers;
+}

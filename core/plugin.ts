@@ -1,0 +1,222 @@
+import type { Got } from 'got';
+import type { FromSchema } from 'json-schema-to-ts';
+import type Keyv from 'keyv';
+import type Koa from 'koa';
+import type { Hook, HookName } from './hooks.ts';
+import type { Log } from './log.ts';
+import type { Provider, SpeechProvider } from './provider.ts';
+import type { AgentDefinition } from './types/agent.ts';
+import type { Call, Principal } from './types/call.ts';
+import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
+import type { Schema } from './types/json.ts';
+import type { SpeechRequest } from './types/speech.ts';
+import type { Ledger, Store } from './types/store.ts';
+
+export const API_VERSION = 1;
+
+export const PLUGIN_KINDS = Object.freeze(['provider', 'auth', 'agent', 'tts', 'store', 'policy'] as const);
+export type PluginKind = (typeof PLUGIN_KINDS)[number];
+
+/**
+ * What a plugin is: data and one `setup` function. `configSchema` is a JSON Schema of type object; beside the standard
+ * keywords it may say `secret: true` (masked wherever the configuration is shown), `format: "duration"` (`30s`,
+ * `500ms`, `2m`), `format: "money"` (US dollars as a decimal string or number) and `format: "url"`.
+ */
+export interface Plugin<S extends object = object> {
+  /** The folder or file name, and the instance name unless the configuration gives another. */
+  readonly name: string;
+  readonly kind: PluginKind;
+  readonly apiVersion: 1;
+  readonly configSchema?: S;
+  /** Registers everything; registration ends when boot does. The config is validated, interpolated and frozen. */
+  setup(api: PluginApi, config: PluginConfig<S>): void | Promise<void>;
+}
+
+/** The type of a validated config: {@link FromSchema} of its schema, or an open object. */
+export type PluginConfig<S extends object> = object extends S ? Readonly<Record<string, unknown>> : FromSchema<S>;
+
+/** Returns its argument; gives `config` its type. */
+export function definePlugin<const S extends object>(plugin: Plugin<S>): Plugin<S> {
+  return plugin;
+}
+
+/** What a route needs. `key`: an API key; `token`: a JWT of the identity provider, with `permission` when one is named. */
+export type RouteAuth = 'none' | readonly ('key' | 'token')[];
+
+export interface RouteState<Body = unknown> {
+  readonly requestId: string;
+  /** Present unless the route's auth is `none`. */
+  readonly principal: Principal;
+  /** The validated body; undefined when none was sent to a route whose body is optional. */
+  readonly body: Body;
+  /** The body's bytes as sent. */
+  readonly rawBody?: Uint8Array;
+  /** Fires when the caller hangs up or the gateway drains. */
+  readonly signal: AbortSignal;
+}
+
+export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {
+  readonly params: Readonly<Record<string, string>>;
+};
+
+export interface Route<Body extends object = object> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** @koa/router's syntax: `/api/things/:id`, `/files/*path`. */
+  readonly path: string;
+  /** One line, for OpenAPI. */
+  readonly summary: string;
+  readonly description?: string;
+  readonly auth: RouteAuth;
+  /** A permission that a token needs; keys do not have any and are not asked. */
+  readonly permission?: string;
+  /** The JSON body's schema; a route without one takes no body. */
+  readonly body?: Body;
+  /** Whether an empty body is fine. */
+  readonly bodyOptional?: boolean;
+  readonly maxBodyBytes?: number;
+  /** Schema of the query (type object; values arrive as strings). Unknown names are refused. */
+  readonly query?: Schema;
+  /** By status: a description, or a JSON schema (or `{ contentType, schema }`) of the answer. Errors are added by core. */
+  readonly responses: Readonly<
+    Record<number, string | { readonly description: string; readonly schema?: Schema; readonly contentType?: string }>
+  >;
+  handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
+}
+
+/** Who a plugin's own model call is made for. */
+export interface CallContext {
+  readonly principal: Principal;
+  /** The request that this call belongs to. */
+  readonly requestId: string;
+  readonly signal?: AbortSignal;
+  /** Limits that the parent request already counted against. */
+  readonly skip?: readonly ('rpm' | 'concurrency')[];
+}
+
+export interface ModelRow {
+  /** `provider/model`, or an alias. */
+  readonly id: string;
+  readonly owned_by: string;
+}
+
+/** Everything a plugin may do. Registering twice what another plugin has is refused, naming both. */
+export interface PluginApi {
+  /** The instance's name: its key in the configuration. */
+  readonly instance: string;
+  readonly log: Log;
+  /** Facts of the whole configuration that more than one plugin needs: plans, billing mode, data folder. */
+  readonly settings: GatewaySettings;
+  route<const Body extends object>(route: Route<Body>): void;
+  /** A schema that others may `$ref` by its `$id`. */
+  schema(schema: Schema & { readonly $id: string }): void;
+  provider(provider: Provider): void;
+  speech(voice: SpeechProvider): void;
+  /** Joins the team under its name. */
+  agent(agent: AgentDefinition): void;
+  /** All agents registered so far by any plugin; complete once the gateway listens. */
+  agents(): readonly AgentDefinition[];
+  /** Any Koa middleware, outermost, before routes. */
+  use(middleware: Koa.Middleware): void;
+  /** Store plugins only: how to open the store. */
+  store(open: () => Promise<Store>): void;
+  hook<N extends HookName>(name: N, hook: Hook<N>): void;
+  /** This instance's own documents. */
+  keyv<T = unknown>(namespace: string): Keyv<T>;
+  /** The gateway's store: sets, counters, health. */
+  readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
+  readonly ledger: Ledger;
+  /** Control-plane calls: bounded, no redirects, hosts of this instance's configuration only. Loaded on first use. */
+  http(): Promise<Got>;
+  /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
+  chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
+  chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
+  embed(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResponse>;
+  speak(vendor: string, request: SpeechRequest, context: CallContext): Promise<SpeechAnswer>;
+  /** The most this call may cost in micro-dollars by the price table; undefined when a price is not known. */
+  estimate(call: Call): number | undefined;
+  /** Models and aliases that this principal may use. */
+  models(principal?: Principal): readonly ModelRow[];
+  /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
+  command(command: Command): void;
+  /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
+  announce(announcement: Announcement): void;
+  /** Runs once everything is registered, before the gateway listens (and not for commands). */
+  onReady(ready: () => void | Promise<void>): void;
+  /** Runs at the end, in reverse order of registration. */
+  onClose(close: () => void | Promise<void>): void;
+}
+
+export interface Announcement {
+  readonly title: string;
+  readonly value: string;
+  /** `key`: an API key that the banner's curl line may use. */
+  readonly use?: 'key';
+}
+
+/** One option or argument of a command, as data: help, parsing and types come from it. */
+export interface CommandOption {
+  /** commander's form: `--user <id>`, `--expires <duration>`, `--force`. */
+  readonly flags: string;
+  readonly summary: string;
+  readonly required?: boolean;
+}
+
+export interface Command {
+  readonly name: string;
+  readonly summary: string;
+  readonly subcommands: readonly Subcommand[];
+}
+
+export interface Subcommand {
+  readonly name: string;
+  readonly summary: string;
+  /** commander's form: `<id>`, `[amount]`, in order. */
+  readonly args?: readonly { readonly name: string; readonly summary: string }[];
+  readonly options?: readonly CommandOption[];
+  run(input: CommandInput): Promise<void>;
+}
+
+export interface CommandInput {
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly io: CommandIo;
+}
+
+/** stdout is data, stderr is talk. With `--json` `result` prints its value, else the text made of it. */
+export interface CommandIo {
+  readonly json: boolean;
+  result(value: unknown, text: string): void;
+  note(text: string): void;
+}
+
+export interface SpeechAnswer {
+  readonly contentType: string;
+  readonly format: string;
+  readonly model: string;
+  readonly voice: string;
+  readonly characters: number;
+  readonly audio: AsyncIterable<Uint8Array>;
+}
+
+export interface Plan {
+  readonly rpm?: number;
+  readonly tpm?: number;
+  readonly concurrency?: number;
+  readonly providers?: Readonly<
+    Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
+  >;
+}
+
+export interface GatewaySettings {
+  readonly billing: 'off' | 'track' | 'enforce';
+  readonly plans: Readonly<Record<string, Plan>>;
+  /** The plan of users whose key and token name none. */
+  readonly defaultPlan: string | undefined;
+  /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */
+  readonly dataDir: string;
+  /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */
+  readonly baseDir: string;
+  readonly version: string;
+  /** True when no configuration file was found and the built-in one runs. */
+  readonly isDefault: boolean;
+}

@@ -1,0 +1,260 @@
+import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
+import type { Schema } from './types/json.ts';
+import type { SpeechRequest } from './types/speech.ts';
+
+/** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  readonly cached_input?: number;
+  readonly cache_write?: number;
+  readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
+  /** US dollars per million characters, for speech. */
+  readonly characters?: number;
+}
+
+export interface ModelInfo {
+  /** A name; requests whose model begins with it are accepted (the longest wins). */
+  readonly id: string;
+  readonly kind?: 'chat' | 'embeddings' | 'speech';
+  readonly contextWindow?: number;
+  readonly maxOutput?: number;
+  readonly price?: Price;
+}
+
+/** What a codec may know of the call it translates for. Everything a codec needs: it has no clock and no I/O. */
+export interface CodecCall {
+  /** The model as the provider knows it. */
+  readonly model: string;
+  readonly stream: boolean;
+  /** Unix seconds, for vendors that tell no creation time. */
+  readonly created: number;
+  /** Unique for the attempt, for vendors that give answers no id. */
+  readonly id: string;
+  /** The caller's own bytes, when they are still exactly what `input` says. */
+  readonly raw?: Uint8Array;
+}
+
+/** An HTTP request relative to the provider's base URL. Holds no credential: core adds it, for declared hosts only. */
+export interface HttpRequest {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  /** Appended to the base URL; begins with `/`, may hold a query. Parts from a caller are percent-encoded. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** An object is sent as JSON, bytes as they are. */
+  readonly body?: object | Uint8Array;
+  /** Request fields that this provider does not have and that were left out; told in `x-tollgate-dropped`. */
+  readonly dropped?: readonly string[];
+}
+
+/** Why an upstream answer is not a success; `core/failures.ts` says what follows from each class. */
+export type FailureClass =
+  | 'authentication'
+  | 'billing'
+  | 'rate_limit'
+  | 'overloaded'
+  | 'context_length'
+  | 'content_filter'
+  | 'model_not_found'
+  | 'invalid_request'
+  | 'upstream_error'
+  | 'timeout';
+
+export interface UpstreamFailure {
+  readonly class: FailureClass;
+  /** The vendor's words, for classes that are the caller's to mend; core redacts keys and ids before it shows them. */
+  readonly message: string;
+  readonly param?: string;
+  readonly retryAfterMs?: number;
+}
+
+export type ResponseHeaders = Readonly<Record<string, string | undefined>>;
+
+/** One server-sent event. */
+export interface SseEvent {
+  readonly event?: string | undefined;
+  readonly data: string;
+}
+
+/** Decodes one stream. Made per attempt, so it may keep state; `push` and `end` do no I/O. */
+export interface StreamDecoder {
+  /** Canonical chunks for one event; throws an {@link UpstreamFailure}-carrying `StreamFailure` on an error event. */
+  push(event: SseEvent): readonly ChatChunk[];
+  /** Called at the end of the bytes. `complete` is false when no terminal sign (finish reason, vendor's end event) was seen. */
+  end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean };
+}
+
+/** Thrown by a codec when an answer with a good status, or an event of a stream, turns out to be a failure. */
+export class StreamFailure extends Error {
+  override readonly name = 'StreamFailure';
+  readonly failure: UpstreamFailure;
+  constructor(failure: UpstreamFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+/** Translates chat; every method is pure and called anew for every attempt. */
+export interface ChatCodec {
+  /** May throw `GatewayError('invalid_request', …, { param })` for what the vendor cannot do. */
+  request(input: ChatRequest, call: CodecCall): HttpRequest;
+  /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
+  response(body: unknown, call: CodecCall): ChatResponse;
+  stream(call: CodecCall): StreamDecoder;
+  /**
+   * True when the provider's stream frames are canonical already for this call, so that bytes may pass untouched while
+   * core watches for usage, errors and the end.
+   */
+  identity?(call: CodecCall): boolean;
+}
+
+export interface EmbedCodec {
+  request(input: EmbeddingRequest, call: CodecCall): HttpRequest;
+  response(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse;
+}
+
+/** What a provider without a network (echo, a program on this machine) answers with. */
+export interface TransportAnswer {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** Replaces the network. Aborting the signal ends the work at once. */
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<TransportAnswer>;
+
+export interface Credential {
+  /** Lower case, such as `authorization`. */
+  readonly header: string;
+  /** Put before the value, such as `Bearer `. */
+  readonly prefix?: string;
+  /** Undefined when the operator has set none. */
+  readonly value: string | undefined;
+  /** Whether calls need it; when true and the value is missing they answer `provider_not_configured`. */
+  readonly required: boolean;
+}
+
+export interface Timeouts {
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+export interface Endpoint {
+  /** Without a trailing slash. Not used with a {@link Transport}. */
+  readonly baseUrl: string;
+  /** Hosts (`name` or `name:port`) the credential may be sent to. The base URL's host is always one. */
+  readonly hosts?: readonly string[];
+  readonly credential?: Credential;
+  /** Sent with every request; never a credential. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly timeouts?: Partial<Timeouts>;
+  readonly transport?: Transport;
+  /** Classifies an answer with an error status. `body` is parsed JSON where it parses (arrays unwrapped), else text. */
+  error(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure;
+  /** Rate-limit headers of the vendor as OpenAI's `x-ratelimit-*`; absent passes those names through. */
+  rateLimits?(headers: ResponseHeaders): Readonly<Record<string, string>>;
+}
+
+/** A vendor of models, as a plugin registers it. */
+export interface Provider extends Endpoint {
+  readonly specVersion: 1;
+  /** The vendor's name, which finds its rows in `config/models.json`; several instances may share it. */
+  readonly vendor: string;
+  /** The models it has; absent takes the vendor's rows of `config/models.json`. */
+  readonly models?: readonly ModelInfo[];
+  /** True accepts every model name (`models: ["*"]`). */
+  readonly anyModel?: boolean;
+  /** Operator's prices by model prefix or `*`; they win over every table. */
+  readonly prices?: Readonly<Record<string, Partial<Price>>>;
+  readonly chat?: ChatCodec;
+  readonly embed?: EmbedCodec;
+  /** Lists models from the vendor: the request, and the ids in its answer. */
+  readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
+}
+
+/** Decodes a vendor's audio answer into plain audio bytes. Made per attempt. */
+export interface AudioDecoder {
+  push(bytes: Uint8Array): readonly Uint8Array[];
+  /** Throws {@link StreamFailure} when the answer broke off or was empty. */
+  end(): readonly Uint8Array[];
+}
+
+export interface Voice {
+  readonly id: string;
+  readonly name: string;
+  readonly language?: string;
+}
+
+export interface SpeechCodec {
+  request(input: SpeechRequest, call: CodecCall): HttpRequest;
+  /** Chosen after the answer's headers are known. */
+  decode(input: SpeechRequest, headers: ResponseHeaders, call: CodecCall): AudioDecoder;
+}
+
+/** A text-to-speech vendor; becomes `POST /{instance}/tts`. */
+export interface SpeechProvider extends Endpoint {
+  readonly specVersion: 1;
+  readonly vendor: string;
+  /** The first is used when the request names none. */
+  readonly models: readonly ModelInfo[];
+  readonly formats: readonly NonNullable<SpeechRequest['format']>[];
+  readonly defaultVoice: string;
+  /** Known voices; absent when the vendor lists them only over HTTP or takes any id. */
+  readonly voices?: readonly Voice[];
+  readonly listVoices?:
+    | { request(): HttpRequest; response(body: unknown): readonly Voice[] }
+    | (() => Promise<readonly Voice[]>);
+  /** The longest text in characters. */
+  readonly maxCharacters: number;
+  /** The vendor's own range; a speed outside it is refused. */
+  readonly speed: { readonly min: number; readonly max: number };
+  readonly codec: SpeechCodec;
+}
+
+/** The options every provider takes; spread into a plugin's `configSchema.properties`. */
+export const PROVIDER_OPTIONS = Object.freeze({
+  apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
+  baseUrl: {
+    type: 'string',
+    format: 'url',
+    description: 'Replaces the vendor’s base URL. The key goes to this host only.',
+  },
+  models: {
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+    description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
+  },
+  prices: {
+    type: 'object',
+    description: 'US dollars per million tokens by model prefix, or `*`.',
+    additionalProperties: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        input: { type: 'number', minimum: 0 },
+        output: { type: 'number', minimum: 0 },
+        cached_input: { type: 'number', minimum: 0 },
+        cache_write: { type: 'number', minimum: 0 },
+        characters: { type: 'number', minimum: 0 },
+      },
+    },
+  },
+  timeouts: {
+    type: 'object',
+    additionalProperties: false,
+    description: 'Deadlines of one attempt.',
+    properties: {
+      connect: { type: 'string', format: 'duration' },
+      firstByte: { type: 'string', format: 'duration' },
+      idle: { type: 'string', format: 'duration' },
+      total: { type: 'string', format: 'duration' },
+    },
+  },
+  headers: {
+    type: 'object',
+    description: 'Extra request headers.',
+    additionalProperties: { type: 'string' },
+  },
+} as const satisfies Record<string, Schema>);

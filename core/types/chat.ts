@@ -1,0 +1,212 @@
+/**
+ * The canonical shape of a model call: OpenAI's chat completions, open to unknown fields. Formats and vendors
+ * translate to and from this one shape, so they add up instead of multiplying.
+ *
+ * Source: https://platform.openai.com/docs/api-reference/chat (names stay snake_case: they are the wire's).
+ */
+
+export type Role = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
+
+export interface TextPart {
+  readonly type: 'text';
+  readonly text: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ImagePart {
+  readonly type: 'image_url';
+  readonly image_url: { readonly url: string; readonly detail?: string; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+/** A part of a message; `text` and `image_url` are known, others (audio, files) pass as they are. */
+export type ContentPart = TextPart | ImagePart | { readonly type: string; readonly [field: string]: unknown };
+
+export interface ToolCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+export interface ChatMessage {
+  readonly role: Role;
+  readonly content?: string | readonly ContentPart[] | null;
+  readonly name?: string;
+  readonly tool_calls?: readonly ToolCall[];
+  readonly tool_call_id?: string;
+  readonly refusal?: string | null;
+  /** The model's visible thinking; vendors that want it back get it back. */
+  readonly reasoning_content?: string | null;
+  readonly [field: string]: unknown;
+}
+
+export interface Tool {
+  readonly type: 'function';
+  readonly function: {
+    readonly name: string;
+    readonly description?: string;
+    readonly parameters?: Readonly<Record<string, unknown>>;
+    readonly strict?: boolean | null;
+  };
+  readonly [field: string]: unknown;
+}
+
+export type ToolChoice =
+  | 'none'
+  | 'auto'
+  | 'required'
+  | { readonly type: 'function'; readonly function: { readonly name: string } }
+  | { readonly type: string; readonly [field: string]: unknown };
+
+export type ResponseFormat =
+  | { readonly type: 'text' }
+  | { readonly type: 'json_object' }
+  | {
+      readonly type: 'json_schema';
+      readonly json_schema: {
+        readonly name: string;
+        readonly description?: string;
+        readonly schema?: Readonly<Record<string, unknown>>;
+        readonly strict?: boolean | null;
+      };
+    };
+
+export interface ChatRequest {
+  readonly model: string;
+  readonly messages: readonly ChatMessage[];
+  readonly temperature?: number | null;
+  readonly max_tokens?: number | null;
+  readonly max_completion_tokens?: number | null;
+  readonly top_p?: number | null;
+  readonly stream?: boolean | null;
+  readonly stream_options?: {
+    readonly include_usage?: boolean;
+    readonly include_obfuscation?: boolean;
+    readonly [field: string]: unknown;
+  } | null;
+  readonly frequency_penalty?: number | null;
+  readonly presence_penalty?: number | null;
+  readonly stop?: string | readonly string[] | null;
+  readonly n?: number | null;
+  readonly seed?: number | null;
+  readonly logprobs?: boolean | null;
+  readonly top_logprobs?: number | null;
+  readonly logit_bias?: Readonly<Record<string, number>> | null;
+  readonly user?: string;
+  readonly tools?: readonly Tool[];
+  readonly tool_choice?: ToolChoice;
+  readonly parallel_tool_calls?: boolean;
+  readonly response_format?: ResponseFormat;
+  readonly reasoning_effort?: string | null;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * Token counts in OpenAI's arithmetic whatever the vendor's is: `prompt_tokens` includes cached ones,
+ * `completion_tokens` includes reasoning.
+ */
+export interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_tokens_details?: {
+    readonly cached_tokens?: number;
+    readonly cache_write_tokens?: number;
+    readonly audio_tokens?: number;
+    readonly [field: string]: unknown;
+  };
+  readonly completion_tokens_details?: {
+    readonly reasoning_tokens?: number;
+    readonly audio_tokens?: number;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call';
+
+export interface AssistantMessage {
+  readonly role: 'assistant';
+  readonly content: string | null;
+  readonly refusal: string | null;
+  readonly tool_calls?: readonly ToolCall[];
+  readonly reasoning_content?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ChatChoice {
+  readonly index: number;
+  readonly message: AssistantMessage;
+  readonly finish_reason: FinishReason;
+  readonly logprobs: unknown;
+  readonly [field: string]: unknown;
+}
+
+export interface ChatResponse {
+  readonly id: string;
+  readonly object: 'chat.completion';
+  /** Unix time in seconds. */
+  readonly created: number;
+  readonly model: string;
+  readonly choices: readonly ChatChoice[];
+  readonly usage?: Usage;
+  readonly [field: string]: unknown;
+}
+
+export interface ToolCallDelta {
+  readonly index: number;
+  readonly id?: string;
+  readonly type?: 'function';
+  readonly function?: { readonly name?: string; readonly arguments?: string; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+export interface ChatDelta {
+  readonly role?: 'assistant';
+  readonly content?: string | null;
+  readonly refusal?: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly ToolCallDelta[];
+  readonly [field: string]: unknown;
+}
+
+export interface ChunkChoice {
+  readonly index: number;
+  readonly delta: ChatDelta;
+  readonly finish_reason: FinishReason | null;
+  readonly logprobs?: unknown;
+  readonly [field: string]: unknown;
+}
+
+export interface ChatChunk {
+  readonly id: string;
+  readonly object: 'chat.completion.chunk';
+  /** Unix time in seconds. */
+  readonly created: number;
+  readonly model: string;
+  readonly choices: readonly ChunkChoice[];
+  readonly usage?: Usage | null;
+  readonly [field: string]: unknown;
+}
+
+export interface EmbeddingRequest {
+  readonly model: string;
+  readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  readonly encoding_format?: 'float' | 'base64';
+  readonly dimensions?: number;
+  readonly user?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface EmbeddingResponse {
+  readonly object: 'list';
+  /** `embedding` is numbers, or base64 of little-endian float32 when the request asked for it. */
+  readonly data: readonly {
+    readonly object: 'embedding';
+    readonly index: number;
+    readonly embedding: readonly number[] | string;
+  }[];
+  readonly model: string;
+  readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number; readonly [field: string]: unknown };
+}

@@ -1,0 +1,16 @@
+/** Loaded before every test file: nothing a test does may leave the loopback. */
+import net from 'node:net';
+
+const LOOPBACK = /^(127\.|::1$|localhost$|0\.0\.0\.0$|::$|::ffff:127\.)/;
+const connect = net.Socket.prototype.connect;
+
+net.Socket.prototype.connect = function guarded(this: net.Socket, ...args: unknown[]) {
+  const first = Array.isArray(args[0]) ? args[0][0] : args[0];
+  const options = (typeof first === 'object' && first !== null ? first : {}) as { host?: string; path?: string };
+  const host =
+    options.path === undefined ? (options.host ?? (typeof args[1] === 'string' ? args[1] : 'localhost')) : 'localhost';
+  if (!LOOPBACK.test(host) && !host.endsWith('.invalid')) {
+    throw new Error(`a test tried to reach ${host}: nothing leaves the loopback`);
+  }
+  return (connect as (...a: unknown[]) => net.Socket).apply(this, args);
+} as typeof connect;
