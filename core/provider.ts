@@ -164,6 +164,8 @@ export interface Provider extends Endpoint {
   readonly vendor: string;
   /** The models it has; absent takes the vendor's rows of `config/models.json`. */
   readonly models?: readonly ModelInfo[];
+  /** Added to the models above. */
+  readonly addModels?: readonly ModelInfo[];
   /** True accepts every model name (`models: ["*"]`). */
   readonly anyModel?: boolean;
   /** Operator's prices by model prefix or `*`; they win over every table. */

@@ -1,0 +1,73 @@
+import type { Credential, Endpoint, ModelInfo, Price, Provider, Timeouts } from './provider.ts';
+import { parseDuration } from './units.ts';
+
+/** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
+export interface ProviderConfig {
+  readonly apiKey?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly prices?: Readonly<Record<string, Partial<Price>>> | undefined;
+  readonly timeouts?:
+    | { readonly connect?: string; readonly firstByte?: string; readonly idle?: string; readonly total?: string }
+    | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface EndpointDefaults {
+  readonly baseUrl: string;
+  /** How the key is sent; `authorization: Bearer` unless told. */
+  readonly credential?: Pick<Credential, 'header' | 'prefix'>;
+  /** False for vendors that also answer without a key. */
+  readonly keyRequired?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly models?: readonly ModelInfo[];
+}
+
+/** The configured half of a {@link Provider} or speech vendor: where it is, with which key, which models, which clocks. */
+export function readProviderOptions(
+  config: ProviderConfig,
+  defaults: EndpointDefaults,
+): Omit<Endpoint, 'error'> & Pick<Provider, 'models' | 'addModels' | 'anyModel' | 'prices'> {
+  const { header, prefix } = defaults.credential ?? { header: 'authorization', prefix: 'Bearer ' };
+  return {
+    baseUrl: (config.baseUrl ?? defaults.baseUrl).replace(/\/+$/, ''),
+    credential: {
+      header,
+      ...(prefix !== undefined && { prefix }),
+      value: config.apiKey || undefined,
+      required: defaults.keyRequired ?? true,
+    },
+    headers: { ...defaults.headers, ...config.headers },
+    ...(config.timeouts && { timeouts: readTimeouts(config.timeouts) }),
+    ...(config.prices && { prices: config.prices }),
+    ...readModels(config.models, defaults.models),
+  };
+}
+
+function readTimeouts(timeouts: NonNullable<ProviderConfig['timeouts']>): Partial<Timeouts> {
+  const { connect, firstByte, idle, total } = timeouts;
+  return {
+    ...(connect !== undefined && { connectMs: parseDuration(connect) }),
+    ...(firstByte !== undefined && { firstByteMs: parseDuration(firstByte) }),
+    ...(idle !== undefined && { idleMs: parseDuration(idle) }),
+    ...(total !== undefined && { totalMs: parseDuration(total) }),
+  };
+}
+
+/** `["*"]` takes any name, `["a"]` replaces the list, `["+a"]` adds to it. */
+function readModels(
+  names: readonly string[] | undefined,
+  builtIn: readonly ModelInfo[] | undefined,
+): Pick<Provider, 'models' | 'addModels' | 'anyModel'> {
+  const listed = names ?? [];
+  const replacing = listed.filter((name) => name !== '*' && !name.startsWith('+')).map((id) => ({ id }));
+  const adding = listed
+    .filter((name) => name.startsWith('+') && name.length > 1)
+    .map((name) => ({ id: name.slice(1) }));
+  const models = replacing.length > 0 ? replacing : builtIn;
+  return {
+    ...(models && { models }),
+    ...(adding.length > 0 && { addModels: adding }),
+    ...(listed.includes('*') && { anyModel: true }),
+  };
+}
