@@ -1,0 +1,78 @@
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type Koa from 'koa';
+import { type ErrorCode, errorHeaders, GatewayError, toGatewayError } from '../errors.ts';
+import { createId } from '../ids.ts';
+import type { Log } from '../log.ts';
+
+/** Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`. */
+export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
+  const requestId = String(ctx.state['requestId']);
+  const error = toGatewayError(httpError(thrown) ?? thrown);
+  ctx.state['error'] = error;
+  if (error.code === 'internal_error') log.error({ request_id: requestId, err: error.cause ?? error }, 'internal error');
+  if (ctx.headerSent || ctx.respond === false) {
+    ctx.res.destroy();
+    return;
+  }
+  for (const name of ctx.res.getHeaderNames()) if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
+  ctx.status = error.status;
+  ctx.set(errorHeaders(error));
+  // A body that was not read would be taken for the next request.
+  if (!ctx.req.complete) ctx.set('connection', 'close');
+  ctx.type = 'application/json; charset=utf-8';
+  ctx.body = `${JSON.stringify(error.toBody(requestId))}\n`;
+}
+
+/** Errors with a status that Koa middleware from npm throws (`http-errors`), by the nearest row of the table. */
+function httpError(thrown: unknown): GatewayError | undefined {
+  if (!(thrown instanceof Error) || thrown instanceof GatewayError) return undefined;
+  const { status, expose } = thrown as { status?: unknown; expose?: unknown };
+  if (typeof status !== 'number' || expose !== true) return undefined;
+  const code = BY_STATUS[status];
+  return code && new GatewayError(code, thrown.message.slice(0, 300), { cause: thrown });
+}
+
+const BY_STATUS: Readonly<Record<number, ErrorCode>> = Object.freeze({
+  400: 'invalid_request',
+  401: 'invalid_api_key',
+  403: 'permission_denied',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  408: 'request_timeout',
+  409: 'conflict',
+  413: 'request_too_large',
+  415: 'unsupported_media_type',
+  429: 'rate_limited',
+  503: 'overloaded',
+});
+
+/** Answers bytes that are no HTTP request, or one that came too slowly: the same format, straight to the socket. */
+export function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const fault = clientFault(error.code);
+  const requestId = createId('req_');
+  const body = `${JSON.stringify(fault.toBody(requestId))}\n`;
+  const head = [
+    `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+}
+
+function clientFault(code: string | undefined): GatewayError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new GatewayError('headers_too_large', 'The request headers are over 16 KiB.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new GatewayError('request_timeout', 'The request did not arrive in time.');
+    default:
+      return new GatewayError('invalid_request', 'This is not a valid HTTP/1.1 request.');
+  }
+}

@@ -1,0 +1,38 @@
+import Koa from 'koa';
+import { GatewayError } from '../errors.ts';
+import { requestIdOf } from '../ids.ts';
+import type { Log } from '../log.ts';
+import { answerError } from './error-answer.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { normalisePath } from './paths.ts';
+import { MAX_HEADERS } from './server.ts';
+
+/** Socket errors of callers who left; Koa reports each closed tab as one. */
+const CALLER_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNABORTED']);
+
+/** The Koa application: request id, errors as JSON, then the given middleware in order. */
+export function createKoa(middleware: readonly Koa.Middleware[], lifecycle: Lifecycle, log: Log): Koa {
+  const app = new Koa();
+  app.proxy = false;
+  app.silent = true;
+  app.on('error', (error: Error & { code?: string }) => {
+    if (!CALLER_LEFT.has(error.code ?? '')) log.error({ err: error }, 'answer failed');
+  });
+  app.use(async (ctx, next) => {
+    const { req, res } = ctx;
+    const requestId = requestIdOf(req.headers['x-request-id']);
+    ctx.state['requestId'] = requestId;
+    res.setHeader('x-request-id', requestId);
+    if (lifecycle.draining) res.setHeader('connection', 'close');
+    try {
+      if (req.rawHeaders.length > MAX_HEADERS * 2) throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
+      const path = normalisePath(ctx.path);
+      if (path !== ctx.path) ctx.path = path;
+      await next();
+    } catch (thrown) {
+      answerError(ctx, thrown, log);
+    }
+  });
+  for (const each of middleware) app.use(each);
+  return app;
+}

@@ -1,0 +1,67 @@
+import type { Server, ServerResponse } from 'node:http';
+import { SHUTDOWN } from '../pipeline/run.ts';
+
+export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
+
+export interface DrainOptions {
+  /** Between being not ready and closing the listener, for load balancers to notice. */
+  readonly delayMs: number;
+  /** How long running requests may go on. */
+  readonly deadlineMs: number;
+}
+
+/** How often idle keep-alive sockets are closed while draining; `server.close()` alone waits for them. */
+const SWEEP_MS = 100;
+
+/** After the deadline: how long error frames may take to leave before the sockets are cut. */
+const GRACE_MS = 1000;
+
+/** Where a gateway is in its life, and the signals that end its running calls. */
+export class Lifecycle {
+  phase: Phase = 'starting';
+  readonly #running = new Set<AbortController>();
+  #expired = false;
+  #drained: Promise<void> | undefined;
+
+  /** A signal that fires when the caller hangs up before the answer's end, or at the drain's deadline. */
+  callerSignal(response: ServerResponse): AbortSignal {
+    const controller = new AbortController();
+    if (this.#expired) controller.abort(SHUTDOWN);
+    else if (response.destroyed || response.socket?.destroyed) controller.abort();
+    this.#running.add(controller);
+    response.once('close', () => {
+      this.#running.delete(controller);
+      if (!response.writableFinished) controller.abort();
+    });
+    return controller.signal;
+  }
+
+  get draining(): boolean {
+    return this.phase === 'draining' || this.phase === 'closed';
+  }
+
+  /** Not ready at once; running requests finish or are ended at the deadline; resolves when the last socket is closed. */
+  drain(server: Server, options: DrainOptions): Promise<void> {
+    this.#drained ??= this.#drain(server, options);
+    return this.#drained;
+  }
+
+  async #drain(server: Server, { delayMs, deadlineMs }: DrainOptions): Promise<void> {
+    this.phase = 'draining';
+    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
+    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+    const end = setTimeout(() => this.#expire(), deadlineMs);
+    const cut = setTimeout(() => server.closeAllConnections(), deadlineMs + GRACE_MS);
+    await closed;
+    clearInterval(sweep);
+    clearTimeout(end);
+    clearTimeout(cut);
+    this.phase = 'closed';
+  }
+  #expire(): void {
+    this.#expired = true;
+    for (const controller of this.#running) controller.abort(SHUTDOWN);
+  }
+}

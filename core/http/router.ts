@@ -1,0 +1,109 @@
+import Router from '@koa/router';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv';
+import type Koa from 'koa';
+import { GatewayError } from '../errors.ts';
+import type { AuthRequest } from '../hooks.ts';
+import type { Route, RouteContext } from '../plugin.ts';
+import { PluginFault, type Owned } from '../registry.ts';
+import type { Principal } from '../types/call.ts';
+import type { Schema } from '../types/json.ts';
+import { readCredential } from './credentials.ts';
+import { requestFault } from './request-fault.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { readJsonBody } from './read-body.ts';
+
+export interface RouterDeps {
+  readonly routes: readonly Owned<Route>[];
+  readonly schemas: readonly Schema[];
+  readonly authenticate: ((request: AuthRequest) => Promise<Principal | undefined> | Principal | undefined) | undefined;
+  readonly lifecycle: Lifecycle;
+  readonly maxBodyBytes: number;
+}
+
+/** Nesting a body may have. */
+const MAX_DEPTH = 64;
+
+/** Compiles routes and their validators once; throws a PluginFault for a route that cannot work. */
+export function createRouter(deps: RouterDeps): Koa.Middleware {
+  const router = new Router();
+  // `ownProperties`: a `required` name such as `constructor` must not be satisfied by a prototype.
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: false, ownProperties: true, coerceTypes: false, allowUnionTypes: true, validateFormats: false });
+  for (const schema of deps.schemas) ajv.addSchema(schema);
+  for (const { owner, value: route } of deps.routes) mount(router, ajv, deps, owner, route);
+  const routes = router.routes();
+  const allowed = allowedMethods(router);
+  // A handler never calls next, so next means that no route matched.
+  return (ctx) =>
+    routes(ctx as never, async () => {
+      throw unmatched(ctx, allowed(ctx.path));
+    });
+}
+
+function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, route: Route): void {
+  const compile = (schema: Schema | undefined, what: string): ValidateFunction | undefined => {
+    if (!schema) return undefined;
+    try {
+      return ajv.compile(schema);
+    } catch (cause) {
+      throw new PluginFault(owner, `the ${what} schema of ${route.method} ${route.path} does not compile: ${(cause as Error).message}`, { cause });
+    }
+  };
+  const validateBody = compile(route.body as Schema | undefined, 'body');
+  const validateQuery = compile(route.query, 'query');
+  const label = `${route.method} ${route.path}`;
+  const authenticate = authenticator(deps, route);
+  const maxBytes = route.maxBodyBytes ?? deps.maxBodyBytes;
+  router.register(route.path, [route.method.toLowerCase()], async (ctx) => {
+    const { state } = ctx;
+    state['route'] = label;
+    if (authenticate) state['principal'] = await authenticate(ctx as unknown as Koa.Context);
+    if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
+    state['signal'] = deps.lifecycle.callerSignal(ctx.res);
+    if (validateBody) {
+      const { value, raw, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
+      if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
+      state['body'] = value;
+      state['rawBody'] = raw;
+    }
+    await route.handler(ctx as unknown as RouteContext<never>);
+  });
+}
+
+function check(validate: ValidateFunction, value: unknown, where: string | undefined): void {
+  if (validate(value)) return;
+  throw requestFault(validate.errors?.[0], value, where);
+}
+
+/** The check of who calls, for one route; undefined when the route is open to all. */
+function authenticator(deps: RouterDeps, route: Route): ((ctx: Koa.Context) => Promise<Principal>) | undefined {
+  const { auth, permission } = route;
+  if (auth === 'none') return undefined;
+  const takesKey = auth.includes('key');
+  const takesToken = auth.includes('token');
+  const wanted = takesKey && takesToken ? 'an API key or a token of the identity provider' : takesKey ? 'an API key' : 'a token of the identity provider';
+  return async (ctx) => {
+    const presented = readCredential(ctx.req);
+    if (!presented) throw new GatewayError('missing_api_key', `This route needs ${wanted}: send "Authorization: Bearer …"${takesKey ? ' or "x-api-key: …"' : ''}.`);
+    const principal = await deps.authenticate?.({ ...presented, now: Date.now() });
+    if (!principal) throw new GatewayError(takesKey ? 'invalid_api_key' : 'invalid_token', `The credential is not one of this gateway's. This route needs ${wanted}.`);
+    if (principal.credential === 'key' ? !takesKey : !takesToken) {
+      throw new GatewayError(principal.credential === 'key' ? 'invalid_token' : 'invalid_api_key', `This route needs ${wanted}, and the other kind was sent.`);
+    }
+    if (principal.credential === 'token' && permission !== undefined && !principal.permissions?.includes(permission)) {
+      throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
+    }
+    return principal;
+  };
+}
+
+/** Which methods a path has. */
+function allowedMethods(router: Router): (path: string) => readonly string[] {
+  return (path) => [...new Set(router.stack.filter((layer) => layer.match(path)).flatMap((layer) => layer.methods))].sort();
+}
+
+function unmatched(ctx: Koa.Context, methods: readonly string[]): GatewayError {
+  const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
+  if (methods.length === 0) return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
+  return new GatewayError('method_not_allowed', `${path} does not take ${ctx.method}; it takes ${methods.join(', ')}.`, { headers: { allow: methods.join(', ') } });
+}

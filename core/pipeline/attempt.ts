@@ -1,0 +1,98 @@
+import { GatewayError } from '../errors.ts';
+import { failureToError } from '../failures.ts';
+import type { CompiledHooks } from '../hook-runner.ts';
+import type { Endpoint, HttpRequest, UpstreamFailure } from '../provider.ts';
+import { StreamFailure } from '../provider.ts';
+import type { Call, Target } from '../types/call.ts';
+import { type Upstream, UpstreamError, type UpstreamResponse } from '../upstream.ts';
+import type { LiveCall } from './live-call.ts';
+
+/** A failed attempt: what the caller would be told, and whether another target may be asked instead. */
+export interface FailedAttempt {
+  readonly error: GatewayError;
+  readonly failover: boolean;
+  /** Whether the request may have reached the vendor. */
+  readonly sent: boolean;
+}
+
+export interface AttemptDeps {
+  readonly upstream: Upstream;
+  readonly hooks: CompiledHooks;
+}
+
+/** The longest error body that is read, in bytes: enough for any vendor's words. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+/** How often a target is asked again when the connection failed before anything was sent. */
+const CONNECT_RETRIES = 1;
+
+/** Sends one request and answers a response with a good status; anything else throws, classified. */
+export async function exchange(deps: AttemptDeps, call: LiveCall, target: Target, endpoint: Endpoint, request: HttpRequest): Promise<UpstreamResponse> {
+  assertConfigured(endpoint, target);
+  const { hooks, upstream } = deps;
+  const outgoing = hooks.send ? ((await hooks.send(call as unknown as Call, request, target)) ?? request) : request;
+  call.measures.target = target;
+  call.measures.attempts += 1;
+  const started = performance.now();
+  try {
+    const response = await sendWithConnectRetry(upstream, call, endpoint, outgoing);
+    call.measures.sent = true;
+    if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205) return response;
+    throw new StreamFailure(await classify(endpoint, response));
+  } finally {
+    call.measures.upstreamMs += performance.now() - started;
+  }
+}
+
+async function sendWithConnectRetry(upstream: Upstream, call: LiveCall, endpoint: Endpoint, request: HttpRequest): Promise<UpstreamResponse> {
+  for (let retry = 0; ; retry += 1) {
+    try {
+      return await upstream.send(endpoint, request, { signal: call.signal });
+    } catch (error) {
+      if (error instanceof UpstreamError && error.sent) call.measures.sent = true;
+      const again = error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
+      if (!again || retry >= CONNECT_RETRIES || call.signal.aborted) throw error;
+    }
+  }
+}
+
+function assertConfigured(endpoint: Endpoint, target: Target): void {
+  const { credential } = endpoint;
+  if (!credential?.required || credential.value !== undefined) return;
+  throw new GatewayError('provider_not_configured', `The provider "${target.provider}" has no API key yet. Its operator sets one in the configuration or the environment.`);
+}
+
+async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise<UpstreamFailure> {
+  if (response.status < 400) {
+    response.destroy();
+    return { class: 'upstream_error', message: `answered with status ${response.status}` };
+  }
+  const bytes = await response.readAll(MAX_ERROR_BYTES).catch(() => Buffer.alloc(0));
+  return endpoint.error(response.status, parseErrorBody(bytes.toString('utf8')), response.headers);
+}
+
+/** Parsed JSON where it parses (a single-element array is unwrapped), else the text. */
+export function parseErrorBody(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) && value.length === 1 ? value[0] : value;
+  } catch {
+    return text;
+  }
+}
+
+/** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */
+export function failedAttempt(thrown: unknown, target: Target): FailedAttempt {
+  if (thrown instanceof StreamFailure) return fromFailure(thrown.failure, target, true, thrown);
+  if (thrown instanceof UpstreamError) {
+    if (thrown.phase === 'aborted') throw thrown;
+    return fromFailure({ class: thrown.failure, message: thrown.message }, target, thrown.sent, thrown);
+  }
+  if (thrown instanceof GatewayError) return { error: thrown, failover: thrown.code === 'provider_not_configured', sent: false };
+  throw thrown;
+}
+
+function fromFailure(failure: UpstreamFailure, target: Target, sent: boolean, cause: unknown): FailedAttempt {
+  const { error, failover } = failureToError(failure, target.provider, cause);
+  return { error, failover, sent };
+}

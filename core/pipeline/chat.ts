@@ -1,0 +1,99 @@
+import { GatewayError } from '../errors.ts';
+import type { ChatCodec, HttpRequest, ResponseHeaders } from '../provider.ts';
+import type { Call, Target } from '../types/call.ts';
+import type { ChatRequest, ChatResponse } from '../types/chat.ts';
+import type { UpstreamResponse } from '../upstream.ts';
+import { exchange } from './attempt.ts';
+import { type ChatStream, openStream } from './chat-stream.ts';
+import type { CallInit, LiveCall } from './live-call.ts';
+import { meterChat } from './meter.ts';
+import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
+
+/** The largest whole answer that is read, in bytes. */
+export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
+
+/** What the HTTP layer tells about an answer beside its body. */
+export interface AnswerNotes {
+  readonly call: LiveCall;
+  readonly target: Target;
+  readonly dropped: readonly string[];
+  /** The vendor's rate limits as `x-ratelimit-*`. */
+  readonly rateLimits: Readonly<Record<string, string>>;
+}
+
+export interface ChatAnswer extends AnswerNotes {
+  readonly response: ChatResponse;
+}
+
+/** A chat completion as a whole. The call is finished when this resolves. */
+export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer> {
+  return runCall(deps, ask, init, async (call, raw) => {
+    const answer = await tryTargets(call as unknown as LiveCall, (target) => completeOn(deps, call, target, raw));
+    finishBeside(deps, call as unknown as LiveCall);
+    return answer;
+  });
+}
+
+async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, raw: Uint8Array | undefined): Promise<ChatAnswer> {
+  const { upstreamResponse, codec, codecInfo, dropped, rateLimits } = await openChat(deps, call, target, false, raw);
+  const started = performance.now();
+  const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
+  call.measures.upstreamMs += performance.now() - started;
+  let response = codec.response(parseAnswer(bytes), codecInfo);
+  const receive = deps.hooks.chat.receive;
+  if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
+  meterChat(deps, call, target, response.usage, () => answerText(response));
+  if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
+  return { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
+}
+
+function answerText(response: ChatResponse): string {
+  return response.choices.map(({ message }) => `${message.content ?? ''}${message.reasoning_content ?? ''}${message.tool_calls ? JSON.stringify(message.tool_calls) : ''}`).join('');
+}
+
+/** Parses a whole answer; vendors may send blank lines before the JSON as keep-alive. */
+export function parseAnswer(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', { cause });
+  }
+}
+
+export interface OpenedChat {
+  readonly upstreamResponse: UpstreamResponse;
+  readonly codec: ChatCodec;
+  readonly codecInfo: ReturnType<typeof codecCall>;
+  readonly dropped: readonly string[];
+  readonly rateLimits: Readonly<Record<string, string>>;
+}
+
+/** Translates and sends a chat request to one target. */
+export async function openChat(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, stream: boolean, raw: Uint8Array | undefined): Promise<OpenedChat> {
+  const provider = providerOf(deps, target);
+  const codec = provider.chat;
+  if (!codec) throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, { param: 'model' });
+  const input: ChatRequest = call.request.model === target.model ? call.request : { ...call.request, model: target.model };
+  const codecInfo = codecCall(call as unknown as LiveCall, target, stream, input === call.request ? raw : undefined);
+  const request: HttpRequest = codec.request(input, codecInfo);
+  const upstreamResponse = await exchange({ upstream: deps.upstream, hooks: deps.hooks.chat }, call as unknown as LiveCall, target, provider, request);
+  call.measures.firstByteAt ??= call.elapsedMs;
+  return { upstreamResponse, codec, codecInfo, dropped: request.dropped ?? [], rateLimits: rateLimitsOf(provider.rateLimits, upstreamResponse.headers) };
+}
+
+const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
+
+function rateLimitsOf(read: ((headers: ResponseHeaders) => Readonly<Record<string, string>>) | undefined, headers: ResponseHeaders): Readonly<Record<string, string>> {
+  if (read) return read(headers);
+  const limits: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined && RATE_LIMIT.test(name)) limits[name] = value;
+  return limits;
+}
+
+/** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */
+export function streamChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatStream> {
+  return runCall(deps, ask, init, (call, raw) =>
+    tryTargets(call as unknown as LiveCall, async (target) => openStream(deps, call, target, await openChat(deps, call, target, true, raw))),
+  );
+}
+

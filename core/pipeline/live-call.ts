@@ -1,0 +1,105 @@
+import type { GatewayError } from '../errors.ts';
+import type { CompiledHooks } from '../hook-runner.ts';
+import { createId } from '../ids.ts';
+import type { Call, Operation, OperationRequest, Outcome, OutcomeStatus, Principal, Target } from '../types/call.ts';
+import type { Usage } from '../types/chat.ts';
+
+/** Who asks, and how: what every way into the pipeline gives. */
+export interface CallInit {
+  readonly requestId: string;
+  readonly principal: Principal;
+  /** Fires when the caller hangs up. */
+  readonly signal: AbortSignal;
+  readonly skip?: readonly ('rpm' | 'concurrency')[];
+  /** Receives the outcome before the `finish` hooks run. */
+  onOutcome?(call: Call, outcome: Outcome): void;
+}
+
+const NOTHING_SKIPPED: ReadonlySet<'rpm' | 'concurrency'> = new Set();
+
+/** What the answer measured, filled in by core as the call goes on. */
+export interface Measures {
+  target: Target | undefined;
+  attempts: number;
+  usage: Usage | undefined;
+  estimated: boolean;
+  characters: number | undefined;
+  cost: number | undefined;
+  sent: boolean;
+  firstByteAt: number | undefined;
+  upstreamMs: number;
+}
+
+/** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
+export class LiveCall<O extends Operation = Operation> implements Call<O> {
+  readonly id = createId('call_');
+  readonly requestId: string;
+  readonly principal: Principal;
+  readonly operation: O;
+  readonly stream: boolean;
+  readonly startedAt = Date.now();
+  readonly signal: AbortSignal;
+  readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
+  readonly state = new Map<symbol, unknown>();
+  readonly measures: Measures = {
+    target: undefined,
+    attempts: 0,
+    usage: undefined,
+    estimated: false,
+    characters: undefined,
+    cost: undefined,
+    sent: false,
+    firstByteAt: undefined,
+    upstreamMs: 0,
+  };
+  request: OperationRequest[O];
+  targets: readonly Target[];
+  readonly #mark = performance.now();
+  readonly #hooks: CompiledHooks;
+  readonly #init: CallInit;
+  #finished: Promise<void> | undefined;
+
+  constructor(operation: O, request: OperationRequest[O], stream: boolean, targets: readonly Target[], init: CallInit, hooks: CompiledHooks) {
+    this.operation = operation;
+    this.request = request;
+    this.stream = stream;
+    this.targets = targets;
+    this.requestId = init.requestId;
+    this.principal = init.principal;
+    this.signal = init.signal;
+    this.skip = init.skip ? new Set(init.skip) : NOTHING_SKIPPED;
+    this.#init = init;
+    this.#hooks = hooks;
+  }
+
+  get elapsedMs(): number {
+    return performance.now() - this.#mark;
+  }
+
+  /** Ends the call: the outcome is told and the `finish` hooks run, once however often this is called. */
+  finish(status: OutcomeStatus, error?: GatewayError): Promise<void> {
+    this.#finished ??= this.#finish(status, error);
+    return this.#finished;
+  }
+
+  #finish(status: OutcomeStatus, error: GatewayError | undefined): Promise<void> {
+    const { target, attempts, usage, estimated, characters, cost, sent, firstByteAt, upstreamMs } = this.measures;
+    const outcome: Outcome = Object.freeze({
+      status,
+      attempts,
+      estimated,
+      sent,
+      upstreamMs,
+      durationMs: this.elapsedMs,
+      ...(error && { error }),
+      ...(target && { target }),
+      ...(usage && { usage }),
+      ...(characters !== undefined && { characters }),
+      ...(cost !== undefined && { cost }),
+      ...(firstByteAt !== undefined && { firstByteMs: firstByteAt }),
+    });
+    this.#init.onOutcome?.(this as unknown as Call, outcome);
+    const finish = this.#hooks.finish;
+    return finish ? Promise.resolve(finish(this as unknown as Call, outcome)) : Promise.resolve();
+  }
+}

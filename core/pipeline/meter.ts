@@ -1,0 +1,38 @@
+import { costOf } from '../pricing.ts';
+import type { Target } from '../types/call.ts';
+import type { ChatRequest, EmbeddingRequest, Usage } from '../types/chat.ts';
+import { estimateInputTokens, estimateTextTokens } from '../tokens.ts';
+import type { LiveCall } from './live-call.ts';
+import type { PipelineDeps } from './run.ts';
+
+/**
+ * Notes what a chat call used and what that costs. Usage that the provider did not tell is estimated from the request
+ * and `text` and marked so: it is never zero and never skipped.
+ */
+export function meterChat(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, usage: Usage | undefined, text: () => string): void {
+  const counted = usage && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens) ? usage : undefined;
+  call.measures.estimated = counted === undefined;
+  call.measures.usage = counted ?? estimatedUsage(estimateInputTokens(call.request), estimateTextTokens(text()));
+  price(deps, call as unknown as LiveCall, target);
+}
+
+/** The same for embeddings, which have input only. */
+export function meterEmbeddings(deps: PipelineDeps, call: LiveCall<'embeddings'>, target: Target, usage: { readonly prompt_tokens: number } | undefined): void {
+  const told = usage && isCount(usage.prompt_tokens) ? usage.prompt_tokens : undefined;
+  call.measures.estimated = told === undefined;
+  call.measures.usage = estimatedUsage(told ?? estimateInputTokens(call.request as EmbeddingRequest | ChatRequest), 0);
+  price(deps, call as unknown as LiveCall, target);
+}
+
+function estimatedUsage(prompt: number, completion: number): Usage {
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+}
+
+function price(deps: PipelineDeps, call: LiveCall, target: Target): void {
+  const known = deps.priceOf(target, deps.catalog.find(target.provider, target.model));
+  call.measures.cost = known && call.measures.usage ? costOf(call.measures.usage, known) : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

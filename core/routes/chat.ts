@@ -1,0 +1,114 @@
+import { isGatewayError, toGatewayError } from '../errors.ts';
+import type { ChatAnswer } from '../pipeline/chat.ts';
+import type { ChatStream } from '../pipeline/chat-stream.ts';
+import type { CallInit } from '../pipeline/live-call.ts';
+import type { Ask } from '../pipeline/run.ts';
+import { type Aliases, type Catalog, targetOfPath, targetsOfModel } from '../pipeline/targets.ts';
+import type { Route, RouteContext } from '../plugin.ts';
+import { CHAT_REQUEST, CHAT_RESPONSE } from '../schemas/chat.ts';
+import { DONE, formatData } from '../sse.ts';
+import { createSseWriter } from '../sse-writer.ts';
+import type { Outcome, Target } from '../types/call.ts';
+import type { ChatRequest } from '../types/chat.ts';
+import type { Schema } from '../types/json.ts';
+import { answerHeaders, sendAnswer } from './answer.ts';
+
+export interface ChatRouteDeps {
+  readonly catalog: Catalog;
+  readonly aliases: Aliases;
+  complete(ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer>;
+  stream(ask: Ask<'chat'>, init: CallInit): Promise<ChatStream>;
+  readonly keepAliveMs: number;
+}
+
+type Targets = Pick<Ask<'chat'>, 'targets' | 'requested'>;
+
+/** Chat completions on both surfaces: the provider in the path, or in the model. */
+export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
+  const route = (path: string, summary: string, find: (ctx: RouteContext, model: string) => Targets): Route<Schema> => ({
+    method: 'POST',
+    path,
+    summary,
+    description: 'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.',
+    auth: ['key'],
+    body: CHAT_REQUEST,
+    responses: { 200: { description: 'The completion.', schema: CHAT_RESPONSE } },
+    handler(ctx) {
+      const request = ctx.state.body as unknown as ChatRequest;
+      return handleChat(deps, ctx as RouteContext, { operation: 'chat', request, stream: request.stream === true, ...withRaw(ctx.state.rawBody), ...find(ctx as RouteContext, request.model) });
+    },
+  });
+  return [
+    route('/api/core/:provider/chat/completions', 'Chat completion by one provider', (ctx, model) => ({
+      targets: [targetOfPath(deps.catalog, ctx.params['provider'] ?? '', model)],
+    })),
+    route('/v1/chat/completions', 'Chat completion; the model is `provider/model` or an alias', (_ctx, model) => requestedTargets(deps, model)),
+  ];
+}
+
+/** The targets of a model of the `/v1` surface, and the alias they came by. */
+export function requestedTargets(deps: Pick<ChatRouteDeps, 'catalog' | 'aliases'>, model: string): { targets: readonly Target[]; requested?: string } {
+  const targets = targetsOfModel(deps.catalog, deps.aliases, model);
+  return deps.aliases.has(model) ? { targets, requested: model } : { targets };
+}
+
+function withRaw(raw: Uint8Array | undefined): { raw?: Uint8Array } {
+  return raw ? { raw } : {};
+}
+
+/** What every route passes into the pipeline. Outcomes are left in the context for the access log. */
+export function callInit(ctx: RouteContext): CallInit {
+  const { requestId, principal, signal } = ctx.state;
+  return { requestId, principal, signal, onOutcome: (call, outcome) => noteOutcome(ctx, { call, outcome }) };
+}
+
+function noteOutcome(ctx: RouteContext, noted: { readonly call: unknown; readonly outcome: Outcome }): void {
+  const state = ctx.state as unknown as { outcomes?: unknown[] };
+  state.outcomes ??= [];
+  state.outcomes.push(noted);
+}
+
+async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
+  if (ask.stream) return streamAnswer(deps, ctx, ask);
+  const answer = await deps.complete(ask, callInit(ctx));
+  sendAnswer(ctx, answer, answer.response);
+}
+
+/**
+ * Streams to the caller. While the provider is silent the stream opens with a comment, so that proxies keep it; a target
+ * that then fails can still be replaced, since nothing of an answer was sent.
+ */
+async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
+  const writer = createSseWriter(ctx.res, { keepAliveMs: deps.keepAliveMs, signal: ctx.state.signal });
+  let opened = false;
+  const open = (headers: Record<string, string> = {}): void => {
+    if (opened) return;
+    opened = true;
+    ctx.respond = false;
+    ctx.status = 200;
+    writer.open(headers);
+  };
+  const silence = setTimeout(() => {
+    open();
+    writer.comment('waiting for the provider');
+  }, deps.keepAliveMs);
+  let stream: ChatStream | undefined;
+  try {
+    stream = await deps.stream(ask, callInit(ctx));
+    clearTimeout(silence);
+    open(answerHeaders(stream));
+    for await (const batch of stream.batches) {
+      let frames = '';
+      for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
+      if (!writer.write(frames)) await writer.drained();
+    }
+    writer.write(DONE);
+    writer.end();
+  } catch (thrown) {
+    clearTimeout(silence);
+    if (!opened) throw thrown;
+    if (isGatewayError(thrown) || !ctx.state.signal.aborted) writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
+  } finally {
+    await stream?.close();
+  }
+}
