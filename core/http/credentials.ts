@@ -21,15 +21,20 @@ export function readCredential(request: IncomingMessage): PresentedCredential | 
   assertOnce(request.rawHeaders);
   const bearer = authorization === undefined ? undefined : readBearer(authorization);
   const key = typeof apiKey === 'string' ? apiKey.trim() : undefined;
-  if (bearer && key && bearer !== key) throw ambiguous('The request has an "authorization" and an "x-api-key" header with different credentials. Send one of them.');
+  if (bearer && key && bearer !== key)
+    throw ambiguous(
+      'The request has an "authorization" and an "x-api-key" header with different credentials. Send one of them.',
+    );
   const credential = bearer || key;
   if (!credential) return undefined;
-  if (credential.length > MAX_LENGTH) throw new GatewayError('invalid_api_key', `The credential is longer than ${MAX_LENGTH} characters.`);
+  if (credential.length > MAX_LENGTH)
+    throw new GatewayError('invalid_api_key', `The credential is longer than ${MAX_LENGTH} characters.`);
   return { credential, bearer: Boolean(bearer) };
 }
 
 function readBearer(header: string): string | undefined {
-  if (!/^bearer(\s|$)/i.test(header)) throw new GatewayError('invalid_api_key', 'The "authorization" header must be "Bearer <key>".');
+  if (!/^bearer(\s|$)/i.test(header))
+    throw new GatewayError('invalid_api_key', 'The "authorization" header must be "Bearer <key>".');
   return header.slice(6).trim() || undefined;
 }
 

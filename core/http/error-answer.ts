@@ -10,12 +10,14 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
   const requestId = String(ctx.state['requestId']);
   const error = toGatewayError(httpError(thrown) ?? thrown);
   ctx.state['error'] = error;
-  if (error.code === 'internal_error') log.error({ request_id: requestId, err: error.cause ?? error }, 'internal error');
+  if (error.code === 'internal_error')
+    log.error({ request_id: requestId, err: error.cause ?? error }, 'internal error');
   if (ctx.headerSent || ctx.respond === false) {
     ctx.res.destroy();
     return;
   }
-  for (const name of ctx.res.getHeaderNames()) if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
+  for (const name of ctx.res.getHeaderNames())
+    if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
   ctx.status = error.status;
   ctx.set(errorHeaders(error));
   // A body that was not read would be taken for the next request.

@@ -8,7 +8,13 @@ import { normalisePath } from './paths.ts';
 import { MAX_HEADERS } from './server.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
-const CALLER_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ERR_STREAM_DESTROYED', 'ECONNABORTED']);
+const CALLER_LEFT = new Set([
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'ECONNRESET',
+  'EPIPE',
+  'ERR_STREAM_DESTROYED',
+  'ECONNABORTED',
+]);
 
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(middleware: readonly Koa.Middleware[], lifecycle: Lifecycle, log: Log): Koa {
@@ -25,7 +31,8 @@ export function createKoa(middleware: readonly Koa.Middleware[], lifecycle: Life
     res.setHeader('x-request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
-      if (req.rawHeaders.length > MAX_HEADERS * 2) throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
+      if (req.rawHeaders.length > MAX_HEADERS * 2)
+        throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
       const path = normalisePath(ctx.path);
       if (path !== ctx.path) ctx.path = path;
       await next();

@@ -5,7 +5,10 @@ import { GatewayError } from '../errors.ts';
 export function requestFault(fault: ErrorObject | undefined, value: unknown, where: string | undefined): GatewayError {
   if (!fault) return new GatewayError('invalid_request', 'The request is not valid.');
   if (fault.instancePath === '' && fault.keyword === 'type') {
-    return new GatewayError('invalid_request', value === undefined ? 'The request has no body; send a JSON object.' : 'The body must be a JSON object.');
+    return new GatewayError(
+      'invalid_request',
+      value === undefined ? 'The request has no body; send a JSON object.' : 'The body must be a JSON object.',
+    );
   }
   const base = toParam(fault.instancePath);
   const extra = extraName(fault);
@@ -30,7 +33,10 @@ function joinName(base: string, name: string): string {
 }
 
 function extraName(fault: ErrorObject): string | undefined {
-  const { missingProperty, additionalProperty, unevaluatedProperty, propertyName } = fault.params as Record<string, string | undefined>;
+  const { missingProperty, additionalProperty, unevaluatedProperty, propertyName } = fault.params as Record<
+    string,
+    string | undefined
+  >;
   return missingProperty ?? additionalProperty ?? unevaluatedProperty ?? propertyName;
 }
 
@@ -72,5 +78,9 @@ function reason(fault: ErrorObject): string {
 
 function article(type: unknown): string {
   const names = Array.isArray(type) ? type : [type];
-  return names.map((name) => (name === 'null' ? 'null' : /^[aeiou]/.test(String(name)) ? `an ${String(name)}` : `a ${String(name)}`)).join(' or ');
+  return names
+    .map((name) =>
+      name === 'null' ? 'null' : /^[aeiou]/.test(String(name)) ? `an ${String(name)}` : `a ${String(name)}`,
+    )
+    .join(' or ');
 }

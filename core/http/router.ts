@@ -1,17 +1,17 @@
 import Router from '@koa/router';
-import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { GatewayError } from '../errors.ts';
 import type { AuthRequest } from '../hooks.ts';
 import type { Route, RouteContext } from '../plugin.ts';
-import { PluginFault, type Owned } from '../registry.ts';
+import { type Owned, PluginFault } from '../registry.ts';
 import type { Principal } from '../types/call.ts';
 import type { Schema } from '../types/json.ts';
 import { readCredential } from './credentials.ts';
-import { requestFault } from './request-fault.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readJsonBody } from './read-body.ts';
+import { requestFault } from './request-fault.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
@@ -28,7 +28,16 @@ const MAX_DEPTH = 64;
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
   // `ownProperties`: a `required` name such as `constructor` must not be satisfied by a prototype.
-  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: false, ownProperties: true, coerceTypes: false, allowUnionTypes: true, validateFormats: false });
+  const ajv = new Ajv2020({
+    strict: true,
+    strictTypes: false,
+    strictRequired: false,
+    allErrors: false,
+    ownProperties: true,
+    coerceTypes: false,
+    allowUnionTypes: true,
+    validateFormats: false,
+  });
   for (const schema of deps.schemas) ajv.addSchema(schema);
   for (const { owner, value: route } of deps.routes) mount(router, ajv, deps, owner, route);
   const routes = router.routes();
@@ -46,7 +55,11 @@ function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, ro
     try {
       return ajv.compile(schema);
     } catch (cause) {
-      throw new PluginFault(owner, `the ${what} schema of ${route.method} ${route.path} does not compile: ${(cause as Error).message}`, { cause });
+      throw new PluginFault(
+        owner,
+        `the ${what} schema of ${route.method} ${route.path} does not compile: ${(cause as Error).message}`,
+        { cause },
+      );
     }
   };
   const validateBody = compile(route.body as Schema | undefined, 'body');
@@ -81,14 +94,30 @@ function authenticator(deps: RouterDeps, route: Route): ((ctx: Koa.Context) => P
   if (auth === 'none') return undefined;
   const takesKey = auth.includes('key');
   const takesToken = auth.includes('token');
-  const wanted = takesKey && takesToken ? 'an API key or a token of the identity provider' : takesKey ? 'an API key' : 'a token of the identity provider';
+  const wanted =
+    takesKey && takesToken
+      ? 'an API key or a token of the identity provider'
+      : takesKey
+        ? 'an API key'
+        : 'a token of the identity provider';
   return async (ctx) => {
     const presented = readCredential(ctx.req);
-    if (!presented) throw new GatewayError('missing_api_key', `This route needs ${wanted}: send "Authorization: Bearer …"${takesKey ? ' or "x-api-key: …"' : ''}.`);
+    if (!presented)
+      throw new GatewayError(
+        'missing_api_key',
+        `This route needs ${wanted}: send "Authorization: Bearer …"${takesKey ? ' or "x-api-key: …"' : ''}.`,
+      );
     const principal = await deps.authenticate?.({ ...presented, now: Date.now() });
-    if (!principal) throw new GatewayError(takesKey ? 'invalid_api_key' : 'invalid_token', `The credential is not one of this gateway's. This route needs ${wanted}.`);
+    if (!principal)
+      throw new GatewayError(
+        takesKey ? 'invalid_api_key' : 'invalid_token',
+        `The credential is not one of this gateway's. This route needs ${wanted}.`,
+      );
     if (principal.credential === 'key' ? !takesKey : !takesToken) {
-      throw new GatewayError(principal.credential === 'key' ? 'invalid_token' : 'invalid_api_key', `This route needs ${wanted}, and the other kind was sent.`);
+      throw new GatewayError(
+        principal.credential === 'key' ? 'invalid_token' : 'invalid_api_key',
+        `This route needs ${wanted}, and the other kind was sent.`,
+      );
     }
     if (principal.credential === 'token' && permission !== undefined && !principal.permissions?.includes(permission)) {
       throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
@@ -99,11 +128,16 @@ function authenticator(deps: RouterDeps, route: Route): ((ctx: Koa.Context) => P
 
 /** Which methods a path has. */
 function allowedMethods(router: Router): (path: string) => readonly string[] {
-  return (path) => [...new Set(router.stack.filter((layer) => layer.match(path)).flatMap((layer) => layer.methods))].sort();
+  return (path) =>
+    [...new Set(router.stack.filter((layer) => layer.match(path)).flatMap((layer) => layer.methods))].sort();
 }
 
 function unmatched(ctx: Koa.Context, methods: readonly string[]): GatewayError {
   const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
   if (methods.length === 0) return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
-  return new GatewayError('method_not_allowed', `${path} does not take ${ctx.method}; it takes ${methods.join(', ')}.`, { headers: { allow: methods.join(', ') } });
+  return new GatewayError(
+    'method_not_allowed',
+    `${path} does not take ${ctx.method}; it takes ${methods.join(', ')}.`,
+    { headers: { allow: methods.join(', ') } },
+  );
 }

@@ -27,7 +27,13 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const CONNECT_RETRIES = 1;
 
 /** Sends one request and answers a response with a good status; anything else throws, classified. */
-export async function exchange(deps: AttemptDeps, call: LiveCall, target: Target, endpoint: Endpoint, request: HttpRequest): Promise<UpstreamResponse> {
+export async function exchange(
+  deps: AttemptDeps,
+  call: LiveCall,
+  target: Target,
+  endpoint: Endpoint,
+  request: HttpRequest,
+): Promise<UpstreamResponse> {
   assertConfigured(endpoint, target);
   const { hooks, upstream } = deps;
   const outgoing = hooks.send ? ((await hooks.send(call as unknown as Call, request, target)) ?? request) : request;
@@ -37,20 +43,27 @@ export async function exchange(deps: AttemptDeps, call: LiveCall, target: Target
   try {
     const response = await sendWithConnectRetry(upstream, call, endpoint, outgoing);
     call.measures.sent = true;
-    if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205) return response;
+    if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205)
+      return response;
     throw new StreamFailure(await classify(endpoint, response));
   } finally {
     call.measures.upstreamMs += performance.now() - started;
   }
 }
 
-async function sendWithConnectRetry(upstream: Upstream, call: LiveCall, endpoint: Endpoint, request: HttpRequest): Promise<UpstreamResponse> {
+async function sendWithConnectRetry(
+  upstream: Upstream,
+  call: LiveCall,
+  endpoint: Endpoint,
+  request: HttpRequest,
+): Promise<UpstreamResponse> {
   for (let retry = 0; ; retry += 1) {
     try {
       return await upstream.send(endpoint, request, { signal: call.signal });
     } catch (error) {
       if (error instanceof UpstreamError && error.sent) call.measures.sent = true;
-      const again = error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
+      const again =
+        error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
       if (!again || retry >= CONNECT_RETRIES || call.signal.aborted) throw error;
     }
   }
@@ -59,7 +72,10 @@ async function sendWithConnectRetry(upstream: Upstream, call: LiveCall, endpoint
 function assertConfigured(endpoint: Endpoint, target: Target): void {
   const { credential } = endpoint;
   if (!credential?.required || credential.value !== undefined) return;
-  throw new GatewayError('provider_not_configured', `The provider "${target.provider}" has no API key yet. Its operator sets one in the configuration or the environment.`);
+  throw new GatewayError(
+    'provider_not_configured',
+    `The provider "${target.provider}" has no API key yet. Its operator sets one in the configuration or the environment.`,
+  );
 }
 
 async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise<UpstreamFailure> {
@@ -88,7 +104,8 @@ export function failedAttempt(thrown: unknown, target: Target): FailedAttempt {
     if (thrown.phase === 'aborted') throw thrown;
     return fromFailure({ class: thrown.failure, message: thrown.message }, target, thrown.sent, thrown);
   }
-  if (thrown instanceof GatewayError) return { error: thrown, failover: thrown.code === 'provider_not_configured', sent: false };
+  if (thrown instanceof GatewayError)
+    return { error: thrown, failover: thrown.code === 'provider_not_configured', sent: false };
   throw thrown;
 }
 

@@ -4,10 +4,10 @@ import { readEvents } from '../sse.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
-import type { AnswerNotes, OpenedChat } from './chat.ts';
-import { parseAnswer, MAX_RESPONSE_BYTES } from './chat.ts';
-import { chunksOfResponse } from './chunks.ts';
 import { failedAttempt } from './attempt.ts';
+import type { AnswerNotes, OpenedChat } from './chat.ts';
+import { MAX_RESPONSE_BYTES, parseAnswer } from './chat.ts';
+import { chunksOfResponse } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { endWithError, type PipelineDeps } from './run.ts';
@@ -26,7 +26,12 @@ type Batch = readonly ChatChunk[];
 const MAX_PEEK_CHUNKS = 64;
 
 /** Reads up to the first content and answers the stream from there; a failure before that lets another target try. */
-export async function openStream(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, opened: OpenedChat): Promise<ChatStream> {
+export async function openStream(
+  deps: PipelineDeps,
+  call: LiveCall<'chat'>,
+  target: Target,
+  opened: OpenedChat,
+): Promise<ChatStream> {
   const { upstreamResponse, dropped, rateLimits } = opened;
   const source = decode(opened);
   const peeked: ChatChunk[] = [];
@@ -41,11 +46,25 @@ export async function openStream(deps: PipelineDeps, call: LiveCall<'chat'>, tar
     throw error;
   }
   const live = new LiveStream(deps, call, target, upstreamResponse);
-  return { call: call as unknown as LiveCall, target, dropped, rateLimits, batches: live.run(peeked, source), close: () => live.close() };
+  return {
+    call: call as unknown as LiveCall,
+    target,
+    dropped,
+    rateLimits,
+    batches: live.run(peeked, source),
+    close: () => live.close(),
+  };
 }
 
 function hasContent(chunk: ChatChunk): boolean {
-  return chunk.choices.some(({ delta, finish_reason }) => finish_reason !== null || Boolean(delta.content) || Boolean(delta.reasoning_content) || delta.tool_calls !== undefined || Boolean(delta.refusal));
+  return chunk.choices.some(
+    ({ delta, finish_reason }) =>
+      finish_reason !== null ||
+      Boolean(delta.content) ||
+      Boolean(delta.reasoning_content) ||
+      delta.tool_calls !== undefined ||
+      Boolean(delta.refusal),
+  );
 }
 
 /** The decoded chunks of an upstream answer; throws when it broke off, that is ended without a terminal sign. */
@@ -65,7 +84,10 @@ async function* decode(opened: OpenedChat): AsyncGenerator<Batch, void> {
   if (!complete) throw new GatewayError('provider_unavailable', 'The provider broke off before the end of its answer.');
 }
 
-function decodeEvents(decoder: StreamDecoder, events: readonly { readonly event?: string | undefined; readonly data: string }[]): Batch {
+function decodeEvents(
+  decoder: StreamDecoder,
+  events: readonly { readonly event?: string | undefined; readonly data: string }[],
+): Batch {
   const [only] = events;
   if (events.length === 1 && only) return decoder.push(only);
   return events.flatMap((event) => decoder.push(event));

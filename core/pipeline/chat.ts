@@ -34,7 +34,12 @@ export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallIni
   });
 }
 
-async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, raw: Uint8Array | undefined): Promise<ChatAnswer> {
+async function completeOn(
+  deps: PipelineDeps,
+  call: LiveCall<'chat'>,
+  target: Target,
+  raw: Uint8Array | undefined,
+): Promise<ChatAnswer> {
   const { upstreamResponse, codec, codecInfo, dropped, rateLimits } = await openChat(deps, call, target, false, raw);
   const started = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
@@ -48,7 +53,12 @@ async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Ta
 }
 
 function answerText(response: ChatResponse): string {
-  return response.choices.map(({ message }) => `${message.content ?? ''}${message.reasoning_content ?? ''}${message.tool_calls ? JSON.stringify(message.tool_calls) : ''}`).join('');
+  return response.choices
+    .map(
+      ({ message }) =>
+        `${message.content ?? ''}${message.reasoning_content ?? ''}${message.tool_calls ? JSON.stringify(message.tool_calls) : ''}`,
+    )
+    .join('');
 }
 
 /** Parses a whole answer; vendors may send blank lines before the JSON as keep-alive. */
@@ -56,7 +66,9 @@ export function parseAnswer(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
-    throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', { cause });
+    throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', {
+      cause,
+    });
   }
 }
 
@@ -69,31 +81,58 @@ export interface OpenedChat {
 }
 
 /** Translates and sends a chat request to one target. */
-export async function openChat(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, stream: boolean, raw: Uint8Array | undefined): Promise<OpenedChat> {
+export async function openChat(
+  deps: PipelineDeps,
+  call: LiveCall<'chat'>,
+  target: Target,
+  stream: boolean,
+  raw: Uint8Array | undefined,
+): Promise<OpenedChat> {
   const provider = providerOf(deps, target);
   const codec = provider.chat;
-  if (!codec) throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, { param: 'model' });
-  const input: ChatRequest = call.request.model === target.model ? call.request : { ...call.request, model: target.model };
+  if (!codec)
+    throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
+      param: 'model',
+    });
+  const input: ChatRequest =
+    call.request.model === target.model ? call.request : { ...call.request, model: target.model };
   const codecInfo = codecCall(call as unknown as LiveCall, target, stream, input === call.request ? raw : undefined);
   const request: HttpRequest = codec.request(input, codecInfo);
-  const upstreamResponse = await exchange({ upstream: deps.upstream, hooks: deps.hooks.chat }, call as unknown as LiveCall, target, provider, request);
+  const upstreamResponse = await exchange(
+    { upstream: deps.upstream, hooks: deps.hooks.chat },
+    call as unknown as LiveCall,
+    target,
+    provider,
+    request,
+  );
   call.measures.firstByteAt ??= call.elapsedMs;
-  return { upstreamResponse, codec, codecInfo, dropped: request.dropped ?? [], rateLimits: rateLimitsOf(provider.rateLimits, upstreamResponse.headers) };
+  return {
+    upstreamResponse,
+    codec,
+    codecInfo,
+    dropped: request.dropped ?? [],
+    rateLimits: rateLimitsOf(provider.rateLimits, upstreamResponse.headers),
+  };
 }
 
 const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
 
-function rateLimitsOf(read: ((headers: ResponseHeaders) => Readonly<Record<string, string>>) | undefined, headers: ResponseHeaders): Readonly<Record<string, string>> {
+function rateLimitsOf(
+  read: ((headers: ResponseHeaders) => Readonly<Record<string, string>>) | undefined,
+  headers: ResponseHeaders,
+): Readonly<Record<string, string>> {
   if (read) return read(headers);
   const limits: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined && RATE_LIMIT.test(name)) limits[name] = value;
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && RATE_LIMIT.test(name)) limits[name] = value;
   return limits;
 }
 
 /** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */
 export function streamChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatStream> {
   return runCall(deps, ask, init, (call, raw) =>
-    tryTargets(call as unknown as LiveCall, async (target) => openStream(deps, call, target, await openChat(deps, call, target, true, raw))),
+    tryTargets(call as unknown as LiveCall, async (target) =>
+      openStream(deps, call, target, await openChat(deps, call, target, true, raw)),
+    ),
   );
 }
-

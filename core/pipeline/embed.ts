@@ -23,15 +23,25 @@ export function embed(deps: PipelineDeps, ask: Ask<'embeddings'>, init: CallInit
 async function embedOn(deps: PipelineDeps, call: LiveCall<'embeddings'>, target: Target): Promise<EmbeddingAnswer> {
   const provider = providerOf(deps, target);
   const codec = provider.embed;
-  if (!codec) throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no embedding models.`, { param: 'model' });
+  if (!codec)
+    throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no embedding models.`, {
+      param: 'model',
+    });
   const live = call as unknown as LiveCall;
   const input = { ...call.request, model: target.model };
   const info = codecCall(live, target, false, undefined);
   const request = codec.request(input, info);
-  const upstreamResponse = await exchange({ upstream: deps.upstream, hooks: deps.hooks.embeddings }, live, target, provider, request);
+  const upstreamResponse = await exchange(
+    { upstream: deps.upstream, hooks: deps.hooks.embeddings },
+    live,
+    target,
+    provider,
+    request,
+  );
   let response = codec.response(parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES)), input, info);
   const receive = deps.hooks.embeddings.receive;
-  if (receive) response = ((await receive(call as unknown as Call, response)) as EmbeddingResponse | undefined) ?? response;
+  if (receive)
+    response = ((await receive(call as unknown as Call, response)) as EmbeddingResponse | undefined) ?? response;
   meterEmbeddings(deps, call, target, response.usage);
   return { call: live, target, dropped: request.dropped ?? [], rateLimits: {}, response };
 }

@@ -59,7 +59,14 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
   readonly #init: CallInit;
   #finished: Promise<void> | undefined;
 
-  constructor(operation: O, request: OperationRequest[O], stream: boolean, targets: readonly Target[], init: CallInit, hooks: CompiledHooks) {
+  constructor(
+    operation: O,
+    request: OperationRequest[O],
+    stream: boolean,
+    targets: readonly Target[],
+    init: CallInit,
+    hooks: CompiledHooks,
+  ) {
     this.operation = operation;
     this.request = request;
     this.stream = stream;

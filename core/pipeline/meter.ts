@@ -1,7 +1,7 @@
 import { costOf } from '../pricing.ts';
+import { estimateInputTokens, estimateTextTokens } from '../tokens.ts';
 import type { Target } from '../types/call.ts';
 import type { ChatRequest, EmbeddingRequest, Usage } from '../types/chat.ts';
-import { estimateInputTokens, estimateTextTokens } from '../tokens.ts';
 import type { LiveCall } from './live-call.ts';
 import type { PipelineDeps } from './run.ts';
 
@@ -9,7 +9,13 @@ import type { PipelineDeps } from './run.ts';
  * Notes what a chat call used and what that costs. Usage that the provider did not tell is estimated from the request
  * and `text` and marked so: it is never zero and never skipped.
  */
-export function meterChat(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, usage: Usage | undefined, text: () => string): void {
+export function meterChat(
+  deps: PipelineDeps,
+  call: LiveCall<'chat'>,
+  target: Target,
+  usage: Usage | undefined,
+  text: () => string,
+): void {
   const counted = usage && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens) ? usage : undefined;
   call.measures.estimated = counted === undefined;
   call.measures.usage = counted ?? estimatedUsage(estimateInputTokens(call.request), estimateTextTokens(text()));
@@ -17,7 +23,12 @@ export function meterChat(deps: PipelineDeps, call: LiveCall<'chat'>, target: Ta
 }
 
 /** The same for embeddings, which have input only. */
-export function meterEmbeddings(deps: PipelineDeps, call: LiveCall<'embeddings'>, target: Target, usage: { readonly prompt_tokens: number } | undefined): void {
+export function meterEmbeddings(
+  deps: PipelineDeps,
+  call: LiveCall<'embeddings'>,
+  target: Target,
+  usage: { readonly prompt_tokens: number } | undefined,
+): void {
   const told = usage && isCount(usage.prompt_tokens) ? usage.prompt_tokens : undefined;
   call.measures.estimated = told === undefined;
   call.measures.usage = estimatedUsage(told ?? estimateInputTokens(call.request as EmbeddingRequest | ChatRequest), 0);

@@ -70,7 +70,12 @@ async function admit(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): 
 }
 
 /** Ends a call that failed, and answers the error as the `error` hooks leave it. */
-export async function endWithError(call: LiveCall, thrown: unknown, hooks: CompiledHooks, log: Log): Promise<GatewayError> {
+export async function endWithError(
+  call: LiveCall,
+  thrown: unknown,
+  hooks: CompiledHooks,
+  log: Log,
+): Promise<GatewayError> {
   const aborted = call.signal.aborted && !isShutdown(call.signal);
   let error = isShutdown(call.signal) ? shuttingDown() : toGatewayError(thrown);
   if (!aborted && hooks.error) {
@@ -80,7 +85,8 @@ export async function endWithError(call: LiveCall, thrown: unknown, hooks: Compi
       error = toGatewayError(hookError);
     }
   }
-  if (error.code === 'internal_error' && !aborted) log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
+  if (error.code === 'internal_error' && !aborted)
+    log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
   await call.finish(aborted ? 'aborted' : 'error', error);
   return error;
 }
@@ -93,11 +99,16 @@ export function isShutdown(signal: AbortSignal): boolean {
 }
 
 export function shuttingDown(): GatewayError {
-  return new GatewayError('shutting_down', 'The gateway is shutting down; try again at once, on another instance if there is one.', { retryAfterMs: 1000 });
+  return new GatewayError(
+    'shutting_down',
+    'The gateway is shutting down; try again at once, on another instance if there is one.',
+    { retryAfterMs: 1000 },
+  );
 }
 
 function assertLive(call: LiveCall<Operation>): void {
-  if (call.signal.aborted) throw isShutdown(call.signal) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
+  if (call.signal.aborted)
+    throw isShutdown(call.signal) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
 }
 
 /** Tries the targets in order until one answers; throws what the last one failed with. */

@@ -20,7 +20,10 @@ export type Aliases = ReadonlyMap<string, readonly string[]>;
 export function targetOfPath(catalog: Catalog, provider: string, model: string): Target {
   if (!catalog.has(provider)) {
     const near = nearest(provider, catalog.providers());
-    throw new GatewayError('unsupported_provider', `There is no provider "${clip(provider)}".${didYouMean(near)} Configured are: ${catalog.providers().join(', ')}.`);
+    throw new GatewayError(
+      'unsupported_provider',
+      `There is no provider "${clip(provider)}".${didYouMean(near)} Configured are: ${catalog.providers().join(', ')}.`,
+    );
   }
   if (!catalog.find(provider, model)) throw unsupportedModel(catalog, provider, model);
   return { provider, model };
@@ -29,11 +32,19 @@ export function targetOfPath(catalog: Catalog, provider: string, model: string):
 /** Where a request to `/v1/…` goes: an alias's targets in order, or the one provider that `provider/model` names. */
 export function targetsOfModel(catalog: Catalog, aliases: Aliases, model: string): readonly Target[] {
   const alias = aliases.get(model);
-  if (alias) return alias.map((name) => splitModel(name)).map(({ provider, model: id }) => targetOfPath(catalog, provider, id));
+  if (alias)
+    return alias.map((name) => splitModel(name)).map(({ provider, model: id }) => targetOfPath(catalog, provider, id));
   const { provider, model: id } = splitModel(model);
   if (provider !== '' && catalog.has(provider)) return [targetOfPath(catalog, provider, id)];
-  const known = [...aliases.keys(), ...catalog.providers().flatMap((name) => catalog.suggest(name, id || provider).map((near) => `${name}/${near}`))];
-  throw new GatewayError('unsupported_model', `There is no model "${clip(model)}": write "provider/model" or an alias.${didYouMean(nearest(model, known))}`, { param: 'model' });
+  const known = [
+    ...aliases.keys(),
+    ...catalog.providers().flatMap((name) => catalog.suggest(name, id || provider).map((near) => `${name}/${near}`)),
+  ];
+  throw new GatewayError(
+    'unsupported_model',
+    `There is no model "${clip(model)}": write "provider/model" or an alias.${didYouMean(nearest(model, known))}`,
+    { param: 'model' },
+  );
 }
 
 /** Splits `provider/model` at the first slash; a name without one has an empty provider. */
@@ -43,10 +54,19 @@ export function splitModel(name: string): Target {
 }
 
 /** Refuses targets that the caller's key may not use; every way in goes through here. */
-export function assertAllowed(catalog: Catalog, principal: Principal, targets: readonly Target[], requested?: string): void {
+export function assertAllowed(
+  catalog: Catalog,
+  principal: Principal,
+  targets: readonly Target[],
+  requested?: string,
+): void {
   for (const target of targets) {
     if (isAllowed(catalog, principal, target, requested)) continue;
-    throw new GatewayError('model_not_allowed', `This key may not use "${clip(target.provider)}/${clip(target.model)}".`, { param: 'model' });
+    throw new GatewayError(
+      'model_not_allowed',
+      `This key may not use "${clip(target.provider)}/${clip(target.model)}".`,
+      { param: 'model' },
+    );
   }
 }
 
@@ -73,9 +93,13 @@ export function isAllowed(catalog: Catalog, principal: Principal, target: Target
 }
 
 function unsupportedModel(catalog: Catalog, provider: string, model: string): GatewayError {
-  return new GatewayError('unsupported_model', `The provider "${provider}" has no model "${clip(model)}".${didYouMean(catalog.suggest(provider, model))}`, {
-    param: 'model',
-  });
+  return new GatewayError(
+    'unsupported_model',
+    `The provider "${provider}" has no model "${clip(model)}".${didYouMean(catalog.suggest(provider, model))}`,
+    {
+      param: 'model',
+    },
+  );
 }
 
 function didYouMean(names: readonly string[]): string {

@@ -25,29 +25,45 @@ type Targets = Pick<Ask<'chat'>, 'targets' | 'requested'>;
 
 /** Chat completions on both surfaces: the provider in the path, or in the model. */
 export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
-  const route = (path: string, summary: string, find: (ctx: RouteContext, model: string) => Targets): Route<Schema> => ({
+  const route = (
+    path: string,
+    summary: string,
+    find: (ctx: RouteContext, model: string) => Targets,
+  ): Route<Schema> => ({
     method: 'POST',
     path,
     summary,
-    description: 'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.',
+    description:
+      'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.',
     auth: ['key'],
     body: CHAT_REQUEST,
     responses: { 200: { description: 'The completion.', schema: CHAT_RESPONSE } },
     handler(ctx) {
       const request = ctx.state.body as unknown as ChatRequest;
-      return handleChat(deps, ctx as RouteContext, { operation: 'chat', request, stream: request.stream === true, ...withRaw(ctx.state.rawBody), ...find(ctx as RouteContext, request.model) });
+      return handleChat(deps, ctx as RouteContext, {
+        operation: 'chat',
+        request,
+        stream: request.stream === true,
+        ...withRaw(ctx.state.rawBody),
+        ...find(ctx as RouteContext, request.model),
+      });
     },
   });
   return [
     route('/api/core/:provider/chat/completions', 'Chat completion by one provider', (ctx, model) => ({
       targets: [targetOfPath(deps.catalog, ctx.params['provider'] ?? '', model)],
     })),
-    route('/v1/chat/completions', 'Chat completion; the model is `provider/model` or an alias', (_ctx, model) => requestedTargets(deps, model)),
+    route('/v1/chat/completions', 'Chat completion; the model is `provider/model` or an alias', (_ctx, model) =>
+      requestedTargets(deps, model),
+    ),
   ];
 }
 
 /** The targets of a model of the `/v1` surface, and the alias they came by. */
-export function requestedTargets(deps: Pick<ChatRouteDeps, 'catalog' | 'aliases'>, model: string): { targets: readonly Target[]; requested?: string } {
+export function requestedTargets(
+  deps: Pick<ChatRouteDeps, 'catalog' | 'aliases'>,
+  model: string,
+): { targets: readonly Target[]; requested?: string } {
   const targets = targetsOfModel(deps.catalog, deps.aliases, model);
   return deps.aliases.has(model) ? { targets, requested: model } : { targets };
 }
@@ -107,7 +123,8 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
   } catch (thrown) {
     clearTimeout(silence);
     if (!opened) throw thrown;
-    if (isGatewayError(thrown) || !ctx.state.signal.aborted) writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
+    if (isGatewayError(thrown) || !ctx.state.signal.aborted)
+      writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
   } finally {
     await stream?.close();
   }

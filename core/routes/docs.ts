@@ -5,7 +5,8 @@ import { PACKAGE_ROOT } from '../paths.ts';
 import type { Route } from '../plugin.ts';
 
 /** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
-const POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -48,5 +49,7 @@ export function docsRoutes(): readonly Route[] {
 /** The viewer's script: copied into `dist/assets` by the build, in `node_modules` when run from source. */
 function viewerFile(): string {
   const built = path.join(PACKAGE_ROOT, 'dist', 'assets', 'rapidoc-min.js');
-  return existsSync(built) ? built : path.join(path.dirname(createRequire(import.meta.url).resolve('rapidoc/package.json')), 'dist', 'rapidoc-min.js');
+  return existsSync(built)
+    ? built
+    : path.join(path.dirname(createRequire(import.meta.url).resolve('rapidoc/package.json')), 'dist', 'rapidoc-min.js');
 }

@@ -17,21 +17,37 @@ export interface EmbeddingRouteDeps {
 
 /** Embeddings on both surfaces. */
 export function embeddingRoutes(deps: EmbeddingRouteDeps): readonly Route<Schema>[] {
-  const route = (path: string, summary: string, find: (ctx: RouteContext, model: string) => Pick<Ask<'embeddings'>, 'targets' | 'requested'>): Route<Schema> => ({
+  const route = (
+    path: string,
+    summary: string,
+    find: (ctx: RouteContext, model: string) => Pick<Ask<'embeddings'>, 'targets' | 'requested'>,
+  ): Route<Schema> => ({
     method: 'POST',
     path,
     summary,
     auth: ['key'],
     body: EMBEDDING_REQUEST,
-    responses: { 200: { description: 'One embedding for each input, as numbers or as base64 of little-endian float32.', schema: EMBEDDING_RESPONSE } },
+    responses: {
+      200: {
+        description: 'One embedding for each input, as numbers or as base64 of little-endian float32.',
+        schema: EMBEDDING_RESPONSE,
+      },
+    },
     async handler(ctx) {
       const request = ctx.state.body as unknown as EmbeddingRequest;
-      const answer = await deps.embed({ operation: 'embeddings', request, stream: false, ...find(ctx as RouteContext, request.model) }, callInit(ctx as RouteContext));
+      const answer = await deps.embed(
+        { operation: 'embeddings', request, stream: false, ...find(ctx as RouteContext, request.model) },
+        callInit(ctx as RouteContext),
+      );
       sendAnswer(ctx as RouteContext, answer, answer.response);
     },
   });
   return [
-    route('/api/core/:provider/embeddings', 'Embeddings by one provider', (ctx, model) => ({ targets: [targetOfPath(deps.catalog, ctx.params['provider'] ?? '', model)] })),
-    route('/v1/embeddings', 'Embeddings; the model is `provider/model` or an alias', (_ctx, model) => requestedTargets(deps, model)),
+    route('/api/core/:provider/embeddings', 'Embeddings by one provider', (ctx, model) => ({
+      targets: [targetOfPath(deps.catalog, ctx.params['provider'] ?? '', model)],
+    })),
+    route('/v1/embeddings', 'Embeddings; the model is `provider/model` or an alias', (_ctx, model) =>
+      requestedTargets(deps, model),
+    ),
   ];
 }

@@ -10,7 +10,11 @@ export interface HealthRouteDeps {
   openApi(): string;
 }
 
-const HEALTH: Schema = { type: 'object', required: ['status'], properties: { status: { type: 'string' }, checks: { type: 'object' } } };
+const HEALTH: Schema = {
+  type: 'object',
+  required: ['status'],
+  properties: { status: { type: 'string' }, checks: { type: 'object' } },
+};
 
 /** How long the store may take to answer a readiness check. */
 const STORE_CHECK_MS = 1000;

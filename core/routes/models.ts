@@ -17,7 +17,10 @@ export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
   const list = (rows: readonly ModelRow[]) => ({ object: 'list', data: rows.map(entry) });
   const one = (rows: readonly ModelRow[], id: string) => {
     const row = rows.find((candidate) => candidate.id === id);
-    if (!row) throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', { param: 'model' });
+    if (!row)
+      throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
+        param: 'model',
+      });
     return entry(row);
   };
   const ofPath = (ctx: RouteContext) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal);
@@ -35,14 +38,23 @@ export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
   });
   return [
     get('/api/core/:provider/models', 'Models of one provider', (ctx) => list(ofPath(ctx)), true),
-    get('/api/core/:provider/models/*id', 'One model of one provider; its id may hold slashes', (ctx) => one(ofPath(ctx), idOf(ctx)), false),
+    get(
+      '/api/core/:provider/models/*id',
+      'One model of one provider; its id may hold slashes',
+      (ctx) => one(ofPath(ctx), idOf(ctx)),
+      false,
+    ),
     get('/v1/models', 'All models as `provider/model`, and the aliases', (ctx) => list(ofAll(ctx)), true),
     get('/v1/models/*id', 'One model or alias', (ctx) => one(ofAll(ctx), idOf(ctx)), false),
   ];
 }
 
 function providerModels({ catalog }: ModelRouteDeps, provider: string, principal: Principal): readonly ModelRow[] {
-  if (!catalog.has(provider)) throw new GatewayError('unsupported_provider', `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`);
+  if (!catalog.has(provider))
+    throw new GatewayError(
+      'unsupported_provider',
+      `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`,
+    );
   return catalog
     .list(provider)
     .filter((model) => isAllowed(catalog, principal, { provider, model }))
@@ -50,14 +62,19 @@ function providerModels({ catalog }: ModelRouteDeps, provider: string, principal
 }
 
 /** Aliases first, then every `provider/model`; everything without a principal. */
-export function allModels({ catalog, aliases }: Pick<ModelRouteDeps, 'catalog' | 'aliases'>, principal?: Principal): readonly ModelRow[] {
+export function allModels(
+  { catalog, aliases }: Pick<ModelRouteDeps, 'catalog' | 'aliases'>,
+  principal?: Principal,
+): readonly ModelRow[] {
   const rows: ModelRow[] = [];
   for (const [name, targets] of aliases) {
     const usable = targets.map(splitModel).every((target) => !principal || isAllowed(catalog, principal, target, name));
     if (usable) rows.push({ id: name, owned_by: 'tollgate' });
   }
   for (const provider of catalog.providers()) {
-    for (const model of catalog.list(provider)) if (!principal || isAllowed(catalog, principal, { provider, model })) rows.push({ id: `${provider}/${model}`, owned_by: provider });
+    for (const model of catalog.list(provider))
+      if (!principal || isAllowed(catalog, principal, { provider, model }))
+        rows.push({ id: `${provider}/${model}`, owned_by: provider });
   }
   return rows;
 }

@@ -91,7 +91,9 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
     max_tokens: nullable('integer', { minimum: 1 }),
     max_completion_tokens: nullable('integer', { minimum: 1 }),
     stream: nullable('boolean'),
-    stream_options: nullable('object', { properties: { include_usage: { type: 'boolean' }, include_obfuscation: { type: 'boolean' } } }),
+    stream_options: nullable('object', {
+      properties: { include_usage: { type: 'boolean' }, include_obfuscation: { type: 'boolean' } },
+    }),
     frequency_penalty: nullable('number', { minimum: -2, maximum: 2 }),
     presence_penalty: nullable('number', { minimum: -2, maximum: 2 }),
     stop: { type: ['string', 'array', 'null'], items: { type: 'string' }, maxItems: 16 },
@@ -109,7 +111,15 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
       required: ['type'],
       properties: {
         type: { enum: ['text', 'json_object', 'json_schema'] },
-        json_schema: { type: 'object', required: ['name'], properties: { name: { type: 'string', minLength: 1, maxLength: 64 }, schema: { type: 'object' }, strict: nullable('boolean') } },
+        json_schema: {
+          type: 'object',
+          required: ['name'],
+          properties: {
+            name: { type: 'string', minLength: 1, maxLength: 64 },
+            schema: { type: 'object' },
+            strict: nullable('boolean'),
+          },
+        },
       },
       if: { type: 'object', properties: { type: { const: 'json_schema' } } },
       // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
@@ -125,7 +135,19 @@ export const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freez
   required: ['model', 'input'],
   properties: {
     model: { type: 'string', minLength: 1, maxLength: 256 },
-    input: { type: ['string', 'array'], minLength: 1, minItems: 1, maxItems: 2048, items: { type: ['string', 'integer', 'array'], minLength: 1, minItems: 1, items: { type: 'integer', minimum: 0 }, minimum: 0 } },
+    input: {
+      type: ['string', 'array'],
+      minLength: 1,
+      minItems: 1,
+      maxItems: 2048,
+      items: {
+        type: ['string', 'integer', 'array'],
+        minLength: 1,
+        minItems: 1,
+        items: { type: 'integer', minimum: 0 },
+        minimum: 0,
+      },
+    },
     encoding_format: { enum: ['float', 'base64'] },
     dimensions: { type: 'integer', minimum: 1, maximum: 65_536 },
     user: { type: 'string', maxLength: 512 },
@@ -136,7 +158,11 @@ export const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freez
 const usage: Schema = {
   type: 'object',
   required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
-  properties: { prompt_tokens: { type: 'integer' }, completion_tokens: { type: 'integer' }, total_tokens: { type: 'integer' } },
+  properties: {
+    prompt_tokens: { type: 'integer' },
+    completion_tokens: { type: 'integer' },
+    total_tokens: { type: 'integer' },
+  },
 };
 
 export const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({

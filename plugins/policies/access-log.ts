@@ -1,4 +1,11 @@
-import { type Call, definePlugin, formatUsd, type GatewayError, type Outcome, type Principal } from '../../core/index.ts';
+import {
+  type Call,
+  definePlugin,
+  formatUsd,
+  type GatewayError,
+  type Outcome,
+  type Principal,
+} from '../../core/index.ts';
 
 /** What core leaves in the Koa context of a request. */
 interface RequestState {
@@ -29,7 +36,15 @@ export default definePlugin({
       const write = () => {
         const aborted = !ctx.res.writableFinished;
         const fields = describe(ctx.state as RequestState, ctx.method, ctx.path);
-        api.log.info({ ...fields, status: aborted && !ctx.res.headersSent ? 499 : ctx.res.statusCode, dur_ms: round(performance.now() - started), ...(aborted && { aborted }) }, 'request');
+        api.log.info(
+          {
+            ...fields,
+            status: aborted && !ctx.res.headersSent ? 499 : ctx.res.statusCode,
+            dur_ms: round(performance.now() - started),
+            ...(aborted && { aborted }),
+          },
+          'request',
+        );
       };
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
       const handled = next();

@@ -23,7 +23,12 @@ export default definePlugin({
     const metrics = createMetrics(registry);
     const model = boundedLabel();
     const route = boundedLabel();
-    new Gauge({ name: 'tollgate_build_info', help: 'The version that runs.', labelNames: ['version'], registers: [registry] }).set({ version: api.settings.version }, 1);
+    new Gauge({
+      name: 'tollgate_build_info',
+      help: 'The version that runs.',
+      labelNames: ['version'],
+      registers: [registry],
+    }).set({ version: api.settings.version }, 1);
 
     api.use(async (ctx, next) => {
       metrics.inflight.inc();
@@ -58,11 +63,39 @@ function createMetrics(registry: Registry) {
   const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900];
   return {
     inflight: new Gauge({ name: 'tollgate_inflight_requests', help: 'Requests being worked on.', registers }),
-    requests: new Counter({ name: 'tollgate_http_requests_total', help: 'HTTP requests.', labelNames: ['route', 'status'], registers }),
-    requestSeconds: new Histogram({ name: 'tollgate_http_request_duration_seconds', help: 'HTTP requests, to the last byte.', labelNames: ['route'], buckets: seconds, registers }),
-    calls: new Counter({ name: 'tollgate_calls_total', help: 'Model calls.', labelNames: ['operation', 'provider', 'model', 'status', 'error', 'stream'], registers }),
-    callSeconds: new Histogram({ name: 'tollgate_call_duration_seconds', help: 'Model calls, to the last byte.', labelNames: ['operation', 'provider', 'stream'], buckets: seconds, registers }),
-    firstByteSeconds: new Histogram({ name: 'tollgate_time_to_first_byte_seconds', help: 'From the request to the provider’s first byte.', labelNames: ['operation', 'provider'], buckets: seconds, registers }),
+    requests: new Counter({
+      name: 'tollgate_http_requests_total',
+      help: 'HTTP requests.',
+      labelNames: ['route', 'status'],
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'tollgate_http_request_duration_seconds',
+      help: 'HTTP requests, to the last byte.',
+      labelNames: ['route'],
+      buckets: seconds,
+      registers,
+    }),
+    calls: new Counter({
+      name: 'tollgate_calls_total',
+      help: 'Model calls.',
+      labelNames: ['operation', 'provider', 'model', 'status', 'error', 'stream'],
+      registers,
+    }),
+    callSeconds: new Histogram({
+      name: 'tollgate_call_duration_seconds',
+      help: 'Model calls, to the last byte.',
+      labelNames: ['operation', 'provider', 'stream'],
+      buckets: seconds,
+      registers,
+    }),
+    firstByteSeconds: new Histogram({
+      name: 'tollgate_time_to_first_byte_seconds',
+      help: 'From the request to the provider’s first byte.',
+      labelNames: ['operation', 'provider'],
+      buckets: seconds,
+      registers,
+    }),
     overheadSeconds: new Histogram({
       name: 'tollgate_overhead_seconds',
       help: 'What the gateway itself took of a call.',
@@ -70,10 +103,30 @@ function createMetrics(registry: Registry) {
       buckets: [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1],
       registers,
     }),
-    attempts: new Counter({ name: 'tollgate_upstream_attempts_total', help: 'Requests to providers.', labelNames: ['provider'], registers }),
-    tokens: new Counter({ name: 'tollgate_tokens_total', help: 'Tokens, by type.', labelNames: ['provider', 'model', 'type'], registers }),
-    cost: new Counter({ name: 'tollgate_cost_usd_total', help: 'Cost in US dollars by the price table.', labelNames: ['provider', 'model'], registers }),
-    unpriced: new Counter({ name: 'tollgate_unpriced_calls_total', help: 'Calls whose model has no known price.', labelNames: ['provider', 'model'], registers }),
+    attempts: new Counter({
+      name: 'tollgate_upstream_attempts_total',
+      help: 'Requests to providers.',
+      labelNames: ['provider'],
+      registers,
+    }),
+    tokens: new Counter({
+      name: 'tollgate_tokens_total',
+      help: 'Tokens, by type.',
+      labelNames: ['provider', 'model', 'type'],
+      registers,
+    }),
+    cost: new Counter({
+      name: 'tollgate_cost_usd_total',
+      help: 'Cost in US dollars by the price table.',
+      labelNames: ['provider', 'model'],
+      registers,
+    }),
+    unpriced: new Counter({
+      name: 'tollgate_unpriced_calls_total',
+      help: 'Calls whose model has no known price.',
+      labelNames: ['provider', 'model'],
+      registers,
+    }),
   };
 }
 
@@ -82,11 +135,19 @@ function count(metrics: Metrics, model: (value: string) => string, call: Call, o
   const stream = String(call.stream);
   const provider = outcome.target?.provider ?? 'none';
   const name = model(outcome.target?.model ?? 'none');
-  metrics.calls.inc({ operation, provider, model: name, status: outcome.status, error: outcome.error?.code ?? 'none', stream });
+  metrics.calls.inc({
+    operation,
+    provider,
+    model: name,
+    status: outcome.status,
+    error: outcome.error?.code ?? 'none',
+    stream,
+  });
   metrics.callSeconds.observe({ operation, provider, stream }, outcome.durationMs / 1000);
   metrics.overheadSeconds.observe({ operation }, Math.max(outcome.durationMs - outcome.upstreamMs, 0) / 1000);
   if (outcome.attempts > 0) metrics.attempts.inc({ provider }, outcome.attempts);
-  if (outcome.firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, outcome.firstByteMs / 1000);
+  if (outcome.firstByteMs !== undefined)
+    metrics.firstByteSeconds.observe({ operation, provider }, outcome.firstByteMs / 1000);
   const { usage } = outcome;
   if (usage) {
     metrics.tokens.inc({ provider, model: name, type: 'input' }, usage.prompt_tokens);

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto';
+import { type Command, formatUsd, type PluginApi, parseUsd } from '../../../core/index.ts';
+import { ACCOUNTS, type AccountRecord, accountKey } from '../plan-of.ts';
+
+/** How many ledger entries `accounts show` prints. */
+const SHOWN_ENTRIES = 20;
+
+/** `tollgate accounts credit|show|plan`: the operator's hand on accounts, on the configured store directly. */
+export function accountCommand(api: PluginApi): Command {
+  return {
+    name: 'accounts',
+    summary: 'Credit and show accounts, and set their plans',
+    subcommands: [
+      {
+        name: 'credit',
+        summary: 'Add money to an account (a negative amount takes it back)',
+        args: [
+          { name: '<user>', summary: 'the user id, as in the tokens or in "keys create --user"' },
+          { name: '<amount>', summary: 'US dollars, such as 25.00' },
+        ],
+        options: [
+          { flags: '--reason <text>', summary: 'what for; kept in the ledger' },
+          { flags: '--id <id>', summary: 'an id of your own: crediting it twice credits it once' },
+        ],
+        async run({ args: [user = '', amount = ''], options, io }) {
+          const micro = readAmount(amount);
+          const id = typeof options['id'] === 'string' ? options['id'] : randomUUID();
+          const isNew = await api.ledger.credit(
+            user,
+            id,
+            micro,
+            typeof options['reason'] === 'string' ? options['reason'] : 'credit',
+            Date.now(),
+          );
+          const { balance } = await api.ledger.balance(user);
+          const text = isNew
+            ? `credited ${formatUsd(micro)} USD to ${user}; the balance is ${formatUsd(balance)} USD`
+            : `"${id}" was credited before; the balance of ${user} is ${formatUsd(balance)} USD`;
+          io.result(
+            { user_id: user, id, credited: isNew, amount: formatUsd(micro), balance: formatUsd(balance) },
+            text,
+          );
+        },
+      },
+      {
+        name: 'show',
+        summary: 'Show the balance, the plan and the newest entries of an account',
+        args: [{ name: '<user>', summary: 'the user id' }],
+        async run({ args: [user = ''], io }) {
+          const [balance, entries, record] = await Promise.all([
+            api.ledger.balance(user),
+            api.ledger.entries(user, { limit: SHOWN_ENTRIES }),
+            api.keyv<AccountRecord>(ACCOUNTS).get(accountKey(user)),
+          ]);
+          const plan = record?.plan ?? api.settings.defaultPlan ?? null;
+          const shown = entries.map(({ at, kind, amount, reason, ref }) => ({
+            at: new Date(at).toISOString(),
+            kind,
+            amount: formatUsd(amount),
+            reason,
+            ref,
+          }));
+          const lines = [
+            `account   ${user}`,
+            `plan      ${plan ?? '-'}`,
+            `balance   ${formatUsd(balance.balance)} USD (held ${formatUsd(balance.held)})`,
+            `spent     ${formatUsd(balance.spent)} USD of ${formatUsd(balance.credited)} USD credited`,
+            ...shown.map(
+              (entry) => `${entry.at}  ${entry.kind.padEnd(6)}  ${entry.amount.padStart(12)}  ${entry.reason}`,
+            ),
+          ];
+          io.result(
+            {
+              user_id: user,
+              plan,
+              balance: formatUsd(balance.balance),
+              held: formatUsd(balance.held),
+              spent: formatUsd(balance.spent),
+              credited: formatUsd(balance.credited),
+              entries: shown,
+            },
+            lines.join('\n'),
+          );
+        },
+      },
+      {
+        name: 'plan',
+        summary: 'Give an account a plan of the configuration',
+        args: [
+          { name: '<user>', summary: 'the user id' },
+          { name: '<plan>', summary: 'a name under "plans" in the configuration' },
+        ],
+        async run({ args: [user = '', plan = ''], io }) {
+          const names = Object.keys(api.settings.plans);
+          if (!names.includes(plan))
+            throw new TypeError(
+              `there is no plan "${plan}" in the configuration; plans are: ${names.join(', ') || 'none'}`,
+            );
+          await api.keyv<AccountRecord>(ACCOUNTS).set(accountKey(user), { plan });
+          io.result({ user_id: user, plan }, `${user} has the plan ${plan}`);
+        },
+      },
+    ],
+  };
+}
+
+function readAmount(text: string): number {
+  const micro = parseUsd(text);
+  if (micro === 0) throw new TypeError('the amount must not be 0');
+  return micro;
+}

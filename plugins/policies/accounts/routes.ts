@@ -1,0 +1,178 @@
+import { formatUsd, GatewayError, type PluginApi, type Route, type UsageRow } from '../../../core/index.ts';
+import { createPlanOf } from '../plan-of.ts';
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const DAY_MS = 86_400_000;
+
+/** The longest span of a usage report, in days. */
+const MAX_DAYS = 366;
+
+const GROUPS = ['day', 'model', 'provider', 'key', 'operation'] as const;
+type Group = (typeof GROUPS)[number];
+
+const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
+
+/** What a caller may read of its own account; nobody reads another's. */
+export function accountRoutes(api: PluginApi, permission: string): readonly Route[] {
+  return [balanceRoute(api, permission), usageRoute(api, permission)];
+}
+
+function balanceRoute(api: PluginApi, permission: string): Route {
+  const planOf = createPlanOf(api);
+  return {
+    method: 'GET',
+    path: '/api/core/balance',
+    summary: 'The balance, the plan and its limits',
+    auth: ['key', 'token'],
+    permission,
+    responses: {
+      200: {
+        description: 'The account of the caller.',
+        schema: {
+          type: 'object',
+          required: ['user_id', 'plan', 'currency', 'balance', 'held', 'spent', 'credited', 'limits', 'updated_at'],
+          properties: {
+            user_id: { type: 'string' },
+            plan: { type: ['string', 'null'] },
+            currency: { const: 'USD' },
+            balance: MONEY,
+            held: MONEY,
+            spent: MONEY,
+            credited: MONEY,
+            limits: { type: 'object' },
+            updated_at: { type: ['string', 'null'] },
+          },
+        },
+      },
+    },
+    async handler(ctx) {
+      const { principal } = ctx.state;
+      const [{ balance, held, spent, credited, updatedAt }, plan] = await Promise.all([
+        api.ledger.balance(principal.account),
+        planOf(principal),
+      ]);
+      ctx.set('cache-control', 'no-store');
+      ctx.body = {
+        user_id: principal.userId,
+        plan: plan?.name ?? null,
+        currency: 'USD',
+        balance: formatUsd(balance),
+        held: formatUsd(held),
+        spent: formatUsd(spent),
+        credited: formatUsd(credited),
+        limits: {
+          ...plan?.plan,
+          ...(principal.rpm !== undefined && { key_rpm: principal.rpm }),
+          ...(principal.tpm !== undefined && { key_tpm: principal.tpm }),
+          ...(principal.budget !== undefined && { key_budget_usd: formatUsd(principal.budget) }),
+        },
+        updated_at: updatedAt === 0 ? null : new Date(updatedAt).toISOString(),
+      };
+    },
+  };
+}
+
+function usageRoute(api: PluginApi, permission: string): Route {
+  return {
+    method: 'GET',
+    path: '/api/core/usage',
+    summary: 'What was used, by day, model, provider, key or operation',
+    auth: ['key', 'token'],
+    permission,
+    query: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        from: {
+          type: 'string',
+          pattern: DAY.source,
+          description: 'First day, `YYYY-MM-DD`, UTC; 30 days ago unless given.',
+        },
+        to: { type: 'string', pattern: DAY.source, description: 'Last day; today unless given.' },
+        group_by: {
+          type: 'string',
+          description: 'One or more of day, model, provider, key, operation, with commas; `day` unless given.',
+        },
+      },
+    },
+    responses: {
+      200: {
+        description: 'One row a group.',
+        schema: {
+          type: 'object',
+          required: ['object', 'data'],
+          properties: { object: { const: 'list' }, data: { type: 'array', items: { type: 'object' } } },
+        },
+      },
+    },
+    async handler(ctx) {
+      const query = new URLSearchParams(ctx.querystring);
+      const now = Date.now();
+      const to = readDay(query.get('to'), 'to', now);
+      const from = readDay(query.get('from'), 'from', Date.parse(to) - 29 * DAY_MS);
+      const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+      if (days < 1 || days > MAX_DAYS)
+        throw new GatewayError(
+          'invalid_request',
+          `"from" must be before "to", and at most ${MAX_DAYS} days before it.`,
+          { param: 'from' },
+        );
+      const groups = readGroups(query.get('group_by'));
+      const { principal } = ctx.state;
+      const rows = await api.ledger.usage(principal.account, from, to);
+      // A key sees what it used itself; a token sees its whole account.
+      const own =
+        principal.credential === 'key' && principal.keyId !== undefined
+          ? rows.filter((row) => row.key === principal.keyId)
+          : rows;
+      ctx.set('cache-control', 'no-store');
+      ctx.body = { object: 'list', from, to, group_by: groups, currency: 'USD', data: groupUsage(own, groups) };
+    },
+  };
+}
+
+function readDay(text: string | null, param: string, fallback: number): string {
+  const day = text ?? new Date(fallback).toISOString().slice(0, 10);
+  const time = DAY.test(day) ? Date.parse(day) : Number.NaN;
+  if (Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== day)
+    throw new GatewayError('invalid_request', `"${param}" must be a day like 2026-11-20.`, { param });
+  return day;
+}
+
+function readGroups(text: string | null): readonly Group[] {
+  const names = (text ?? 'day').split(',').map((name) => name.trim());
+  for (const name of names) {
+    if (!GROUPS.includes(name as Group))
+      throw new GatewayError('invalid_request', `"group_by" must be of ${GROUPS.join(', ')}.`, { param: 'group_by' });
+  }
+  return [...new Set(names)] as Group[];
+}
+
+interface UsageSum {
+  requests: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  characters: number;
+  cost: number;
+}
+
+/** Sums rows by the given dimensions, in the order the rows come. */
+export function groupUsage(rows: readonly UsageRow[], groups: readonly Group[]): readonly Record<string, unknown>[] {
+  const sums = new Map<string, { readonly names: Record<string, string>; readonly sum: UsageSum }>();
+  for (const row of rows) {
+    const names = Object.fromEntries(groups.map((group) => [group, row[group]]));
+    const key = JSON.stringify(names);
+    const found = sums.get(key) ?? {
+      names,
+      sum: { requests: 0, prompt_tokens: 0, completion_tokens: 0, characters: 0, cost: 0 },
+    };
+    sums.set(key, found);
+    for (const name of ['requests', 'prompt_tokens', 'completion_tokens', 'characters', 'cost'] as const)
+      found.sum[name] += row[name];
+  }
+  return [...sums.values()].map(({ names, sum: { cost, ...counts } }) => ({
+    ...names,
+    ...counts,
+    cost_usd: formatUsd(cost),
+  }));
+}
