@@ -1,0 +1,121 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../errors.ts';
+import { parseJson } from './parse-json.ts';
+
+export interface ReadBodyOptions {
+  readonly maxBytes: number;
+  /** How deep arrays and objects may nest; 64 unless told. */
+  readonly maxDepth?: number;
+}
+
+export interface JsonBody {
+  /** The bytes as sent, without a byte order mark; empty when none came. */
+  readonly raw: Buffer;
+  /** Undefined when no byte came. */
+  readonly value: unknown;
+  /** Whether no byte came, which is for the route to judge. */
+  readonly empty: boolean;
+}
+
+/** The caller hung up before the body was complete. There is nobody left to answer. */
+export class RequestAborted extends Error {
+  override readonly name = 'RequestAborted';
+}
+
+const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, empty: true });
+
+/**
+ * Reads a JSON body: `application/json` (UTF-8, not compressed), at most `maxBytes`, strict JSON. Rejects with
+ * `unsupported_media_type`, `request_too_large` or `invalid_json`, and with {@link RequestAborted}.
+ */
+export async function readJsonBody(req: IncomingMessage, options: ReadBodyOptions): Promise<JsonBody> {
+  const { maxBytes, maxDepth = 64 } = options;
+  const length = req.headers['content-length'];
+  const hasBody = req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+  if (!hasBody) return EMPTY;
+  const fault = findMediaFault(req.headers['content-type'], req.headers['content-encoding']);
+  if (fault !== undefined) {
+    drain(req, maxBytes);
+    throw new GatewayError('unsupported_media_type', fault);
+  }
+  if (Number(length) > maxBytes) {
+    drain(req, maxBytes);
+    throw tooLarge(maxBytes);
+  }
+  const bytes = await readBytes(req, maxBytes);
+  const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+  if (raw.length === 0) return EMPTY;
+  if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
+  return { raw, value: parseJson(raw.toString('utf8'), maxDepth), empty: false };
+}
+
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
+
+function findMediaFault(type: string | undefined, encoding: string | undefined): string | undefined {
+  if (type === undefined) return 'The request has no content-type. Send the body as application/json.';
+  if (!JSON_TYPE.test(type)) return 'The content-type must be application/json.';
+  const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') {
+    return 'The charset of the content-type must be utf-8, or be left out.';
+  }
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+    return 'Compressed bodies are not accepted. Send the body without a content-encoding.';
+  }
+  return undefined;
+}
+
+function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) {
+        chunks.push(chunk);
+        return;
+      }
+      stop();
+      drain(req, maxBytes);
+      reject(tooLarge(maxBytes));
+    };
+    const onEnd = () => {
+      stop();
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
+    };
+    const onGone = () => {
+      stop();
+      reject(new RequestAborted('the caller hung up before the body was complete'));
+    };
+    const stop = () => {
+      req.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone);
+      // A late error (the caller resets after we refused) must not be thrown.
+      req.on('error', () => {});
+    };
+    if (req.destroyed && !req.readableEnded) return onGone();
+    req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+  });
+}
+
+/**
+ * Lets a refused body run past us, unkept, so that its sender comes to read why: a socket closed over unread bytes is
+ * reset, and the answer with it. One that goes on for another `maxBytes` is cut.
+ */
+function drain(req: IncomingMessage, maxBytes: number): void {
+  let passed = 0;
+  req.on('error', () => {});
+  req.on('data', (chunk: Buffer) => {
+    passed += chunk.length;
+    if (passed > maxBytes) req.destroy();
+  });
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError('request_too_large', `The body is larger than ${formatBytes(maxBytes)}, the limit here.`);
+}
+
+function formatBytes(bytes: number): string {
+  const mebibytes = bytes / (1024 * 1024);
+  return Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes} bytes`;
+}

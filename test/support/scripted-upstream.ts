@@ -1,0 +1,209 @@
+/**
+ * An upstream that sends exactly the bytes it is told, when it is told: for faults no well-behaved server can show.
+ * Speaks raw TCP. It parses just enough of requests to record them and to know when one is complete.
+ */
+import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface RecordedRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Lower case; a repeated name keeps its last value. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** Which connection it came on, counted from 0, and which request on that connection. */
+  readonly connection: number;
+  readonly nth: number;
+  /** Resolves when the connection it came on is closed, by whichever side. */
+  readonly closed: Promise<void>;
+  json(): unknown;
+}
+
+/** What a script can do with the connection that a request came on. */
+export interface Wire {
+  readonly request: RecordedRequest;
+  /** Sends bytes; resolves when they were taken by the kernel, or the connection is gone. */
+  send(bytes: string | Uint8Array): Promise<void>;
+  pause(ms: number): Promise<void>;
+  /** FIN. */
+  end(): void;
+  /** RST. */
+  reset(): void;
+  /** Waits until the other side is gone. */
+  hang(): Promise<void>;
+  readonly isGone: boolean;
+}
+
+export type Script = (wire: Wire) => unknown;
+
+export interface ScriptedUpstream {
+  /** Such as `http://127.0.0.1:40123`. */
+  readonly url: string;
+  readonly port: number;
+  readonly requests: readonly RecordedRequest[];
+  /** Connections accepted so far, and those open now. */
+  readonly connections: { readonly total: number; readonly open: number };
+  /** Answers the next request without a script. Scripts are used up in order; the last one stays. */
+  script(...scripts: readonly (Script | string | Uint8Array)[]): void;
+  /** Resolves with the n-th request (from 0) once it has arrived in full. */
+  request(n: number): Promise<RecordedRequest>;
+  close(): Promise<void>;
+}
+
+export interface ScriptedOptions {
+  /** Runs for each connection before anything is read; return false to leave it alone from then on. */
+  readonly onConnection?: (socket: net.Socket) => boolean | undefined;
+  /** Makes the server; for TLS. */
+  readonly createServer?: (onConnection: (socket: net.Socket) => void) => net.Server;
+  /** A script is started as soon as the head is complete, without waiting for the body. */
+  readonly eager?: boolean;
+}
+
+export async function startScriptedUpstream(
+  first?: Script | string | Uint8Array,
+  options: ScriptedOptions = {},
+): Promise<ScriptedUpstream> {
+  const requests: RecordedRequest[] = [];
+  const arrivals: (() => void)[] = [];
+  const sockets = new Set<net.Socket>();
+  let scripts: readonly (Script | string | Uint8Array)[] = first === undefined ? [] : [first];
+  let total = 0;
+
+  const create = options.createServer ?? net.createServer;
+  const server = create((socket) => {
+    const connection = total++;
+    sockets.add(socket);
+    let nth = 0;
+    let pending = Buffer.alloc(0);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    socket.setNoDelay(true);
+    if (options.onConnection?.(socket) === false) return;
+    socket.on('data', (bytes) => {
+      pending = Buffer.concat([pending, bytes]);
+      for (let found = parseRequest(pending, options.eager); found; found = parseRequest(pending, options.eager)) {
+        pending = pending.subarray(found.size);
+        const { body } = found;
+        const request: RecordedRequest = {
+          ...found,
+          connection,
+          nth: nth++,
+          closed,
+          json: () => JSON.parse(body.toString()) as unknown,
+        };
+        requests.push(request);
+        for (const arrived of arrivals.splice(0)) arrived();
+        void run(request, socket, closed);
+      }
+    });
+  });
+
+  async function run(request: RecordedRequest, socket: net.Socket, closed: Promise<void>): Promise<void> {
+    const [script, ...later] = scripts;
+    if (later.length > 0) scripts = later;
+    const wire: Wire = {
+      request,
+      send: (bytes) => new Promise((resolve) => (socket.destroyed ? resolve() : socket.write(bytes, () => resolve()))),
+      pause: (ms) => sleep(ms),
+      end: () => void socket.end(),
+      reset: () => void socket.resetAndDestroy(),
+      hang: () => closed,
+      get isGone() {
+        return socket.destroyed;
+      },
+    };
+    if (script === undefined) await wire.hang();
+    else if (typeof script === 'function') await script(wire);
+    else await wire.send(script);
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    connections: {
+      get total() {
+        return total;
+      },
+      get open() {
+        return sockets.size;
+      },
+    },
+    script(...next) {
+      scripts = next;
+    },
+    async request(n) {
+      while (requests.length <= n) await new Promise<void>((resolve) => arrivals.push(resolve));
+      return requests[n]!;
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** A whole answer with its content-length. A body that is not text or bytes is sent as JSON. */
+export function answer(status: number, body: unknown = '', headers: Readonly<Record<string, string>> = {}): Buffer {
+  const isPlain = typeof body === 'string' || body instanceof Uint8Array;
+  const bytes = Buffer.from(isPlain ? body : JSON.stringify(body));
+  const type = typeof body === 'string' ? 'text/plain' : 'application/json';
+  const all = { 'content-type': type, 'content-length': String(bytes.length), ...headers };
+  return Buffer.concat([Buffer.from(head(status, all)), bytes]);
+}
+
+/** The head of an answer, with its blank line. */
+export function head(status: number, headers: Readonly<Record<string, string>> = {}): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} Scripted\r\n${lines.join('')}\r\n`;
+}
+
+/** The head of an event stream that is sent in chunks. */
+export const SSE_HEAD = head(200, { 'content-type': 'text/event-stream', 'transfer-encoding': 'chunked' });
+
+/** One piece of a chunked body. */
+export function chunk(bytes: string | Uint8Array): Buffer {
+  const body = Buffer.from(bytes);
+  return Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n')]);
+}
+
+export const LAST_CHUNK = '0\r\n\r\n';
+
+/** An event stream: each text as the data of one event in a chunk of its own, then the end. */
+export function sse(...data: readonly (string | object)[]): Script {
+  return async (wire) => {
+    await wire.send(SSE_HEAD);
+    for (const item of data) {
+      await wire.send(chunk(`data: ${typeof item === 'string' ? item : JSON.stringify(item)}\n\n`));
+    }
+    await wire.send(LAST_CHUNK);
+  };
+}
+
+interface ParsedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+  readonly size: number;
+}
+
+function parseRequest(bytes: Buffer, eager = false): ParsedRequest | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const [first = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
+  const [method = '', path = ''] = first.split(' ');
+  const headers: Record<string, string> = {};
+  for (const line of lines) {
+    const colon = line.indexOf(':');
+    headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+  }
+  const start = end + 4;
+  const length = Number(headers['content-length'] ?? 0);
+  if (eager) return { method, path, headers, body: Buffer.alloc(0), size: bytes.length };
+  if (bytes.length < start + length) return undefined;
+  return { method, path, headers, body: bytes.subarray(start, start + length), size: start + length };
+}
