@@ -32,8 +32,15 @@ export interface Plugin<S extends object = object> {
   setup(api: PluginApi, config: PluginConfig<S>): void | Promise<void>;
 }
 
-/** The type of a validated config: {@link FromSchema} of its schema, or an open object. */
-export type PluginConfig<S extends object> = object extends S ? Readonly<Record<string, unknown>> : FromSchema<S>;
+/**
+ * The type of a validated config: {@link FromSchema} of its schema, or an open object. The tuple keeps TypeScript from
+ * expanding `FromSchema<object>` while it infers S: that ends in TS2589 for any schema with `required`.
+ */
+export type PluginConfig<S extends object> = object extends S
+  ? Readonly<Record<string, unknown>>
+  : [S] extends [object]
+    ? FromSchema<S>
+    : never;
 
 /** Returns its argument; gives `config` its type. */
 export function definePlugin<const S extends object>(plugin: Plugin<S>): Plugin<S> {

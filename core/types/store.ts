@@ -36,6 +36,8 @@ export interface Reservation {
   readonly expiresAt: number;
   /** A spending limit inside the account (a key's budget): spent + held + amount of it must stay within `limit`. */
   readonly purse?: { readonly id: string; readonly limit: number };
+  /** What the call is for: the usage row of a reservation that only the sweeper settles. */
+  readonly facts: UsageFacts;
   readonly now: number;
 }
 
@@ -71,6 +73,8 @@ export interface LedgerEntry {
   /** Positive for credits, negative for charges. */
   readonly amount: number;
   readonly reason: string;
+  /** The request id of a charge, or the id a credit was given under. */
+  readonly ref: string;
   readonly at: number;
 }
 

@@ -1,0 +1,140 @@
+import type { LedgerEntry, Reservation, UsageFacts, UsageRow } from '../../../core/index.ts';
+import { entryId } from '../parts/check.ts';
+import { chargeReason, countUsage, dayOf } from '../parts/usage.ts';
+
+/** How many entries an account keeps; the oldest beyond that become one "carried forward" line. */
+const MAX_ENTRIES = 10_000;
+const FOLD = 1000;
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export interface Hold extends Pick<Reservation, 'account' | 'requestId' | 'amount' | 'expiresAt' | 'facts'> {
+  readonly purse: string | undefined;
+}
+
+export interface Purse {
+  spent: number;
+  held: number;
+}
+
+/** One account's books in this process. */
+export interface Account {
+  balance: number;
+  held: number;
+  spent: number;
+  credited: number;
+  updatedAt: number;
+  lastEntry: number;
+  readonly holds: Map<string, Hold>;
+  /** Released request ids and until when they are remembered. */
+  readonly released: Map<string, number>;
+  readonly purses: Map<string, Purse>;
+  /** Oldest first. */
+  readonly entries: LedgerEntry[];
+  /** `kind ref` of every entry that is kept. */
+  readonly refs: Set<string>;
+  readonly usage: Map<string, Mutable<UsageRow>>;
+}
+
+export function createAccount(): Account {
+  return {
+    balance: 0,
+    held: 0,
+    spent: 0,
+    credited: 0,
+    updatedAt: 0,
+    lastEntry: 0,
+    holds: new Map(),
+    released: new Map(),
+    purses: new Map(),
+    entries: [],
+    refs: new Set(),
+    usage: new Map(),
+  };
+}
+
+/** The purse of this id, made when it is new. */
+export function purseOf(account: Account, id: string): Purse {
+  const known = account.purses.get(id);
+  if (known) return known;
+  const purse = { spent: 0, held: 0 };
+  account.purses.set(id, purse);
+  return purse;
+}
+
+/** Takes a hold off the account and its purse. */
+export function dropHold(account: Account, hold: Hold): void {
+  account.holds.delete(hold.requestId);
+  account.held -= hold.amount;
+  if (hold.purse !== undefined) purseOf(account, hold.purse).held -= hold.amount;
+}
+
+/** Turns a hold into a charge of `amount`: entry, balance, purse and usage row. */
+export function charge(account: Account, hold: Hold, amount: number, facts: UsageFacts, now: number): void {
+  dropHold(account, hold);
+  account.balance -= amount;
+  account.spent += amount;
+  account.updatedAt = now;
+  if (hold.purse !== undefined) purseOf(account, hold.purse).spent += amount;
+  const entry = {
+    account: hold.account,
+    kind: 'charge',
+    amount: 0 - amount,
+    reason: chargeReason(facts),
+    ref: hold.requestId,
+    at: now,
+  } as const;
+  append(account, entry);
+  addUsage(account, facts, amount, now);
+}
+
+/** Adds an entry to the books, folding the oldest ones when there are too many. */
+export function append(account: Account, entry: Omit<LedgerEntry, 'id'>): void {
+  account.lastEntry += 1;
+  account.entries.push({ id: entryId(account.lastEntry), ...entry });
+  account.refs.add(`${entry.kind} ${entry.ref}`);
+  if (account.entries.length > MAX_ENTRIES + FOLD) fold(account);
+}
+
+function fold(account: Account): void {
+  const old = account.entries.splice(0, FOLD + 1);
+  const last = old.at(-1);
+  if (!last) return;
+  for (const entry of old) account.refs.delete(`${entry.kind} ${entry.ref}`);
+  const amount = old.reduce((sum, entry) => sum + entry.amount, 0);
+  account.entries.unshift({
+    ...last,
+    kind: amount < 0 ? 'charge' : 'credit',
+    amount,
+    reason: 'carried forward',
+    ref: '',
+  });
+}
+
+function addUsage(account: Account, facts: UsageFacts, cost: number, now: number): void {
+  const { operation, provider, model, key } = facts;
+  const day = dayOf(now);
+  const id = JSON.stringify([day, operation, provider, model, key]);
+  let row = account.usage.get(id);
+  if (!row) {
+    row = {
+      day,
+      operation,
+      provider,
+      model,
+      key,
+      requests: 0,
+      prompt_tokens: 0,
+      completion_tokens: 0,
+      characters: 0,
+      cost: 0,
+    };
+    account.usage.set(id, row);
+  }
+  const counts = countUsage(facts);
+  row.requests += 1;
+  row.prompt_tokens += counts.promptTokens;
+  row.completion_tokens += counts.completionTokens;
+  row.characters += counts.characters;
+  row.cost += cost;
+}

@@ -1,0 +1,85 @@
+import type { Counters, Window, WindowState } from '../../../core/index.ts';
+
+interface Bucket {
+  used: number;
+  resetsAt: number;
+}
+
+/** Windows, leases and numbers in this process's memory. */
+export function createMemoryCounters(): Counters {
+  const windows = createExpiring<Bucket>((bucket) => bucket.resetsAt);
+  const leases = createExpiring<Map<string, number>>((places) => Math.max(0, ...places.values()));
+  const numbers = new Map<string, number>();
+
+  const bucketOf = ({ key, windowMs }: Window, now: number): Bucket => {
+    const known = windows.get(key);
+    if (known && known.resetsAt > now) return known;
+    const bucket = { used: 0, resetsAt: now + windowMs };
+    windows.set(key, bucket, now);
+    return bucket;
+  };
+
+  const take = (wanted: readonly Window[], now: number) => {
+    const taken: [Bucket, number][] = [];
+    let refused: number | undefined;
+    for (const [index, window] of wanted.entries()) {
+      const bucket = bucketOf(window, now);
+      if (bucket.used + window.amount > window.limit) {
+        refused = index;
+        break;
+      }
+      bucket.used += window.amount;
+      taken.push([bucket, window.amount]);
+    }
+    if (refused !== undefined) for (const [bucket, amount] of taken) bucket.used -= amount;
+    const states = wanted.map((window): WindowState => {
+      const { used, resetsAt } = bucketOf(window, now);
+      return { remaining: Math.max(0, window.limit - used), resetMs: resetsAt - now };
+    });
+    return { refused, states };
+  };
+
+  const adjust = (key: string, delta: number, now: number): void => {
+    const bucket = windows.get(key);
+    if (bucket && bucket.resetsAt > now) bucket.used = Math.max(0, bucket.used + delta);
+  };
+
+  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean => {
+    const places = leases.get(key) ?? new Map<string, number>();
+    for (const [holder, expiresAt] of places) if (expiresAt <= now) places.delete(holder);
+    if (!places.has(id) && places.size >= limit) return false;
+    leases.set(key, places.set(id, now + ttlMs), now);
+    return true;
+  };
+
+  const next = (key: string, by = 1): number => {
+    const value = (numbers.get(key) ?? 0) + by;
+    if (by !== 0) numbers.set(key, value);
+    return value;
+  };
+
+  return {
+    take: async (wanted, now) => take(wanted, now),
+    adjust: async (key, _windowMs, delta, now) => adjust(key, delta, now),
+    lease: async (key, id, limit, ttlMs, now) => lease(key, id, limit, ttlMs, now),
+    release: async (key, id) => {
+      leases.get(key)?.delete(id);
+    },
+    next: async (key, by) => next(key, by),
+  };
+}
+
+/** A Map that drops what expired whenever it has doubled, so that nothing grows and no timer is needed. */
+function createExpiring<T>(expiresAt: (value: T) => number) {
+  const values = new Map<string, T>();
+  let dropAt = 1000;
+  return {
+    get: (key: string): T | undefined => values.get(key),
+    set(key: string, value: T, now: number): void {
+      values.set(key, value);
+      if (values.size < dropAt) return;
+      for (const [old, held] of values) if (expiresAt(held) <= now) values.delete(old);
+      dropAt = Math.max(1000, values.size * 2);
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { GatewayError, type Reservation, type Settlement } from '../../../core/index.ts';
+import { misuse } from './failure.ts';
+
+/** The lowest floor a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */
+export const LOWEST = -Number.MAX_SAFE_INTEGER;
+
+/** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
+export const REMEMBER_MS = 7 * 86_400_000;
+
+const NAMESPACE = /^[a-z][a-z0-9-]{0,40}$/;
+const MAX_TEXT = 512;
+
+/** Throws unless the name may be a namespace: lower case, digits and hyphens, at most 41 characters. */
+export function checkNamespace(name: string): void {
+  if (!NAMESPACE.test(name))
+    throw misuse(`"${name}" is not a namespace: use a lower-case word of at most 41 letters, digits or hyphens.`);
+}
+
+/** Throws unless all amounts of a reservation are whole micro-dollars and not negative. */
+export function checkReservation(reservation: Reservation): void {
+  checkAmount(reservation.amount);
+  if (Number.isNaN(reservation.floor)) throw misuse('The floor of a reservation must be a number.');
+}
+
+/** Throws unless the amount of a settlement is whole micro-dollars and not negative. */
+export function checkSettlement(settlement: Settlement): void {
+  checkAmount(settlement.amount);
+}
+
+/** Throws unless the credit is whole micro-dollars; negative takes money back. */
+export function checkCredit(amount: number): void {
+  if (!Number.isSafeInteger(amount)) throw misuse('A credit must be whole micro-dollars.');
+}
+
+function checkAmount(amount: number): void {
+  if (!Number.isSafeInteger(amount) || amount < 0)
+    throw misuse('An amount must be whole micro-dollars and not negative.');
+}
+
+/** A finite limit that every store can compare with: `Infinity` becomes the largest whole number. */
+export function finite(limit: number): number {
+  return Math.max(LOWEST, Math.min(Number.MAX_SAFE_INTEGER, Math.floor(limit)));
+}
+
+/** Throws unless the text can be a member of a set: 1 to 512 characters, no NUL, no half of a surrogate pair. */
+export function checkMember(member: string): void {
+  if (member.length === 0 || member.length > MAX_TEXT || member.includes('\0') || /\p{Surrogate}/u.test(member)) {
+    throw new GatewayError(
+      'invalid_request',
+      `A name must have 1 to ${MAX_TEXT} characters of well-formed text without NUL.`,
+    );
+  }
+}
+
+/** The number in the id of a ledger entry; throws `invalid_request` for a cursor nobody gave out. */
+export function readCursor(after: string | undefined): number {
+  if (after === undefined) return Number.MAX_SAFE_INTEGER;
+  if (!/^\d{1,16}$/.test(after)) {
+    throw new GatewayError(
+      'invalid_request',
+      'after is not the id of a ledger entry: use the last id of the page before.',
+      {
+        param: 'after',
+      },
+    );
+  }
+  return Math.min(Number(after), Number.MAX_SAFE_INTEGER);
+}
+
+/** The id of the `n`th ledger entry of an account: sixteen digits, so that text order is number order. */
+export function entryId(n: number): string {
+  return String(n).padStart(16, '0');
+}
+
+/** How many rows a page may hold: what was asked for, between 1 and 1,000. */
+export function pageLimit(limit: number): number {
+  return Math.min(1000, Math.max(1, Math.floor(limit)));
+}

@@ -1,0 +1,73 @@
+import type { Counters, Window, WindowState } from '../../../core/index.ts';
+import { finite } from '../parts/check.ts';
+import { storeKey } from '../parts/key.ts';
+import type { Database } from './database.ts';
+import type { Writer } from './writer.ts';
+
+/** Windows, leases and numbers in SQLite, shared by all processes that have the file open. */
+export function createSqliteCounters(database: Database, writer: Writer): Counters {
+  const sql = prepareCounters(database);
+
+  const stateOf = ({ key, limit, windowMs }: Window, now: number): WindowState => {
+    const row = sql.window.get(storeKey(key), now);
+    if (!row) return { remaining: Math.max(0, limit), resetMs: windowMs };
+    return { remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now };
+  };
+
+  const take = (windows: readonly Window[], now: number) => {
+    const states: WindowState[] = [];
+    for (const [index, { key, limit, windowMs, amount }] of windows.entries()) {
+      const row =
+        amount > limit ? undefined : sql.take.get(storeKey(key), amount, now + windowMs, now, now, finite(limit), now);
+      if (!row) {
+        for (const taken of windows.slice(0, index)) sql.giveBack.run(taken.amount, storeKey(taken.key));
+        return { refused: index, states: windows.map((window) => stateOf(window, now)) };
+      }
+      states.push({ remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now });
+    }
+    return { refused: undefined, states };
+  };
+
+  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean => {
+    if (sql.renew.run(now + ttlMs, key, id, now).changes) return true;
+    if (sql.lease.run(key, id, now + ttlMs, key, now, finite(limit)).changes) return true;
+    return false;
+  };
+
+  const next = (key: string, by: number): number => Number(sql.next.get(key, by)?.['value'] ?? 0);
+
+  return {
+    take: (windows, now) => writer.write(() => take(windows, now)),
+    adjust: async (key, _windowMs, delta, now) => {
+      await writer.write(() => sql.adjust.run(delta, storeKey(key), now));
+    },
+    lease: (key, id, limit, ttlMs, now) => writer.write(() => lease(storeKey(key), storeKey(id), limit, ttlMs, now)),
+    release: async (key, id) => {
+      await writer.write(() => sql.release.run(storeKey(key), storeKey(id)));
+    },
+    next: (key, by = 1) => {
+      if (by === 0) return writer.read(() => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
+      return writer.write(() => next(storeKey(key), by));
+    },
+  };
+}
+
+function prepareCounters(database: Database) {
+  return {
+    window: database.prepare('SELECT used, resets_at FROM windows WHERE key = ? AND resets_at > ?'),
+    take: database.prepare(`INSERT INTO windows (key, used, resets_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET
+      used = CASE WHEN resets_at > ? THEN used ELSE 0 END + excluded.used,
+      resets_at = CASE WHEN resets_at > ? THEN resets_at ELSE excluded.resets_at END
+      WHERE used + excluded.used <= ? OR resets_at <= ? RETURNING used, resets_at`),
+    giveBack: database.prepare('UPDATE windows SET used = used - ? WHERE key = ?'),
+    adjust: database.prepare('UPDATE windows SET used = max(0, used + ?) WHERE key = ? AND resets_at > ?'),
+    renew: database.prepare('UPDATE leases SET expires_at = ? WHERE key = ? AND id = ? AND expires_at > ?'),
+    lease: database.prepare(`INSERT INTO leases (key, id, expires_at) SELECT ?, ?, ?
+      WHERE (SELECT count(*) FROM leases WHERE key = ? AND expires_at > ?) < ?
+      ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at`),
+    release: database.prepare('DELETE FROM leases WHERE key = ? AND id = ?'),
+    next: database.prepare(`INSERT INTO numbers (key, value) VALUES (?, ?)
+      ON CONFLICT DO UPDATE SET value = value + excluded.value RETURNING value`),
+    number: database.prepare('SELECT value FROM numbers WHERE key = ?'),
+  };
+}

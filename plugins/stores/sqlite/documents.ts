@@ -1,0 +1,56 @@
+import type { KeyvStoreAdapter } from 'keyv';
+import { storeKey } from '../parts/key.ts';
+import type { Database } from './database.ts';
+import type { Writer } from './writer.ts';
+
+/** How many rows an iterator reads at a time. */
+const PAGE = 100;
+
+/** Makes Keyv adapters over the `documents` table, one per namespace; a namespace is a column, so it matches exactly. */
+export function createDocumentAdapters(database: Database, writer: Writer): (namespace: string) => KeyvStoreAdapter {
+  const get = database.prepare(
+    'SELECT value FROM documents WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)',
+  );
+  const set = database.prepare(`INSERT INTO documents (namespace, key, value, expires) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET value = excluded.value, expires = excluded.expires`);
+  const remove = database.prepare('DELETE FROM documents WHERE namespace = ? AND key = ?');
+  const clear = database.prepare('DELETE FROM documents WHERE namespace = ?');
+  const page = database.prepare(`SELECT key, value FROM documents WHERE namespace = ? AND key > ?
+    AND (expires IS NULL OR expires > ?) ORDER BY key LIMIT ?`);
+  const expiry = (ttlMs: number | undefined): number | null =>
+    ttlMs === undefined ? null : Math.ceil(Date.now() + ttlMs);
+  const find = (namespace: string, key: string): string | undefined => {
+    const value = get.get(namespace, storeKey(key), Date.now())?.['value'];
+    return value == null ? undefined : String(value);
+  };
+
+  return (namespace) => {
+    const adapter = {
+      opts: { dialect: 'sqlite', url: 'sqlite:' },
+      namespace,
+      on: () => adapter,
+      get: (key: string) => writer.read(() => find(namespace, key)),
+      getMany: (keys: string[]) => writer.read(() => keys.map((key) => find(namespace, key))),
+      has: (key: string) => writer.read(() => find(namespace, key) !== undefined),
+      hasMany: (keys: string[]) => writer.read(() => keys.map((key) => find(namespace, key) !== undefined)),
+      set: async (key: string, value: string, ttlMs?: number) => {
+        await writer.write(() => set.run(namespace, storeKey(key), value, expiry(ttlMs)));
+      },
+      delete: (key: string) => writer.write(() => Boolean(remove.run(namespace, storeKey(key)).changes)),
+      deleteMany: (keys: string[]) =>
+        writer.write(() => keys.filter((key) => remove.run(namespace, storeKey(key)).changes).length > 0),
+      clear: async () => {
+        await writer.write(() => clear.run(namespace));
+      },
+      async *iterator() {
+        for (let after: string | undefined = ''; after !== undefined; ) {
+          const from: string = after;
+          const rows = await writer.read(() => page.all(namespace, from, Date.now(), PAGE));
+          for (const row of rows) yield [String(row['key']), String(row['value'])];
+          after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
+        }
+      },
+    };
+    return adapter as unknown as KeyvStoreAdapter;
+  };
+}

@@ -1,0 +1,190 @@
+import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, Settlement, UsageFacts } from '../../../core/index.ts';
+import {
+  checkCredit,
+  checkReservation,
+  checkSettlement,
+  entryId,
+  finite,
+  pageLimit,
+  REMEMBER_MS,
+  readCursor,
+} from '../parts/check.ts';
+import { unreadable } from '../parts/failure.ts';
+import { storeKey } from '../parts/key.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts } from '../parts/usage.ts';
+import type { Database, Row } from './database.ts';
+import { prepareLedger } from './ledger-sql.ts';
+import type { Writer } from './writer.ts';
+
+/** How many expired reservations one transaction of the sweeper settles. */
+const SWEEP_BATCH = 200;
+
+/** Money in SQLite: every change is one part of a transaction of the {@link Writer}. */
+export function createSqliteLedger(database: Database, writer: Writer): Ledger {
+  const sql = prepareLedger(database);
+
+  const reserve = (reservation: Reservation, facts: string): ReserveOutcome => {
+    const { amount, purse, expiresAt } = reservation;
+    const account = storeKey(reservation.account);
+    const requestId = storeKey(reservation.requestId);
+    const purseId = purse && storeKey(purse.id);
+    const floor = finite(reservation.floor);
+    const held = sql.hold.run(
+      account,
+      requestId,
+      amount,
+      expiresAt,
+      purseId ?? null,
+      facts,
+      account,
+      requestId,
+      account,
+      requestId,
+    );
+    if (!held.changes) return 'duplicate';
+    // An account without a row has nothing: it may only be made when nothing is enough.
+    const admitted =
+      0 - amount >= floor
+        ? sql.holdOnAny.run(account, amount, floor)
+        : sql.holdOnKnown.run(amount, account, amount, floor);
+    if (!admitted.changes) {
+      sql.dropHold.run(account, requestId);
+      return 'insufficient';
+    }
+    if (
+      purse &&
+      purseId !== undefined &&
+      (amount > purse.limit || !sql.holdInPurse.run(account, purseId, amount, finite(purse.limit)).changes)
+    ) {
+      sql.dropHold.run(account, requestId);
+      sql.unhold.run(amount, account);
+      return 'over_budget';
+    }
+    return 'held';
+  };
+
+  const settle = (
+    account: string,
+    requestId: string,
+    actual: number | undefined,
+    facts: UsageFacts,
+    now: number,
+  ): boolean => {
+    const hold = sql.takeHold.get(account, requestId);
+    if (!hold) return false;
+    const reserved = Number(hold['amount']);
+    const amount = actual ?? reserved;
+    const entry = sql.charge.get(reserved, amount, amount, now, account);
+    if (!entry) throw unreadable('reservation without its account');
+    sql.addEntry.run(account, Number(entry['last_entry']), 'charge', requestId, 0 - amount, chargeReason(facts), now);
+    if (hold['purse'] != null) sql.chargePurse.run(reserved, amount, account, hold['purse']);
+    const { operation, provider, model, key } = facts;
+    const { promptTokens, completionTokens, characters } = countUsage(facts);
+    sql.addUsage.run(
+      account,
+      dayOf(now),
+      operation,
+      provider,
+      model,
+      key,
+      promptTokens,
+      completionTokens,
+      characters,
+      amount,
+    );
+    return true;
+  };
+
+  const release = (account: string, requestId: string): boolean => {
+    const hold = sql.takeHold.get(account, requestId);
+    if (!hold) return false;
+    const amount = Number(hold['amount']);
+    sql.unhold.run(amount, account);
+    if (hold['purse'] != null) sql.chargePurse.run(amount, 0, account, hold['purse']);
+    sql.remember.run(account, requestId, Number(hold['expires_at']) + REMEMBER_MS);
+    return true;
+  };
+
+  const credit = (account: string, ref: string, amount: number, reason: string, now: number): boolean => {
+    if (sql.knownCredit.get(account, ref)) return false;
+    const entry = sql.credit.get(account, amount, amount, now);
+    sql.addEntry.run(account, Number(entry?.['last_entry']), 'credit', ref, amount, reason, now);
+    return true;
+  };
+
+  const sweepSome = (now: number): number => {
+    const rows = sql.expired.all(now, SWEEP_BATCH);
+    for (const row of rows) {
+      settle(String(row['account']), String(row['ref']), undefined, expiredFacts(readFacts(row)), now);
+    }
+    return rows.length;
+  };
+
+  return {
+    reserve: async (reservation) => {
+      checkReservation(reservation);
+      const facts = JSON.stringify(reservation.facts);
+      return writer.write(() => reserve(reservation, facts));
+    },
+    settle: async (settlement: Settlement) => {
+      checkSettlement(settlement);
+      const { account, requestId, amount, usage, now } = settlement;
+      return writer.write(() => settle(storeKey(account), storeKey(requestId), amount, usage, now));
+    },
+    release: (account, requestId) => writer.write(() => release(storeKey(account), storeKey(requestId))),
+    credit: async (account, id, amount, reason, now) => {
+      checkCredit(amount);
+      return writer.write(() => credit(storeKey(account), storeKey(id), amount, reason, now));
+    },
+    balance: (account) => writer.read(() => readBalance(sql.balance.get(storeKey(account)))),
+    purse: (account, id) =>
+      writer.read(() => {
+        const row = sql.purse.get(storeKey(account), storeKey(id));
+        return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
+      }),
+    entries: (account, { limit, after }) =>
+      writer.read(() =>
+        sql.entries.all(storeKey(account), readCursor(after), pageLimit(limit)).map((row) => readEntry(account, row)),
+      ),
+    usage: (account, from, to) =>
+      writer.read(() => sql.usage.all(storeKey(account), from, to).map((row) => ({ ...row }) as never)),
+    sweep: async (now) => {
+      let total = 0;
+      for (let settled = SWEEP_BATCH; settled === SWEEP_BATCH; total += settled) {
+        settled = await writer.write(() => sweepSome(now));
+      }
+      await writer.write(() => sql.forget.run(now));
+      return total;
+    },
+  };
+}
+
+function readFacts(row: Row): UsageFacts {
+  try {
+    return JSON.parse(String(row['facts']));
+  } catch (cause) {
+    throw unreadable('reservation', cause);
+  }
+}
+
+function readBalance(row: Row | undefined) {
+  return {
+    balance: Number(row?.['balance'] ?? 0),
+    held: Number(row?.['held'] ?? 0),
+    spent: Number(row?.['spent'] ?? 0),
+    credited: Number(row?.['credited'] ?? 0),
+    updatedAt: Number(row?.['updated_at'] ?? 0),
+  };
+}
+
+function readEntry(account: string, row: Row): LedgerEntry {
+  return {
+    id: entryId(Number(row['n'])),
+    account,
+    kind: row['kind'] === 'credit' ? 'credit' : 'charge',
+    amount: Number(row['amount']),
+    reason: String(row['reason']),
+    ref: String(row['ref']),
+    at: Number(row['at']),
+  };
+}

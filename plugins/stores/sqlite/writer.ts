@@ -1,0 +1,114 @@
+import { storeClosed, storeUnavailable } from '../parts/failure.ts';
+import { type Database, isBusy, sqliteFailure } from './database.ts';
+
+/** Runs changes, each whole or not at all, and answers once they are committed. */
+export interface Writer {
+  /** Queues a change; it runs in this tick's transaction. A change is synchronous and uses the database only. */
+  write<T>(change: () => T): Promise<T>;
+  /** Runs a query at once; it sees what is committed. */
+  read<T>(query: () => T): Promise<T>;
+  /** Commits what is queued, then refuses everything. */
+  close(): Promise<void>;
+}
+
+interface Job {
+  readonly change: () => unknown;
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+  readonly queuedAt: number;
+}
+
+/** How long a change may wait for the lock of other processes. */
+const BUSY_BOUND_MS = 1000;
+/** How many changes may wait at once; more are refused, so that a stuck disk does not fill the memory. */
+const MAX_QUEUED = 10_000;
+
+/**
+ * Batches all changes of one turn of the event loop into one `BEGIN IMMEDIATE` transaction. A promise resolves after
+ * the commit that holds its change. When one change of a batch fails, the batch is rolled back and every change runs
+ * again in a transaction of its own, so that only the faulty one fails.
+ */
+export function createWriter(database: Database): Writer {
+  const begin = database.prepare('BEGIN IMMEDIATE');
+  const commit = database.prepare('COMMIT');
+  const rollback = database.prepare('ROLLBACK');
+  let queue: Job[] = [];
+  let scheduled = false;
+  let closed = false;
+  let drained: (() => void) | undefined;
+
+  const schedule = (delayMs?: number): void => {
+    if (scheduled) return;
+    scheduled = true;
+    if (delayMs === undefined) setImmediate(flush);
+    else setTimeout(flush, delayMs);
+  };
+
+  const transact = (jobs: readonly Job[]): unknown[] => {
+    begin.run();
+    try {
+      const results = jobs.map((job) => job.change());
+      commit.run();
+      return results;
+    } catch (error) {
+      try {
+        rollback.run();
+      } catch {
+        // A full disk makes SQLite roll back by itself; then there is nothing left to roll back.
+      }
+      throw error;
+    }
+  };
+
+  const settle = (jobs: readonly Job[]): void => {
+    try {
+      const results = transact(jobs);
+      for (const [index, job] of jobs.entries()) job.resolve(results[index] as never);
+    } catch (error) {
+      if (isBusy(error)) retry(jobs);
+      else if (jobs.length > 1) for (const job of jobs) settle([job]);
+      else jobs[0]?.reject(sqliteFailure(error));
+    }
+  };
+
+  const retry = (jobs: readonly Job[]): void => {
+    const now = performance.now();
+    const late = jobs.filter((job) => now - job.queuedAt > BUSY_BOUND_MS);
+    for (const job of late) job.reject(storeUnavailable('The sqlite store is busy: another process holds its lock.'));
+    queue = [...jobs.filter((job) => !late.includes(job)), ...queue];
+    if (queue.length > 0) schedule(1 + Math.random() * 9);
+  };
+
+  const flush = (): void => {
+    scheduled = false;
+    const jobs = queue;
+    queue = [];
+    if (jobs.length > 0) settle(jobs);
+    if (queue.length === 0) drained?.();
+  };
+
+  return {
+    write: <T>(change: () => T) =>
+      new Promise<T>((resolve, reject) => {
+        if (closed) return reject(storeClosed());
+        if (queue.length >= MAX_QUEUED)
+          return reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
+        queue.push({ change, resolve, reject, queuedAt: performance.now() });
+        schedule();
+      }),
+    read: async (query) => {
+      if (closed) throw storeClosed();
+      try {
+        return query();
+      } catch (error) {
+        throw sqliteFailure(error);
+      }
+    },
+    close: () =>
+      new Promise<void>((resolve) => {
+        closed = true;
+        if (queue.length === 0) return resolve();
+        drained = resolve;
+      }),
+  };
+}

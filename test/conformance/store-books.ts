@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { findRunner } from './runner.ts';
+import { FACTS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
+
+/** What every ledger promises of its books: entries, usage, the sweeper, and exactness under parallel calls. */
+export function testBooks(subject: StoreUnderTest): void {
+  const { describe, it } = findRunner();
+  const ledger = () => subject.store.ledger;
+  const funded = async (amount: number): Promise<string> => {
+    const account = subject.name('account');
+    await ledger().credit(account, 'first', amount, 'top-up', NOW);
+    return account;
+  };
+
+  describe('books', () => {
+    it('writes one entry per credit and charge, newest first, whose sum is the balance', async () => {
+      const account = await funded(1000);
+      for (const [index, amount] of [30, 0, 20].entries()) {
+        await ledger().reserve(reservation({ account, requestId: `r${index}`, amount: 50 }));
+        await ledger().settle(settlement({ account, requestId: `r${index}`, amount, now: NOW + index }));
+      }
+      const entries = await ledger().entries(account, { limit: 10 });
+      assert.deepEqual(
+        entries.map(({ kind, amount, ref, at }) => [kind, amount, ref, at]),
+        [
+          ['charge', -20, 'r2', NOW + 2],
+          ['charge', 0, 'r1', NOW + 1],
+          ['charge', -30, 'r0', NOW],
+          ['credit', 1000, 'first', NOW],
+        ],
+      );
+      assert.ok(entries.every((entry) => entry.account === account));
+      assert.match(entries[0]?.reason ?? '', /chat echo\/echo-1/);
+      const sum = entries.reduce((total, entry) => total + entry.amount, 0);
+      assert.equal(sum, (await ledger().balance(account)).balance);
+    });
+
+    it('pages through the entries without a gap or a repetition', async () => {
+      const account = subject.name('account');
+      for (let n = 0; n < 7; n++) await ledger().credit(account, `c${n}`, n + 1, 'top-up', NOW);
+      const seen: string[] = [];
+      for (let after: string | undefined, page = 0; page < 5; page++) {
+        const entries = await ledger().entries(account, { limit: 3, ...(after !== undefined && { after }) });
+        seen.push(...entries.map((entry) => entry.ref));
+        after = entries.at(-1)?.id ?? after;
+      }
+      assert.deepEqual(seen, ['c6', 'c5', 'c4', 'c3', 'c2', 'c1', 'c0']);
+      assert.equal(new Set(seen).size, 7);
+      await assert.rejects(ledger().entries(account, { limit: 3, after: "1' OR '1'='1" }), { code: 'invalid_request' });
+    });
+
+    it('adds usage up by day, operation, provider, model and key', async () => {
+      const account = await funded(1000);
+      const speech = {
+        ...FACTS,
+        operation: 'speech',
+        characters: 12,
+        tokens: { prompt_tokens: 0, completion_tokens: 0 },
+      };
+      const day = 86_400_000;
+      for (const [index, [usage, now]] of (
+        [
+          [FACTS, NOW],
+          [FACTS, NOW],
+          [speech, NOW],
+          [FACTS, NOW + day],
+        ] as const
+      ).entries()) {
+        await ledger().reserve(reservation({ account, requestId: `r${index}` }));
+        await ledger().settle(settlement({ account, requestId: `r${index}`, amount: 4, usage, now }));
+      }
+      const row = { day: '2026-01-15', operation: 'chat', provider: 'echo', model: 'echo-1', key: '-' };
+      const chat = { ...row, requests: 2, prompt_tokens: 6, completion_tokens: 10, characters: 0, cost: 8 };
+      const rows = await ledger().usage(account, '2026-01-01', '2026-01-31');
+      assert.deepEqual(
+        rows.map((r) => [r.day, r.operation, r.requests, r.characters]),
+        [
+          ['2026-01-15', 'chat', 2, 0],
+          ['2026-01-15', 'speech', 1, 12],
+          ['2026-01-16', 'chat', 1, 0],
+        ],
+      );
+      assert.deepEqual({ ...rows[0] }, chat);
+      assert.deepEqual((await ledger().usage(account, '2026-01-16', '2026-01-16')).length, 1);
+    });
+
+    it('charges a reservation that nobody settled in time at its estimate, once', async () => {
+      const account = await funded(100);
+      const purse = { id: 'key', limit: 100 };
+      const expiresAt = NOW + 1000;
+      await ledger().reserve(reservation({ account, requestId: 'lost', amount: 30, expiresAt, purse }));
+      await ledger().reserve(reservation({ account, requestId: 'running', amount: 5, expiresAt: NOW + 60_000 }));
+      await ledger().sweep(NOW + 1000);
+      assert.equal((await ledger().balance(account)).held, 35);
+      assert.ok((await ledger().sweep(NOW + 1001)) >= 1);
+      assert.equal(await ledger().sweep(NOW + 1001), 0);
+      assert.deepEqual(sums(await ledger().balance(account)), { balance: 70, held: 5, spent: 30 });
+      assert.deepEqual(await ledger().purse(account, 'key'), { spent: 30, held: 0 });
+      assert.equal(await ledger().settle(settlement({ account, requestId: 'lost', amount: 1 })), false);
+      const [row] = await ledger().usage(account, '2026-01-15', '2026-01-15');
+      assert.deepEqual([row?.requests, row?.cost], [1, 30]);
+    });
+
+    it('sweeps more than one page of lost reservations', async () => {
+      const account = subject.name('account');
+      const lost = Array.from({ length: 450 }, (_, n) => `r${n}`);
+      const floor = Number.NEGATIVE_INFINITY;
+      await Promise.all(
+        lost.map((requestId) =>
+          ledger().reserve(reservation({ account, requestId, amount: 1, floor, expiresAt: NOW })),
+        ),
+      );
+      assert.equal((await ledger().balance(account)).held, 450);
+      await ledger().sweep(NOW + 1);
+      assert.deepEqual(sums(await ledger().balance(account)), { balance: -450, held: 0, spent: 450 });
+    });
+
+    it('admits exactly as many of fifty parallel reservations as there is money for', async () => {
+      const account = await funded(100);
+      const outcomes = await Promise.all(
+        Array.from({ length: 50 }, (_, n) => ledger().reserve(reservation({ account, requestId: `r${n}` }))),
+      );
+      assert.equal(outcomes.filter((outcome) => outcome === 'held').length, 10);
+      assert.equal(outcomes.filter((outcome) => outcome === 'insufficient').length, 40);
+      assert.deepEqual(sums(await ledger().balance(account)), { balance: 100, held: 100, spent: 0 });
+    });
+
+    it('lets one of fifty parallel reservations of one request through', async () => {
+      const account = await funded(1000);
+      const one = reservation({ account, requestId: 'same' });
+      const outcomes = await Promise.all(Array.from({ length: 50 }, () => ledger().reserve(one)));
+      assert.equal(outcomes.filter((outcome) => outcome === 'held').length, 1);
+      const settled = await Promise.all(
+        Array.from({ length: 50 }, () => ledger().settle(settlement({ account, requestId: 'same' }))),
+      );
+      assert.equal(settled.filter(Boolean).length, 1);
+      assert.deepEqual(sums(await ledger().balance(account)), { balance: 990, held: 0, spent: 10 });
+    });
+
+    for (const hostile of [
+      "x' OR 1=1 --",
+      '{a}:b',
+      'a:b',
+      'ä\u{1f600}',
+      '%_\\',
+      '*',
+      '__proto__',
+      'x'.repeat(3000),
+      'a\nb',
+      'a\0b',
+      '~',
+      '',
+    ]) {
+      it(`keeps the books of the account ${JSON.stringify(hostile).slice(0, 24)} to itself`, async () => {
+        const account = `${hostile}${subject.name('')}`;
+        const requestId = `${hostile}r`;
+        await ledger().credit(account, hostile, 100, hostile, NOW);
+        const purse = { id: hostile, limit: 50 };
+        assert.equal(await ledger().reserve(reservation({ account, requestId, purse })), 'held');
+        assert.equal(await ledger().settle(settlement({ account, requestId })), true);
+        assert.deepEqual(sums(await ledger().balance(account)), { balance: 90, held: 0, spent: 10 });
+        assert.deepEqual(await ledger().purse(account, hostile), { spent: 10, held: 0 });
+        const [entry] = await ledger().entries(account, { limit: 1 });
+        assert.equal(entry?.account, account);
+      });
+    }
+
+    for (const amount of [0.5, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
+      it(`refuses to hold or charge ${amount} micro-dollars`, async () => {
+        const account = await funded(100);
+        const fault = { code: 'internal_error' };
+        await assert.rejects(ledger().reserve(reservation({ account, requestId: 'r', amount })), fault);
+        await assert.rejects(ledger().settle(settlement({ account, requestId: 'r', amount })), fault);
+        assert.deepEqual(sums(await ledger().balance(account)), { balance: 100, held: 0, spent: 0 });
+      });
+    }
+  });
+}

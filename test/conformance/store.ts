@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { AccountBalance, Reservation, Settlement, Store, UsageFacts } from '../../core/index.ts';
+import { findRunner } from './runner.ts';
+import { testBooks } from './store-books.ts';
+import { testCounters } from './store-counters.ts';
+import { testDocuments } from './store-documents.ts';
+import { testLedger } from './store-ledger.ts';
+import { testSets } from './store-sets.ts';
+
+/** The opened store, and names nobody used before: the store under test may hold the data of other runs. */
+export interface StoreUnderTest {
+  readonly store: Store;
+  name(word: string): string;
+}
+
+/**
+ * Runs the tests that every store must pass. `open` is called once before them; the store is closed after them.
+ *
+ * ```ts
+ * import { testStore } from 'tollgate/conformance';
+ * testStore('my store', () => openMyStore({ url: process.env.MY_STORE }));
+ * ```
+ */
+export function testStore(title: string, open: () => Promise<Store>): void {
+  const { describe, it, before, after } = findRunner();
+  let store: Store | undefined;
+  const subject: StoreUnderTest = {
+    get store() {
+      if (!store) throw new Error('the store did not open');
+      return store;
+    },
+    name: (word) => `${word}-${randomUUID()}`,
+  };
+
+  describe(`${title}: what every store promises`, () => {
+    before(async () => {
+      store = await open();
+    });
+    after(() => store?.close());
+
+    it('names its kind in a word that holds no address', () => {
+      assert.match(subject.store.kind, /^[a-z][a-z0-9-]{0,40}$/);
+    });
+    it('says that it is well', () => subject.store.health());
+
+    testDocuments(subject);
+    testLedger(subject);
+    testBooks(subject);
+    testSets(subject);
+    testCounters(subject);
+
+    describe('closing', () => {
+      it('is done once, however often it is asked for, and then every operation is refused', async () => {
+        const other = await open();
+        await Promise.all([other.close(), other.close()]);
+        await other.close();
+        await rejectsUnavailable(other.health());
+        await rejectsUnavailable(other.ledger.balance('a'));
+        await rejectsUnavailable(other.sets.add('s', 'm'));
+        await rejectsUnavailable(other.counters.next('n'));
+        await rejectsUnavailable(other.keyv('closed').get('k'));
+        await rejectsUnavailable(other.keyv('closed').set('k', 1));
+      });
+    });
+  });
+}
+
+/** Asserts that a promise rejects with `store_unavailable`. */
+export async function rejectsUnavailable(promise: Promise<unknown>): Promise<void> {
+  await assert.rejects(promise, (error: { code?: unknown }) => {
+    assert.equal(error.code, 'store_unavailable', String(error));
+    return true;
+  });
+}
+
+export const FACTS: UsageFacts = Object.freeze({
+  operation: 'chat',
+  provider: 'echo',
+  model: 'echo-1',
+  key: '-',
+  outcome: 'ok',
+  estimated: false,
+  tokens: { prompt_tokens: 3, completion_tokens: 5 },
+});
+
+export const NOW = Date.UTC(2026, 0, 15, 12);
+
+/** A reservation with what a test does not care about filled in. */
+export function reservation(fields: Partial<Reservation> & Pick<Reservation, 'account' | 'requestId'>): Reservation {
+  return { amount: 10, floor: 0, expiresAt: NOW + 60_000, facts: FACTS, now: NOW, ...fields };
+}
+
+/** A settlement with what a test does not care about filled in. */
+export function settlement(fields: Partial<Settlement> & Pick<Settlement, 'account' | 'requestId'>): Settlement {
+  return { amount: 10, usage: FACTS, now: NOW, ...fields };
+}
+
+/** The three sums of an account that every change of the ledger moves. */
+export function sums({ balance, held, spent }: AccountBalance): Pick<AccountBalance, 'balance' | 'held' | 'spent'> {
+  return { balance, held, spent };
+}

@@ -1,0 +1,4 @@
+import { openMemory } from '../../../plugins/stores/memory/index.ts';
+import { testStore } from '../../conformance/store.ts';
+
+testStore('memory', openMemory);
