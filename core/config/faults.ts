@@ -1,0 +1,74 @@
+import path from 'node:path';
+import { formatPath } from './pointer.ts';
+import { type Positions, positionOf } from './positions.ts';
+
+/** One mistake in the configuration: where it is, what is wrong and what to do. Holds no secret. */
+export interface ConfigFault {
+  /** Relative to the working directory when it lies in there, absolute otherwise. */
+  readonly file: string;
+  /** Counted from 1; absent where the format tells no positions (js, ts). */
+  readonly line?: number;
+  readonly column?: number;
+  /** As `providers.openai.apiKey`; empty for the whole file. */
+  readonly path: string;
+  /** What is wrong, without a full stop. */
+  readonly message: string;
+  /** What to do, a whole sentence. */
+  readonly hint?: string;
+}
+
+/** What is known about a fault before its place in the file is looked up. */
+export interface FaultAt {
+  /** A JSON pointer into the configuration. */
+  readonly pointer: string;
+  /** Whether the key itself is wrong (an unknown name) rather than its value. */
+  readonly atKey?: boolean;
+  readonly message: string;
+  readonly hint?: string | undefined;
+}
+
+/** Thrown with all faults at once; its message is the whole report. Source: {@link formatFault}. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly faults: readonly ConfigFault[];
+
+  constructor(faults: readonly ConfigFault[]) {
+    const sorted = [...faults].sort(byPlace);
+    const count = sorted.length === 1 ? '1 fault' : `${sorted.length} faults`;
+    super(`${sorted.map(formatFault).join('\n')}\n${count} in the configuration`);
+    this.faults = sorted;
+  }
+}
+
+/** `tollgate.config.yaml:3:5 server.prot: unknown key. Did you mean "port"?` */
+export function formatFault(fault: ConfigFault): string {
+  const place = [fault.file, fault.line, fault.column].filter((part) => part !== undefined).join(':');
+  const subject = fault.path === '' ? '' : `${fault.path}: `;
+  return `${place} ${subject}${fault.message.replace(/\.$/, '')}.${fault.hint === undefined ? '' : ` ${fault.hint}`}`;
+}
+
+/** Finds a fault's place in the file. */
+export function locateFault(fault: FaultAt, file: string, positions: Positions): ConfigFault {
+  const position = positionOf(positions, fault.pointer, fault.atKey === true);
+  return {
+    file,
+    ...(position && { line: position.line, column: position.column }),
+    path: formatPath(fault.pointer),
+    message: fault.message,
+    ...(fault.hint !== undefined && { hint: fault.hint }),
+  };
+}
+
+/** A file's name as people know it: relative to where they are, when it lies in there. */
+export function displayPath(file: string, cwd: string): string {
+  const relative = path.relative(cwd, file);
+  return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? file : relative;
+}
+
+function byPlace(a: ConfigFault, b: ConfigFault): number {
+  return (
+    (a.line ?? 0) - (b.line ?? 0) ||
+    (a.column ?? 0) - (b.column ?? 0) ||
+    (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
+  );
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { cosmiconfig, type Loader } from 'cosmiconfig';
+import type { Json } from '../types/json.ts';
+import { type Environment, loadEnv } from './env.ts';
+import { ConfigError, displayPath, locateFault } from './faults.ts';
+import { findConfig } from './find.ts';
+import { loadScript } from './load-script.ts';
+import { packageFile } from './package-file.ts';
+import { toPlain } from './plain.ts';
+import { type Positions, type Source, SourceError } from './positions.ts';
+import { parseJson } from './source-json.ts';
+import { parseYaml } from './source-yaml.ts';
+
+const DEFAULT_FILE = 'config/default.yaml';
+
+type JsonMap = { readonly [key: string]: Json };
+
+export interface ConfigInput {
+  /** Where to search, and what a relative `configPath` is relative to. Absolute. */
+  readonly cwd: string;
+  readonly env: Environment;
+  /** `--config`; wins over `TOLLGATE_CONFIG` and over any search. */
+  readonly configPath?: string | undefined;
+}
+
+/** A configuration as it stands in its file: parsed, neither interpolated nor checked. */
+export interface RawConfig {
+  /** The file's name for people: relative to the working directory when it lies in there. */
+  readonly file: string;
+  /** Whether no file was found and the built-in one runs. */
+  readonly isDefault: boolean;
+  /** What relative paths are relative to: the file's folder, or the working directory for the built-in one. Absolute. */
+  readonly baseDir: string;
+  readonly cwd: string;
+  readonly value: JsonMap;
+  readonly positions: Positions;
+  /** The environment with `.env` and `.env.local` in it. */
+  readonly env: Environment;
+}
+
+/** Finds and parses the configuration; throws a {@link ConfigError} with every fault of finding, syntax and data. */
+export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
+  const { cwd } = input;
+  const here = await loadEnv(input.env, [cwd], cwd);
+  const found = await findConfig(cwd, here, input.configPath);
+  const isDefault = found === undefined;
+  const file = found ?? packageFile(DEFAULT_FILE);
+  const baseDir = isDefault ? cwd : path.dirname(file);
+  const env = baseDir === cwd ? here : await loadEnv(input.env, [baseDir, cwd], cwd);
+  const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
+  const { value: parsed, positions } = await parseFile(file, name, cwd, env);
+  const plain = toPlain(parsed);
+  if (plain.faults.length > 0) {
+    throw new ConfigError(plain.faults.map((fault) => locateFault(fault, name, positions)));
+  }
+  if (!isMap(plain.value)) {
+    const message = plain.value === null ? 'is empty' : 'is not a map of sections such as "providers"';
+    throw new ConfigError([
+      { file: name, path: '', message, hint: 'Write at least "providers:", or remove the file to run the defaults.' },
+    ]);
+  }
+  const value = isDefault ? plain.value : inherit(plain.value, readDefaults());
+  return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env });
+}
+
+/**
+ * A file that says nothing about the store or about authentication gets those of `config/default.yaml`: there the store
+ * is named, and which schemes are on (their options are the plugins' own defaults). An empty section counts as absent.
+ */
+function inherit(value: JsonMap, defaults: JsonMap): JsonMap {
+  const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
+  const schemes = isMap(defaults['auth']) ? Object.keys(defaults['auth']).map((name) => [name, {}]) : [];
+  return { store: defaults['store'] ?? null, auth: Object.fromEntries(schemes), ...own };
+}
+
+function readDefaults(): JsonMap {
+  const { value } = toPlain(parseYaml(readFileSync(packageFile(DEFAULT_FILE), 'utf8')).value);
+  return isMap(value) ? value : {};
+}
+
+function isMap(value: Json | undefined): value is JsonMap {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+async function parseFile(file: string, name: string, cwd: string, env: Environment): Promise<Source> {
+  const sources = new Map<string, Source>();
+  const keep = (filepath: string, source: Source): unknown => {
+    sources.set(filepath, source);
+    return source.value;
+  };
+  const yaml: Loader = async (filepath, content) => keep(filepath, parseYaml(content));
+  const json: Loader = async (filepath, content) => keep(filepath, parseJson(content));
+  const script: Loader = async (filepath) =>
+    keep(filepath, { value: await loadScript(filepath, env), positions: new Map() });
+  const loaders = {
+    ...Object.fromEntries(['.yaml', '.yml'].map((ending) => [ending, yaml])),
+    ...Object.fromEntries(['.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'].map((ending) => [ending, script])),
+    '.json': json,
+  };
+  try {
+    const result = await cosmiconfig('tollgate', { loaders, cache: false }).load(file);
+    const positions = sources.get(file)?.positions ?? new Map();
+    return {
+      value: result?.config ?? null,
+      positions: path.basename(file) === 'package.json' ? under('/tollgate', positions) : positions,
+    };
+  } catch (error) {
+    const culprit = (error as { readonly filepath?: string }).filepath;
+    throw new ConfigError(
+      faultsOf(error, culprit === undefined || culprit === file ? name : displayPath(culprit, cwd)),
+    );
+  }
+}
+
+function faultsOf(error: unknown, file: string): ConfigError['faults'] {
+  if (error instanceof ConfigError) return error.faults;
+  if (error instanceof SourceError) return error.faults.map((fault) => ({ file, path: '', ...fault }));
+  const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
+  return [{ file, path: '', message: `cannot be loaded: ${message?.replace(/\.$/, '')}`, hint: 'Correct the file.' }];
+}
+
+/** The positions below a pointer, as if it were the root. */
+function under(prefix: string, positions: Positions): Positions {
+  const own = [...positions].filter(([pointer]) => pointer === prefix || pointer.startsWith(`${prefix}/`));
+  return new Map(own.map(([pointer, place]) => [pointer.slice(prefix.length), place]));
+}

@@ -1,0 +1,67 @@
+import type { Plan, PluginKind } from '../plugin.ts';
+import type { Group } from './groups.ts';
+
+/** `server:`, with durations in milliseconds and sizes in bytes. */
+export interface ServerConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly bodyLimitBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+  readonly drainDelayMs: number;
+  readonly keepAliveMs: number;
+  readonly sseKeepAliveMs: number;
+  readonly maxConnections: number;
+  readonly cors: { readonly origins: readonly string[] };
+  readonly workers: number | 'auto';
+  /** How many proxies in front are believed about the client's address; 0 is none. */
+  readonly trustProxy: number;
+}
+
+export interface LoggingConfig {
+  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+  readonly format: 'auto' | 'json' | 'pretty';
+}
+
+/** A plugin's place in the configuration. */
+export interface InstanceRef {
+  /** The section it stands in; `plugins` is the list of those without options. */
+  readonly group: Group | 'plugins';
+  readonly kind: PluginKind;
+  /** The instance's name: its key. */
+  readonly name: string;
+  /** What to import: a built-in name, an npm package, a path or a URL. */
+  readonly plugin: string;
+  /** A JSON pointer to it. */
+  readonly pointer: string;
+}
+
+/** One plugin to set up. */
+export interface PluginInstance extends InstanceRef {
+  /** Interpolated, validated, defaults applied, frozen; without the `plugin` key. */
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A configuration without faults: interpolated, validated, defaults applied, frozen. */
+export interface GatewayConfig {
+  /** The file's name for people. */
+  readonly file: string;
+  readonly isDefault: boolean;
+  /** What relative paths are relative to. Absolute. */
+  readonly baseDir: string;
+  readonly server: ServerConfig;
+  readonly logging: LoggingConfig;
+  /** A URL, or an object with `url`, `adapter` or `plugin` and the store's own options. */
+  readonly store: string | Readonly<Record<string, unknown>>;
+  /** Aliases; every value is a list of `provider/model`, in the order to try. */
+  readonly models: Readonly<Record<string, readonly string[]>>;
+  readonly plans: Readonly<Record<string, Plan>>;
+  readonly defaultPlan: string | undefined;
+  readonly billing: 'off' | 'track' | 'enforce';
+  /** In the order of the file; built-in policies that it does not mention come first. */
+  readonly instances: readonly PluginInstance[];
+  /** What `config print` shows: the whole configuration as it counts, secrets masked. */
+  readonly printable: Readonly<Record<string, unknown>>;
+  /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`; else the file or a default. */
+  readonly sources: ReadonlyMap<string, string>;
+}

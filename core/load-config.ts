@@ -1,0 +1,45 @@
+import { type Builtin, listBuiltins } from './builtins.ts';
+import { checkConfig, findInstances } from './config/check.ts';
+import type { FaultAt } from './config/faults.ts';
+import { type ConfigInput, type RawConfig, readRawConfig } from './config/read.ts';
+import type { GatewayConfig } from './config/types.ts';
+import { importPlugin, PluginImportError } from './import-plugin.ts';
+import type { Plugin } from './plugin.ts';
+
+export interface LoadedConfig {
+  readonly raw: RawConfig;
+  readonly config: GatewayConfig;
+  readonly builtins: readonly Builtin[];
+  /** The imported plugin of each of `config.instances`, in the same order. */
+  readonly plugins: readonly Plugin[];
+}
+
+/**
+ * Reads the configuration, imports every plugin it names and checks everything by their schemas. Throws a `ConfigError`
+ * with all faults; nothing is set up and nothing listens.
+ */
+export async function loadConfig(input: ConfigInput): Promise<LoadedConfig> {
+  const raw = await readRawConfig(input);
+  const builtins = listBuiltins();
+  const imports = await Promise.all(
+    findInstances(raw, builtins).map(async ({ kind, plugin, pointer }) => {
+      try {
+        return { pointer, name: plugin, plugin: await importPlugin(plugin, { kind, builtins, baseDir: raw.baseDir }) };
+      } catch (error) {
+        if (error instanceof PluginImportError) return { fault: toFault(error, pointer) };
+        throw error;
+      }
+    }),
+  );
+  const imported = imports.flatMap((found) => ('fault' in found ? [] : [found]));
+  const schemas = imported.flatMap(({ name, plugin }) =>
+    plugin.configSchema ? [{ kind: plugin.kind, name, schema: { ...plugin.configSchema } }] : [],
+  );
+  const faults = imports.flatMap((found) => (found.fault ? [found.fault] : []));
+  const config = checkConfig(raw, { builtins, schemas, faults });
+  return { raw, config, builtins, plugins: imported.map(({ plugin }) => plugin) };
+}
+
+function toFault({ message, hint }: PluginImportError, pointer: string): FaultAt {
+  return { pointer, atKey: true, message, hint };
+}
