@@ -14,6 +14,7 @@ export { readProviderOptions } from './provider-options.ts';
 export type * from './types/agent.ts';
 export type * from './types/call.ts';
 export type * from './types/chat.ts';
+export type * from './types/fields.ts';
 export type * from './types/json.ts';
 export type * from './types/speech.ts';
 export type * from './types/store.ts';
