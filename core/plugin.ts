@@ -1,5 +1,5 @@
 import type { Got } from 'got';
-import type { FromSchema } from 'json-schema-to-ts';
+import type { FromSchema } from './types/from-schema.ts';
 import type Keyv from 'keyv';
 import type Koa from 'koa';
 import type { Hook, HookName } from './hooks.ts';
