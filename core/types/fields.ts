@@ -1,35 +1,21 @@
-/** What becomes of one request field at a vendor, as data: `docs/providers/<name>.md` and the matrix are made of these. */
-export type FieldRule =
-  | {
-      /** Sent as it is; a number outside `min` and `max` is refused. */
-      readonly rule: 'passed';
-      readonly min?: number;
-      readonly max?: number;
-      readonly note?: string;
-    }
-  | {
-      readonly rule: 'renamed';
-      /** The vendor's name, as a dotted path in its body: `generationConfig.topP`. */
-      readonly to: string;
-      readonly note?: string;
-    }
-  | {
-      /** The vendor has no such field and gets something else that comes to the same; the note says what. */
-      readonly rule: 'emulated';
-      readonly note: string;
-    }
-  | {
-      /** Left out and told in `x-tollgate-dropped`, except when it has the value that means nothing anyway. */
-      readonly rule: 'dropped';
-      readonly unless?: unknown;
-      readonly note?: string;
-    }
-  | {
-      /** Answered with 400, except for the value that means nothing anyway: leaving it out would change the answer. */
-      readonly rule: 'refused';
-      readonly unless?: unknown;
-      readonly note?: string;
-    };
+/**
+ * What becomes of one request field at a vendor, as data: `docs/providers/<name>.md` and the matrix are made of these.
+ *
+ * `passed`: sent as it is; a number outside `min` and `max` is refused. `renamed`: sent under the vendor's name, `to`.
+ * `emulated`: the vendor gets something else that comes to the same; the note says what. `dropped`: left out and told
+ * in `x-tollgate-dropped`. `refused`: answered with 400, because the answer would not be to what was asked.
+ */
+export interface FieldRule {
+  readonly rule: 'passed' | 'renamed' | 'emulated' | 'dropped' | 'refused';
+  /** The vendor's name of it; a dotted path in its body, such as `generationConfig.topP`. */
+  readonly to?: string;
+  /** One sentence for the docs; of a refused field also for the caller. */
+  readonly note?: string;
+  /** Values that ask for nothing beyond the default, so that leaving them out changes nothing and is not told. */
+  readonly neutral?: readonly unknown[];
+  readonly min?: number;
+  readonly max?: number;
+}
 
 export type FieldRules = Readonly<Record<string, FieldRule>>;
 
