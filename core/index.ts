@@ -1,5 +1,6 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
 export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './hooks.ts';
@@ -14,6 +15,7 @@ export { readProviderOptions } from './provider-options.ts';
 export type * from './types/agent.ts';
 export type * from './types/call.ts';
 export type * from './types/chat.ts';
+export type * from './types/fields.ts';
 export type * from './types/json.ts';
 export type * from './types/speech.ts';
 export type * from './types/store.ts';

@@ -17,6 +17,8 @@ export interface EndpointDefaults {
   readonly baseUrl: string;
   /** How the key is sent; `authorization: Bearer` unless told. */
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
+  /** The environment variable that usually holds the key, for messages. */
+  readonly apiKeyEnv?: string;
   /** False for vendors that also answer without a key. */
   readonly keyRequired?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
@@ -36,6 +38,7 @@ export function readProviderOptions(
       ...(prefix !== undefined && { prefix }),
       value: config.apiKey || undefined,
       required: defaults.keyRequired ?? true,
+      ...(defaults.apiKeyEnv && { env: defaults.apiKeyEnv }),
     },
     headers: { ...defaults.headers, ...config.headers },
     ...(config.timeouts && { timeouts: readTimeouts(config.timeouts) }),

@@ -1,0 +1,134 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { HttpRequest, Transport, TransportAnswer } from '../../../core/index.ts';
+import { isRecord, text } from '../openai-compatible.ts';
+import { embedWords } from './embed.ts';
+
+const DEFAULT_DIMENSIONS = 64;
+const MAX_DIMENSIONS = 4096;
+const MAX_CHOICES = 16;
+
+/** A vendor that lives in this process and speaks OpenAI's wire. `delayMs` is waited before every word. */
+export function echoTransport({ delayMs }: { readonly delayMs: number }): Transport {
+  return async (request, signal) => {
+    signal.throwIfAborted();
+    const body = readBody(request);
+    if (request.path === '/models') return json({ object: 'list', data: [{ id: 'echo' }, { id: 'echo-embedding' }] });
+    if (request.path === '/embeddings') return embed(body);
+    const answer = readChat(body);
+    if (body['stream'] !== true) {
+      if (delayMs > 0) await wait(delayMs * answer.words.length, undefined, { signal });
+      return json(completion(answer));
+    }
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream(answer, delayMs, signal) };
+  };
+}
+
+interface Answer {
+  readonly model: string;
+  readonly words: readonly string[];
+  readonly finish: 'stop' | 'length';
+  readonly choices: number;
+  readonly usage: Readonly<Record<'prompt_tokens' | 'completion_tokens' | 'total_tokens', number>>;
+}
+
+/** The last user message, cut by `stop` and `max_tokens`; a word counts as a token. */
+function readChat(body: Readonly<Record<string, unknown>>): Answer {
+  const messages = Array.isArray(body['messages']) ? body['messages'].filter(isRecord) : [];
+  const last = messages.findLast((message) => message['role'] === 'user');
+  const said = splitWords(cutAtStop(contentText(last?.['content']), body['stop']));
+  const limit =
+    wholeNumber(body['max_completion_tokens']) ?? wholeNumber(body['max_tokens']) ?? Number.POSITIVE_INFINITY;
+  const words = said.slice(0, limit);
+  const choices = Math.min(Math.max(wholeNumber(body['n']) ?? 1, 1), MAX_CHOICES);
+  const prompt = messages.reduce((sum, message) => sum + splitWords(contentText(message['content'])).length, 0);
+  const completed = words.length * choices;
+  return {
+    model: text(body['model']) ?? 'echo',
+    words,
+    finish: words.length < said.length ? 'length' : 'stop',
+    choices,
+    usage: { prompt_tokens: prompt, completion_tokens: completed, total_tokens: prompt + completed },
+  };
+}
+
+function completion({ words, finish, choices, ...rest }: Answer): object {
+  const message = { role: 'assistant', content: words.join(''), refusal: null };
+  return {
+    object: 'chat.completion',
+    model: rest.model,
+    choices: Array.from({ length: choices }, (_, index) => ({ index, message, logprobs: null, finish_reason: finish })),
+    usage: rest.usage,
+  };
+}
+
+async function* stream(answer: Answer, delayMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { model, words, finish, choices, usage } = answer;
+  const all = Array.from({ length: choices }, (_, index) => index);
+  const frame = (delta: object, reason: string | null = null) =>
+    all.map((index) => event({ model, choices: [{ index, delta, logprobs: null, finish_reason: reason }] })).join('');
+  yield bytes(frame({ role: 'assistant', content: '' }));
+  for (const content of words) {
+    signal.throwIfAborted();
+    if (delayMs > 0) await wait(delayMs, undefined, { signal });
+    yield bytes(frame({ content }));
+  }
+  yield bytes(`${frame({}, finish)}${event({ model, choices: [], usage })}data: [DONE]\n\n`);
+}
+
+function embed(body: Readonly<Record<string, unknown>>): TransportAnswer {
+  const { input } = body;
+  const inputs: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
+  const asked = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
+  const dimensions = Math.min(Math.max(asked, 1), MAX_DIMENSIONS);
+  const texts = inputs.map((item) => (typeof item === 'string' ? item : JSON.stringify(item)));
+  const tokens = texts.reduce((sum, item) => sum + Math.max(splitWords(item).length, 1), 0);
+  return json({
+    object: 'list',
+    data: texts.map((item, index) => ({ object: 'embedding', index, embedding: embedWords(item, dimensions) })),
+    model: text(body['model']) ?? 'echo-embedding',
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  });
+}
+
+/** Words with the space before them, the last also with what follows; joined they are the text again. */
+function splitWords(said: string): readonly string[] {
+  const words = said.trimEnd().match(/\s*\S+/g) ?? [];
+  const rest = said.slice(words.join('').length);
+  return rest === '' || words.length === 0 ? words : [...words.slice(0, -1), `${words.at(-1)}${rest}`];
+}
+
+function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part: unknown) => (isRecord(part) ? (text(part['text']) ?? '') : '')).join('');
+}
+
+function cutAtStop(said: string, stop: unknown): string {
+  const stops = (Array.isArray(stop) ? stop : [stop]).filter((item): item is string => text(item) !== undefined);
+  return stops.reduce((left, item) => left.split(item, 1)[0] ?? '', said);
+}
+
+function wholeNumber(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
+function readBody({ body }: HttpRequest): Readonly<Record<string, unknown>> {
+  const value: unknown = body instanceof Uint8Array ? JSON.parse(new TextDecoder().decode(body)) : body;
+  return isRecord(value) ? value : {};
+}
+
+function json(value: object): TransportAnswer {
+  return { status: 200, headers: { 'content-type': 'application/json' }, body: once(bytes(JSON.stringify(value))) };
+}
+
+async function* once(value: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield value;
+}
+
+function event(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}
+
+function bytes(value: string): Uint8Array {
+  return new TextEncoder().encode(value);
+}

@@ -1,0 +1,63 @@
+/**
+ * The public entry `tollgate/openai-compatible`: a provider plugin made of data, for every vendor that speaks
+ * OpenAI's chat completions. The default export is the plugin `openai-compatible` itself, for any base URL.
+ */
+import { openaiCompatible } from './openai-compatible/provider.ts';
+import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
+
+export { classifyError, readVendorError, type VendorError } from './openai-compatible/errors.ts';
+export { CHAT_FIELDS, refusal } from './openai-compatible/fields.ts';
+export { shortId } from './openai-compatible/messages.ts';
+export { OPENAI_MODELS } from './openai-compatible/openai-models.ts';
+export { openaiCompatible } from './openai-compatible/provider.ts';
+export { isRecord, text } from './openai-compatible/records.ts';
+export { readRetryAfter } from './openai-compatible/retry.ts';
+export {
+  type CompatibleRule,
+  type CompatibleRules,
+  drop,
+  type Emulation,
+  emulate,
+  mapped,
+  OPENAI_ONLY,
+  pass,
+  refuse,
+  rename,
+  within,
+} from './openai-compatible/rules.ts';
+export type { CompatibleSpec, Differences, ErrorRules, RoleRules, Variant } from './openai-compatible/spec.ts';
+
+/** Any server that speaks the wire: vLLM, llama.cpp, LM Studio, a relay. What it does not take, the operator says. */
+export default openaiCompatible({
+  name: 'openai-compatible',
+  baseUrl: '',
+  keyRequired: false,
+  anyModel: true,
+  roles: { developer: 'system' },
+  replay: 'reasoning_content',
+  embeddings: {},
+  requiredOptions: ['baseUrl'],
+  options: {
+    drop: { type: 'array', items: { type: 'string' }, description: 'Request fields that the server does not take.' },
+    rename: {
+      type: 'object',
+      additionalProperties: { type: 'string', minLength: 1 },
+      description: 'Request fields that the server calls otherwise, as `max_completion_tokens: max_tokens`.',
+    },
+    developerRole: { type: 'boolean', description: 'Sends the role `developer` as it is, not as `system`.' },
+  },
+  configure: ({ drop: dropped, rename: renamed, developerRole }) => ({
+    fields: operatorRules(dropped as readonly string[] | undefined, renamed as Readonly<Record<string, string>>),
+    ...(developerRole === true && { roles: {} }),
+  }),
+});
+
+function operatorRules(
+  dropped: readonly string[] = [],
+  renamed: Readonly<Record<string, string>> = {},
+): CompatibleRules {
+  return {
+    ...Object.fromEntries(dropped.map((field) => [field, drop('by the configuration')])),
+    ...Object.fromEntries(Object.entries(renamed).map(([field, to]) => [field, rename(to, 'by the configuration')])),
+  };
+}

@@ -1,0 +1,173 @@
+import type { FailureClass, ResponseHeaders, UpstreamFailure } from '../../../core/index.ts';
+import { isRecord, text } from './records.ts';
+import { readRetryAfter } from './retry.ts';
+import type { ErrorRules } from './spec.ts';
+import { count } from './usage.ts';
+
+/** What a vendor's error body says, whichever of its shapes it has. */
+export interface VendorError {
+  readonly message: string;
+  /** Codes and types, in lower case. */
+  readonly codes: readonly string[];
+  /** A status that the body itself names, for errors that came with another one (200, in a stream). */
+  readonly status?: number;
+  readonly param?: string;
+  /** The innermost error object. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Classes by code or type. `invalid_request_error` and the like are not here: some vendors say so for everything. */
+const CODES: Readonly<Record<string, FailureClass>> = Object.freeze({
+  invalid_api_key: 'authentication',
+  authentication: 'authentication',
+  authentication_error: 'authentication',
+  insufficient_quota: 'billing',
+  insufficient_balance: 'billing',
+  billing_hard_limit_reached: 'billing',
+  payment_required: 'billing',
+  rate_limit_exceeded: 'rate_limit',
+  rate_limit_error: 'rate_limit',
+  rate_limited: 'rate_limit',
+  overloaded: 'overloaded',
+  overloaded_error: 'overloaded',
+  provider_overloaded: 'overloaded',
+  insufficient_system_resource: 'overloaded',
+  context_length_exceeded: 'context_length',
+  max_tokens_exceeded: 'context_length',
+  token_limit_exceeded: 'context_length',
+  request_too_large: 'context_length',
+  exceed_context_size_error: 'context_length',
+  content_filter: 'content_filter',
+  content_policy_violation: 'content_filter',
+  responsibleaipolicyviolation: 'content_filter',
+  moderation_blocked: 'content_filter',
+  refusal: 'content_filter',
+  model_not_found: 'model_not_found',
+  unknown_model: 'model_not_found',
+  invalid_model: 'model_not_found',
+  deploymentnotfound: 'model_not_found',
+  server: 'upstream_error',
+  server_error: 'upstream_error',
+  provider_unavailable: 'upstream_error',
+  timeout: 'timeout',
+});
+
+const STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
+  400: 'invalid_request',
+  401: 'authentication',
+  402: 'billing',
+  403: 'authentication',
+  404: 'model_not_found',
+  413: 'invalid_request',
+  422: 'invalid_request',
+  429: 'rate_limit',
+  498: 'rate_limit',
+  503: 'overloaded',
+  504: 'timeout',
+  529: 'overloaded',
+});
+
+/** The one place where a class is read from text: no vendor but OpenAI has a code for a prompt that is too long. */
+const CONTEXT_LENGTH: readonly RegExp[] = Object.freeze([
+  /exceeds? the (available )?context (window|size)/i, // OpenAI, llama.cpp
+  /prompt is too long/i, // Anthropic behind a relay
+  /input token count .{0,40}exceeds the maximum/i, // Gemini behind a relay
+  /maximum prompt length is \d+/i, // xAI
+  /reduce the length of the messages/i, // Groq
+  /maximum context length/i, // OpenRouter, Mistral, vLLM
+  /longer than the model'?s context length/i, // Together
+  /too large for model with/i, // Mistral
+  /input is too long for requested model/i, // Bedrock behind a relay
+  /range of input length should be/i, // Qwen
+  /exceeded max context length/i, // Ollama
+  /greater than the context length/i, // LM Studio
+]);
+const CONTEXT_STATUS: ReadonlySet<number> = new Set([400, 413, 422]);
+
+/** The class of an error answer, its message and when to try again. */
+export function classifyError(
+  status: number,
+  body: unknown,
+  headers: ResponseHeaders,
+  rules: ErrorRules = {},
+): UpstreamFailure {
+  const error = readVendorError(body) ?? { message: '', codes: [], fields: {} };
+  const told = status >= 400 ? status : (error.status ?? 500);
+  const retryAfterMs = readRetryAfter(headers, body);
+  return {
+    class: classOf(error, told, headers, rules),
+    message: error.message || `The provider answered with status ${told}.`,
+    ...(error.param !== undefined && { param: error.param }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  };
+}
+
+function classOf(error: VendorError, status: number, headers: ResponseHeaders, rules: ErrorRules): FailureClass {
+  const own = rules.classify?.(error, status, headers);
+  if (own) return own;
+  const byText = rules.messages?.find((rule) => rule.status.includes(status) && rule.text.test(error.message));
+  if (byText) return byText.is;
+  for (const table of [rules.codes ?? {}, CODES]) {
+    const code = error.codes.find((name) => Object.hasOwn(table, name));
+    const found = code === undefined ? undefined : table[code];
+    if (found) return found;
+  }
+  if (CONTEXT_STATUS.has(status) && CONTEXT_LENGTH.some((pattern) => pattern.test(error.message))) {
+    return 'context_length';
+  }
+  return STATUS[status] ?? 'upstream_error';
+}
+
+/** Reads every error shape of this wire: `{error: {…}}`, `{error: "…"}`, unwrapped, FastAPI's `detail`, plain text. */
+export function readVendorError(body: unknown): VendorError | undefined {
+  if (Array.isArray(body)) return readVendorError(body[0]);
+  if (typeof body === 'string') return body.trim() ? { message: plain(body), codes: [], fields: {} } : undefined;
+  if (!isRecord(body)) return undefined;
+  const fields = isRecord(body['error']) ? body['error'] : body;
+  const nested = ['metadata', 'availability', 'innererror'].map((name) => fields[name]).filter(isRecord);
+  const names = [fields, ...nested].flatMap((source) => [
+    source['code'],
+    source['type'],
+    source['error_type'],
+    source['status'],
+  ]);
+  const param = text(fields['param']) ?? location(fields['detail']);
+  const status = [fields['code'], fields['http_status'], fields['status'], fields['raw_status_code']]
+    .map((value) => (typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : count(value)))
+    .find((value) => value !== undefined && value >= 400 && value <= 599);
+  return {
+    message: plain(messageOf(fields) ?? ''),
+    codes: names.flatMap((name) => (typeof name === 'string' && name !== '' ? [name.toLowerCase()] : [])),
+    ...(status !== undefined && { status }),
+    ...(param !== undefined && { param }),
+    fields,
+  };
+}
+
+function messageOf(fields: Readonly<Record<string, unknown>>): string | undefined {
+  const { message, error, detail } = fields;
+  if (typeof message === 'string' && message !== '') return message;
+  if (typeof error === 'string' && error !== '') return error;
+  if (typeof detail === 'string') return detail;
+  if (Array.isArray(detail)) {
+    return detail
+      .filter(isRecord)
+      .map((fault) => `${location([fault]) ?? 'body'}: ${text(fault['msg']) ?? 'invalid'}`)
+      .join('; ');
+  }
+  return isRecord(message) ? JSON.stringify(message) : undefined;
+}
+
+/** FastAPI names the field as `["body", "seed"]`. */
+function location(detail: unknown): string | undefined {
+  const first: unknown = Array.isArray(detail) ? detail[0] : undefined;
+  const path = isRecord(first) && Array.isArray(first['loc']) ? first['loc'] : [];
+  const names = path.filter((part) => part !== 'body' && (typeof part === 'string' || typeof part === 'number'));
+  return names.length > 0 ? names.join('.') : undefined;
+}
+
+/** One line of at most 2,000 characters; a page of HTML says nothing. */
+function plain(message: string): string {
+  if (/^\s*<(!doctype|html|head|body)/i.test(message)) return '';
+  return message.replace(/\s+/g, ' ').trim().slice(0, 2000);
+}

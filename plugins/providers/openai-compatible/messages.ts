@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import type { ChatMessage, ToolCall } from '../../../core/index.ts';
+import type { Differences, RoleRules } from './spec.ts';
+
+/** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
+const MESSAGE_FIELDS = new Set(
+  'role content name tool_calls tool_call_id refusal function_call audio prefix reasoning_details'.split(' '),
+);
+
+/**
+ * Messages as the vendor takes them: roles, earlier thinking, tool call ids. Returns the same array when nothing
+ * had to change, so that the caller's bytes can be sent on.
+ */
+export function mapMessages(
+  messages: readonly ChatMessage[],
+  roles: RoleRules,
+  { replay = 'drop', toolIds }: Pick<Differences, 'replay' | 'toolIds'>,
+): readonly ChatMessage[] {
+  let changed = false;
+  const mapped = messages.map((message) => {
+    const next = mapMessage(message, roles, replay, toolIds);
+    if (next !== message) changed = true;
+    return next;
+  });
+  return changed ? mapped : messages;
+}
+
+function mapMessage(
+  message: ChatMessage,
+  roles: RoleRules,
+  replay: NonNullable<Differences['replay']>,
+  toolIds: Differences['toolIds'],
+): ChatMessage {
+  const changes: Record<string, unknown> = {};
+  if (message.role === 'system' && roles.system === 'developer') changes['role'] = 'developer';
+  if (message.role === 'developer' && roles.developer === 'system') changes['role'] = 'system';
+  for (const field of Object.keys(message)) {
+    if (!MESSAGE_FIELDS.has(field) && field !== replay) changes[field] = undefined;
+  }
+  const thinking = message.reasoning_content;
+  if (replay === 'reasoning' && thinking && message['reasoning'] === undefined) changes['reasoning'] = thinking;
+  if (message.tool_calls?.some((call) => !isPlainCall(call, toolIds))) {
+    changes['tool_calls'] = message.tool_calls.map((call) => plainCall(call, toolIds));
+  }
+  if (message.tool_call_id !== undefined && toolIds && !toolIds.valid.test(message.tool_call_id)) {
+    changes['tool_call_id'] = shortId(message.tool_call_id, toolIds.length);
+  }
+  return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
+}
+
+function withChanges(message: ChatMessage, changes: Readonly<Record<string, unknown>>): ChatMessage {
+  const entries = Object.entries({ ...message, ...changes }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as ChatMessage;
+}
+
+function isPlainCall(call: ToolCall, toolIds: Differences['toolIds']): boolean {
+  if (toolIds && !toolIds.valid.test(call.id)) return false;
+  if (call.type !== 'function') return true;
+  return Object.keys(call).length === 3 && Object.keys(call.function).length === 2;
+}
+
+/** A tool call without what other vendors hang on it (thought signatures, indices). */
+function plainCall(call: ToolCall, toolIds: Differences['toolIds']): ToolCall {
+  const id = toolIds && !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
+  if (call.type !== 'function') return { ...(call as ToolCall), id };
+  return { id, type: 'function', function: { name: call.function.name, arguments: call.function.arguments } };
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** An id of `length` letters and digits that is always the same for the same text; at most 64. */
+export function shortId(text: string, length: number): string {
+  const bytes = createHash('sha512').update(text).digest();
+  return Array.from(bytes.subarray(0, length), (byte) => BASE62[byte % 62]).join('');
+}

@@ -1,0 +1,113 @@
+import {
+  type ChatCodec,
+  type FieldTable,
+  type Plugin,
+  PROVIDER_OPTIONS,
+  type Provider,
+  type ProviderConfig,
+  readProviderOptions,
+} from '../../../core/index.ts';
+import { createEmbedCodec } from './embeddings.ts';
+import { classifyError } from './errors.ts';
+import { isRecord, text } from './records.ts';
+import { createRequestMapper } from './request.ts';
+import { readResponse } from './response.ts';
+import type { CompatibleSpec, Differences } from './spec.ts';
+import { decodeStream } from './stream.ts';
+
+/**
+ * Makes a provider plugin of a vendor that speaks OpenAI's chat completions, with its differences as data:
+ *
+ * ```ts
+ * export default openaiCompatible({
+ *   name: 'acme',
+ *   baseUrl: 'https://api.acme.example/v1',
+ *   apiKeyEnv: 'ACME_API_KEY',
+ *   models: [{ id: 'acme-1' }],
+ *   fields: { max_completion_tokens: rename('max_tokens'), seed: drop() },
+ * });
+ * ```
+ */
+export function openaiCompatible(spec: CompatibleSpec): Plugin {
+  const { name, apiKeyEnv, options = {}, requiredOptions = [], configure } = spec;
+  return {
+    name,
+    kind: 'provider',
+    apiVersion: 1,
+    configSchema: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { ...PROVIDER_OPTIONS, ...options },
+      ...(requiredOptions.length > 0 && { required: requiredOptions }),
+    },
+    setup(api, config) {
+      const own = config as ProviderConfig & Readonly<Record<string, unknown>>;
+      api.provider(createProvider(name, { ...spec, ...configure?.(own) }, own, apiKeyEnv));
+    },
+  };
+}
+
+function createProvider(
+  vendor: string,
+  differences: Differences,
+  config: ProviderConfig,
+  apiKeyEnv: string | undefined,
+): Provider {
+  const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
+  const embed = createEmbedCodec(differences);
+  const configured = readProviderOptions(config, {
+    baseUrl,
+    ...(credential && { credential }),
+    ...(keyRequired !== undefined && { keyRequired }),
+    ...(apiKeyEnv && { apiKeyEnv }),
+    ...(headers && { headers }),
+    ...(models && { models }),
+  });
+  return {
+    specVersion: 1,
+    vendor,
+    ...(differences.anyModel && !config.models && { anyModel: true }),
+    ...configured,
+    ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
+    ...(transport && { transport }),
+    fields: fieldTable(differences),
+    chat: createChatCodec(differences),
+    ...(embed && { embed }),
+    ...(listsModels && { listModels: modelLister(differences) }),
+    error: (status, body, answered) => classifyError(status, body, answered, differences.errors),
+  };
+}
+
+function createChatCodec(differences: Differences): ChatCodec {
+  return {
+    request: createRequestMapper(differences),
+    response: (body, call) => readResponse(body, call, differences),
+    stream: (call) => decodeStream(call, differences),
+    identity: () => differences.exactStream ?? false,
+  };
+}
+
+function modelLister({ path }: Differences): NonNullable<Provider['listModels']> {
+  return {
+    request: () => ({ method: 'GET', path: path?.('models', '') ?? '/models' }),
+    response(body) {
+      // OpenAI: { data: […] }; Together: a bare list; Ollama's own and others: { models: […] }.
+      const rows: unknown = isRecord(body) ? (body['data'] ?? body['models']) : body;
+      return (Array.isArray(rows) ? rows : []).flatMap((row: unknown) => {
+        const id = isRecord(row) ? (text(row['id']) ?? text(row['name'])) : text(row);
+        return id === undefined ? [] : [id];
+      });
+    },
+  };
+}
+
+function fieldTable({ fields = {}, variants, unknown = 'passed', extras }: Differences): FieldTable {
+  return {
+    fields,
+    unknown,
+    ...(variants && {
+      variants: variants.map(({ when, example, fields: own = {} }) => ({ when, example, fields: own })),
+    }),
+    ...(extras && { extras }),
+  };
+}

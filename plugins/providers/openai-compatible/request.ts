@@ -1,0 +1,62 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ChatCodec, ChatRequest, CodecCall } from '../../../core/index.ts';
+import { compileRules, mapFields } from './fields.ts';
+import { mapMessages } from './messages.ts';
+import type { Differences } from './spec.ts';
+
+/**
+ * Makes the request half of a codec: fields by rule, messages, stream options. When nothing differs from what the
+ * caller sent, the caller's own bytes go out.
+ */
+export function createRequestMapper(differences: Differences): ChatCodec['request'] {
+  const rulesFor = compileRules(differences);
+  return (input, call) => {
+    const { variant, ruleOf } = rulesFor(input);
+    const fields = mapFields(input, ruleOf);
+    const defaults = missingDefaults({ ...differences.defaults, ...variant?.defaults }, input);
+    const roles = variant?.roles ?? differences.roles ?? {};
+    const mapped = mapMessages(input.messages, roles, differences);
+    const messages = differences.messages?.(mapped, input) ?? mapped;
+    const stream = streamFields(input, call, differences);
+    const changed =
+      fields.changed ||
+      defaults !== undefined ||
+      messages !== input.messages ||
+      input.model !== call.model ||
+      stream.changed;
+    return {
+      path: differences.path?.('chat/completions', call.model) ?? '/chat/completions',
+      body:
+        call.raw && !changed ? call.raw : { model: call.model, messages, ...stream.body, ...defaults, ...fields.body },
+      ...(fields.dropped.length > 0 && { dropped: fields.dropped }),
+    };
+  };
+}
+
+function missingDefaults(
+  defaults: Readonly<Record<string, unknown>>,
+  input: ChatRequest,
+): Readonly<Record<string, unknown>> | undefined {
+  const missing = Object.entries(defaults).filter(([field]) => input[field] === undefined || input[field] === null);
+  return missing.length > 0 ? Object.fromEntries(missing) : undefined;
+}
+
+/** `stream` as the call says, and usage asked for wherever it has to be asked for. */
+function streamFields(
+  input: ChatRequest,
+  call: CodecCall,
+  { streamUsage = 'ask', streamOptions }: Differences,
+): { readonly body: Readonly<Record<string, unknown>>; readonly changed: boolean } {
+  if (!call.stream) {
+    const explicit = input.stream === false;
+    return { body: explicit ? { stream: false } : {}, changed: input.stream === true || 'stream_options' in input };
+  }
+  if (streamUsage === 'always') {
+    return { body: { stream: true }, changed: input.stream !== true || 'stream_options' in input };
+  }
+  const options = { ...input.stream_options, ...streamOptions, include_usage: true };
+  return {
+    body: { stream: true, stream_options: options },
+    changed: input.stream !== true || !isDeepStrictEqual(input.stream_options, options),
+  };
+}

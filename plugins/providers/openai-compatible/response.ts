@@ -1,0 +1,86 @@
+import {
+  type AssistantMessage,
+  type ChatChoice,
+  type ChatResponse,
+  type CodecCall,
+  StreamFailure,
+} from '../../../core/index.ts';
+import { readContent } from './content.ts';
+import { failureIn } from './failures.ts';
+import { mapFinishReason } from './finish.ts';
+import { copyExtras, isRecord, text } from './records.ts';
+import type { Differences } from './spec.ts';
+import { readToolCalls } from './tool-calls.ts';
+import { readUsage } from './usage.ts';
+
+const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
+const CHOICE = new Set(['index', 'message', 'finish_reason', 'logprobs', 'text', 'delta']);
+const MESSAGE = new Set([
+  'role',
+  'content',
+  'refusal',
+  'tool_calls',
+  'reasoning_content',
+  'reasoning',
+  'reasoning_text',
+]);
+
+/** A whole answer in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
+export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
+  const failure = failureIn(body, differences.errors);
+  if (failure) throw new StreamFailure(failure);
+  if (!isRecord(body) || !Array.isArray(body['choices'])) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
+  }
+  const usage = readUsage(body['usage'], differences.reasoningTokens);
+  const response: Record<string, unknown> = {
+    id: text(body['id']) ?? call.id,
+    object: 'chat.completion',
+    created: unixSeconds(body['created']) ?? call.created,
+    model: text(body['model']) ?? call.model,
+    choices: body['choices'].filter(isRecord).map((choice, at) => readChoice(choice, at, call, differences)),
+    ...(usage && { usage }),
+  };
+  copyExtras(body, TOP, response);
+  return response as unknown as ChatResponse;
+}
+
+function readChoice(
+  choice: Readonly<Record<string, unknown>>,
+  position: number,
+  call: CodecCall,
+  differences: Differences,
+): ChatChoice {
+  const message = readMessage(isRecord(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
+  const calledTools = message.tool_calls !== undefined;
+  // The body arrived whole, so a missing reason is a vendor's omission, not a broken answer.
+  const reason = text(choice['finish_reason']) ?? 'stop';
+  const read: Record<string, unknown> = {
+    index: typeof choice['index'] === 'number' ? choice['index'] : position,
+    message,
+    logprobs: choice['logprobs'] ?? null,
+    finish_reason: mapFinishReason(reason, calledTools, differences),
+  };
+  copyExtras(choice, CHOICE, read);
+  return read as unknown as ChatChoice;
+}
+
+function readMessage(message: Readonly<Record<string, unknown>>, seed: string): AssistantMessage {
+  const { content, reasoning } = readContent(message);
+  const toolCalls = readToolCalls(message['tool_calls'], seed);
+  const read: Record<string, unknown> = {
+    role: 'assistant',
+    content: content ?? null,
+    refusal: text(message['refusal']) ?? null,
+    ...(reasoning !== undefined && { reasoning_content: reasoning }),
+    ...(toolCalls && { tool_calls: toolCalls }),
+  };
+  copyExtras(message, MESSAGE, read);
+  return read as unknown as AssistantMessage;
+}
+
+/** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */
+export function unixSeconds(value: unknown): number | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return undefined;
+  return Math.floor(value > 100_000_000_000 ? value / 1000 : value);
+}

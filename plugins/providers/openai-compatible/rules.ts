@@ -1,0 +1,75 @@
+import type { ChatRequest, FieldRule } from '../../../core/index.ts';
+
+/** What an emulation puts into the vendor's body; an undefined value removes a field. */
+export interface Emulation {
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** True when the wish could not be met in full: the field is told in `x-tollgate-dropped`. */
+  readonly dropped?: boolean;
+}
+
+/** A field rule that also says how, with small pure functions where data does not reach. */
+export interface CompatibleRule extends FieldRule {
+  /** Changes the value of a passed or renamed field; undefined leaves the field out. */
+  readonly convert?: (value: unknown) => unknown;
+  /** What an emulated field becomes. */
+  readonly apply?: (value: unknown, request: ChatRequest) => Emulation;
+}
+
+export type CompatibleRules = Readonly<Record<string, CompatibleRule>>;
+
+/** Sent as it is, or converted; undefined from `convert` leaves it out. */
+export function pass(note?: string, convert?: (value: unknown) => unknown): CompatibleRule {
+  return { rule: 'passed', ...(note && { note }), ...(convert && { convert }) };
+}
+
+/** Sent as it is; a number outside the range is refused. */
+export function within(min: number, max: number, note?: string): CompatibleRule {
+  return { rule: 'passed', min, max, ...(note && { note }) };
+}
+
+/** Sent under another name. When the caller also gave that name itself, the caller's own wins. */
+export function rename(to: string, note?: string, convert?: (value: unknown) => unknown): CompatibleRule {
+  return { rule: 'renamed', to, ...(note && { note }), ...(convert && { convert }) };
+}
+
+/** Left out and told, except when it has a value that asks for nothing anyway. */
+export function drop(note?: string, ...neutral: readonly unknown[]): CompatibleRule {
+  return { rule: 'dropped', ...(note && { note }), ...(neutral.length > 0 && { neutral }) };
+}
+
+/** Answered with 400, except for a value that asks for nothing anyway. */
+export function refuse(note: string, ...neutral: readonly unknown[]): CompatibleRule {
+  return { rule: 'refused', note, ...(neutral.length > 0 && { neutral }) };
+}
+
+/** Replaced by something that comes to the same; the note says by what. */
+export function emulate(
+  note: string,
+  apply: (value: unknown, request: ChatRequest) => Emulation = () => ({}),
+): CompatibleRule {
+  return { rule: 'emulated', note, apply };
+}
+
+/** A conversion that looks values up and keeps those the table does not have. */
+export function mapped(table: Readonly<Record<string, unknown>>): (value: unknown) => unknown {
+  return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
+}
+
+/** Fields that only OpenAI has: hints are left out, what would change the answer is refused. */
+export const OPENAI_ONLY: CompatibleRules = Object.freeze({
+  audio: refuse('no audio output'),
+  function_call: refuse('use tool_choice'),
+  functions: refuse('use tools'),
+  metadata: drop(),
+  modalities: refuse('text only', ['text']),
+  moderation: drop(),
+  prediction: drop('it would only save time'),
+  prompt_cache_key: drop('it would only save time'),
+  prompt_cache_options: drop('it would only save time'),
+  prompt_cache_retention: drop('it would only save time'),
+  safety_identifier: drop(),
+  service_tier: drop(undefined, 'auto', 'default'),
+  store: drop(undefined, false),
+  verbosity: drop(undefined, 'medium'),
+  web_search_options: refuse('no web search'),
+});

@@ -1,0 +1,113 @@
+import type {
+  ChatMessage,
+  ChatRequest,
+  Credential,
+  FailureClass,
+  FinishReason,
+  ModelInfo,
+  ProviderConfig,
+  ResponseHeaders,
+  Schema,
+  Timeouts,
+  Transport,
+} from '../../../core/index.ts';
+import type { VendorError } from './errors.ts';
+import type { CompatibleRules } from './rules.ts';
+
+/** Rules for some models or requests only, laid over the vendor's own; the first that applies is taken. */
+export interface Variant {
+  /** For whom, in words. */
+  readonly when: string;
+  readonly applies: (request: ChatRequest) => boolean;
+  /** A request that it fits, for tests and docs. */
+  readonly example: Readonly<Record<string, unknown>> & { readonly model: string };
+  readonly fields?: CompatibleRules;
+  readonly roles?: RoleRules;
+  readonly defaults?: Readonly<Record<string, unknown>>;
+}
+
+/** What a message role is sent as; a role that is not named is kept. */
+export interface RoleRules {
+  readonly system?: 'developer' | 'system';
+  readonly developer?: 'developer' | 'system';
+}
+
+export interface ErrorRules {
+  /** Classes by the vendor's own code or type, exactly as sent, in lower case. */
+  readonly codes?: Readonly<Record<string, FailureClass>>;
+  /** Classes by text, for failures that the vendor gives neither a status nor a code of their own. */
+  readonly messages?: readonly {
+    readonly status: readonly number[];
+    readonly text: RegExp;
+    readonly is: FailureClass;
+  }[];
+  /** For what tables do not reach; undefined leaves it to them. */
+  readonly classify?: (error: VendorError, status: number, headers: ResponseHeaders) => FailureClass | undefined;
+}
+
+/** How a vendor differs from OpenAI's chat completions. Everything is optional but its name and address. */
+export interface Differences {
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly credential?: Pick<Credential, 'header' | 'prefix'>;
+  readonly timeouts?: Partial<Timeouts>;
+  /** The path of an operation, with its query; the vendor-neutral one unless told. */
+  readonly path?: (operation: 'chat/completions' | 'embeddings' | 'models', model: string) => string;
+  /** A field of OpenAI's chat completions that is not named is passed. */
+  readonly fields?: CompatibleRules;
+  /** Fields that OpenAI does not have: `passed` unless told. */
+  readonly unknown?: 'passed' | 'dropped';
+  /** The vendor's own fields, passed when unknown ones are dropped, and routing names that are its own. */
+  readonly extras?: readonly string[];
+  readonly variants?: readonly Variant[];
+  /** Fields sent when the caller gave none. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+  readonly roles?: RoleRules;
+  /** The name under which earlier thinking is sent back; `drop` unless told. */
+  readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
+  /** Tool call ids that do not match are replaced by a hash of this length, the same in call and result. */
+  readonly toolIds?: { readonly valid: RegExp; readonly length: number };
+  /** Changes the messages last; returns the same array when there is nothing to change. */
+  readonly messages?: (messages: readonly ChatMessage[], request: ChatRequest) => readonly ChatMessage[];
+  /** `ask`: usage of a stream comes when `stream_options.include_usage` asks. `always`: it comes, and the field is not sent. */
+  readonly streamUsage?: 'ask' | 'always';
+  /** Put into `stream_options` beside `include_usage`. */
+  readonly streamOptions?: Readonly<Record<string, unknown>>;
+  /** `outside`: reasoning tokens come on top of completion tokens. */
+  readonly reasoningTokens?: 'inside' | 'outside';
+  /** Finish reasons of the vendor's own; a failure class ends the call with that failure. */
+  readonly finishReasons?: Readonly<Record<string, FinishReason | { readonly failure: FailureClass }>>;
+  /** True when `stop` beside tool calls is meant (OpenAI says so for a forced function). */
+  readonly keepsStop?: boolean;
+  /** True when a thinking delta equal to the one before it is a repetition. */
+  readonly repeatsReasoning?: boolean;
+  readonly errors?: ErrorRules;
+  /** True when every stream frame is exactly OpenAI's, so that bytes may pass untouched. */
+  readonly exactStream?: boolean;
+  /** Present when the vendor has embeddings; rules as for chat. */
+  readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
+  /** False when the vendor does not list its models. */
+  readonly listsModels?: boolean;
+  readonly models?: readonly ModelInfo[];
+  /** True accepts every model name while the configuration lists none. */
+  readonly anyModel?: boolean;
+  readonly keyRequired?: boolean;
+  /** Replaces the network. */
+  readonly transport?: Transport;
+}
+
+/** A vendor as data: what `openaiCompatible` makes a plugin of. */
+export interface CompatibleSpec<S extends Readonly<Record<string, Schema>> = Readonly<Record<string, Schema>>>
+  extends Differences {
+  /** The plugin's name and the vendor's, which finds its rows in `config/models.json`. */
+  readonly name: string;
+  /** The environment variable that usually holds the key. */
+  readonly apiKeyEnv?: string;
+  /** Configuration options beside those that every provider has, as JSON Schema properties. */
+  readonly options?: S;
+  /** Names of options that must be given. */
+  readonly requiredOptions?: readonly string[];
+  /** What the options change. Throws a TypeError when they do not go together. */
+  readonly configure?: (config: ProviderConfig & Readonly<Record<string, unknown>>) => Partial<Differences>;
+}

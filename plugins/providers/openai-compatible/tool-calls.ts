@@ -1,0 +1,110 @@
+import type { ToolCall, ToolCallDelta } from '../../../core/index.ts';
+import { shortId } from './messages.ts';
+import { isRecord, text } from './records.ts';
+
+/** Tool calls of a whole answer: ids made where they are missing or repeated, arguments always text. */
+export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const ids = new Set<string>();
+  const calls = value.filter(isRecord).map((call, position): ToolCall => {
+    let id = text(call['id']);
+    if (id === undefined || ids.has(id)) id = newCallId(seed, position);
+    ids.add(id);
+    const { index: _index, ...rest } = call;
+    if (call['type'] === 'custom') return { ...rest, id } as unknown as ToolCall;
+    const called = isRecord(call['function']) ? call['function'] : {};
+    return {
+      ...rest,
+      id,
+      type: 'function',
+      function: { ...called, name: text(called['name']) ?? '', arguments: argumentsText(called['arguments']) || '{}' },
+    };
+  });
+  return calls.length > 0 ? calls : undefined;
+}
+
+interface OpenCall {
+  readonly index: number;
+  /** The id that the vendor gave, if any. */
+  readonly vendorId: string | undefined;
+  named: boolean;
+}
+
+export interface ToolCallTracker {
+  /** The deltas of one chunk, repaired; undefined when they hold nothing. */
+  push(deltas: unknown): readonly ToolCallDelta[] | undefined;
+  /** Whether any call was begun. */
+  used(): boolean;
+}
+
+/**
+ * Follows the tool calls of one streamed choice. Vendors leave the index out, say 0 for every call, repeat or blank
+ * ids and names: calls come out numbered from 0, each with its id, type and name once.
+ */
+export function trackToolCalls(seed: string): ToolCallTracker {
+  const byIndex = new Map<number, OpenCall>();
+  const byId = new Map<string, OpenCall>();
+  let last: OpenCall | undefined;
+  let opened = 0;
+
+  function find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
+    if (index === undefined) return id !== undefined ? byId.get(id) : name === undefined ? last : undefined;
+    const call = byIndex.get(index);
+    // Another id together with a name is another call, whatever the index says.
+    const another = call?.named && id !== undefined && name !== undefined && call.vendorId !== id;
+    return another ? byId.get(id) : call;
+  }
+
+  function open(index: number | undefined, vendorId: string | undefined): OpenCall {
+    const call = { index: opened++, vendorId, named: false };
+    if (index !== undefined) byIndex.set(index, call);
+    if (vendorId !== undefined) byId.set(vendorId, call);
+    return call;
+  }
+
+  function repair(delta: Readonly<Record<string, unknown>>): ToolCallDelta[] {
+    const called = isRecord(delta['function']) ? delta['function'] : {};
+    const id = text(delta['id']);
+    const name = text(called['name']);
+    const sent = argumentsText(called['arguments']);
+    const index = typeof delta['index'] === 'number' && Number.isInteger(delta['index']) ? delta['index'] : undefined;
+    const known = find(index, id, name);
+    if (!known && id === undefined && name === undefined && sent === '') return [];
+    const call = known ?? open(index, id);
+    last = call;
+    const naming = name !== undefined && !call.named;
+    if (naming) call.named = true;
+    if (!known) return [firstDelta(delta, called, { index: call.index, id: id ?? newCallId(seed, call.index), sent })];
+    if (sent === '' && !naming) return [];
+    return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
+  }
+
+  return {
+    push(deltas) {
+      if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
+      const repaired = deltas.filter(isRecord).flatMap(repair);
+      return repaired.length > 0 ? repaired : undefined;
+    },
+    used: () => opened > 0,
+  };
+}
+
+function firstDelta(
+  delta: Readonly<Record<string, unknown>>,
+  called: Readonly<Record<string, unknown>>,
+  { index, id, sent }: { readonly index: number; readonly id: string; readonly sent: string },
+): ToolCallDelta {
+  const { id: _id, index: _index, type: _type, function: _function, ...extras } = delta;
+  const { name, arguments: _arguments, ...more } = called;
+  return { ...extras, index, id, type: 'function', function: { ...more, name: text(name) ?? '', arguments: sent } };
+}
+
+/** Arguments as OpenAI sends them: JSON in a string, also where the vendor sends the object itself. */
+function argumentsText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
+function newCallId(seed: string, position: number): string {
+  return `call_${shortId(`${seed}:${position}`, 24)}`;
+}
