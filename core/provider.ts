@@ -1,4 +1,5 @@
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
+import type { FieldTable } from './types/fields.ts';
 import type { Schema } from './types/json.ts';
 import type { SpeechRequest } from './types/speech.ts';
 
@@ -171,6 +172,8 @@ export interface Provider extends Endpoint {
   /** Operator's prices by model prefix or `*`; they win over every table. */
   readonly prices?: Readonly<Record<string, Partial<Price>>>;
   readonly chat?: ChatCodec;
+  /** What the chat codec does with each request field, for docs and tests. */
+  readonly fields?: FieldTable;
   readonly embed?: EmbedCodec;
   /** Lists models from the vendor: the request, and the ids in its answer. */
   readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
