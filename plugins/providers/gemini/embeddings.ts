@@ -19,12 +19,12 @@ import { modelPath } from './request.ts';
 export const GEMINI_EMBEDDING_FIELDS: FieldTable = Object.freeze({
   unknown: 'dropped',
   fields: {
-  model: { rule: 'passed', note: 'Goes into the path.' },
-  input: { rule: 'renamed', to: 'content', note: 'Texts only: token ids of another tokenizer are refused.' },
-  dimensions: { rule: 'renamed', to: 'outputDimensionality' },
-  encoding_format: { rule: 'emulated', note: 'The vendor sends numbers; `base64` is made of them.' },
-  task_type: { rule: 'renamed', to: 'taskType' },
-  user: { rule: 'dropped' },
+    model: { rule: 'passed', note: 'Goes into the path.' },
+    input: { rule: 'renamed', to: 'content', note: 'Texts only: token ids of another tokenizer are refused.' },
+    dimensions: { rule: 'renamed', to: 'outputDimensionality' },
+    encoding_format: { rule: 'emulated', note: 'The vendor sends numbers; `base64` is made of them.' },
+    task_type: { rule: 'renamed', to: 'taskType' },
+    user: { rule: 'dropped' },
   },
 });
 
