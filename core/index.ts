@@ -19,6 +19,7 @@ export type { EndpointDefaults, ProviderConfig } from './provider-options.ts';
 export { readProviderOptions } from './provider-options.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './read-json.ts';
 export { readRetryAfter } from './retry-after.ts';
+export { estimateTextTokens } from './tokens.ts';
 export { toolCallId } from './tool-call-ids.ts';
 export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
 export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';

@@ -3,6 +3,7 @@ import {
   type CodecCall,
   type EmbeddingRequest,
   type EmbeddingResponse,
+  estimateTextTokens,
   type FieldTable,
   floatsToBase64,
   type HttpRequest,
@@ -16,8 +17,7 @@ import {
 import { modelPath } from './request.ts';
 
 /** What becomes of each field of an embeddings request. */
-export const GEMINI_EMBEDDING_FIELDS: FieldTable = Object.freeze({
-  unknown: 'dropped',
+export const GEMINI_EMBEDDING_FIELDS: FieldTable = {
   fields: {
     model: { rule: 'passed', note: 'Goes into the path.' },
     input: { rule: 'renamed', to: 'content', note: 'Texts only: token ids of another tokenizer are refused.' },
@@ -26,9 +26,8 @@ export const GEMINI_EMBEDDING_FIELDS: FieldTable = Object.freeze({
     task_type: { rule: 'renamed', to: 'taskType' },
     user: { rule: 'dropped' },
   },
-});
-
-const BYTES_PER_TOKEN = 4;
+  unknown: 'dropped',
+};
 
 /** An embeddings request: embedContent for one text, batchEmbedContents for several. */
 export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): HttpRequest {
@@ -52,7 +51,7 @@ export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): Ht
 
 /**
  * The vectors in the order of the texts, scaled to length 1 as OpenAI's are (Gemini leaves shortened ones unscaled).
- * Where the vendor counts no tokens, four bytes are taken for one and `usage.estimated` is true.
+ * Where the vendor counts no tokens they are estimated, and `usage.estimated` is true.
  */
 export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse {
   const answer = readObject(body);
@@ -60,7 +59,7 @@ export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call
   const texts = readTexts(input.input);
   if (list.length !== texts.length) throw invalidAnswer(`sent ${list.length} vectors for ${texts.length} texts`);
   const counted = readCount(readObject(answer['usageMetadata'])['promptTokenCount']);
-  const tokens = counted ?? Math.ceil(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) / BYTES_PER_TOKEN);
+  const tokens = counted ?? texts.reduce((sum, text) => sum + estimateTextTokens(text), 0);
   return {
     object: 'list',
     data: list.map((item, index) => {

@@ -12,8 +12,8 @@ export const SKIP_SIGNATURE = 'skip_thought_signature_validator';
 
 /** What the vendor takes as a call's id. */
 const MAX_ID = 64;
-/** Longer signatures do not go into ids: an id is repeated in every result. */
-const MAX_SIGNATURE_IN_ID = 8192;
+/** Longer signatures do not go into ids: a `tool_call_id` may have 4096 characters at this gateway. */
+const MAX_SIGNATURE_IN_ID = 3900;
 
 /** A call's id that carries its signature, in letters, digits, `_` and `-` only. */
 export function signedCallId(id: string, signature: string | undefined): string {
