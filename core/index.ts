@@ -1,8 +1,13 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export type { ChunkHead } from './chunks.ts';
+export { chunkHead, deltaChunk, usageChunk } from './chunks.ts';
+export type { Located } from './content.ts';
+export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
+export { applyFieldRules } from './field-rules.ts';
 export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './hooks.ts';
 export { HOOKS } from './hooks.ts';
 export type { Log } from './log.ts';
@@ -12,6 +17,14 @@ export type * from './provider.ts';
 export { PROVIDER_OPTIONS, StreamFailure } from './provider.ts';
 export type { EndpointDefaults, ProviderConfig } from './provider-options.ts';
 export { readProviderOptions } from './provider-options.ts';
+export { isObject, parseJson, readArray, readCount, readObject, readString } from './read-json.ts';
+export { readRetryAfter } from './retry-after.ts';
+export { estimateTextTokens } from './tokens.ts';
+export { toolCallId } from './tool-call-ids.ts';
+export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
+export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';
+export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
+export { parseArguments, readConversation } from './turns.ts';
 export type * from './types/agent.ts';
 export type * from './types/call.ts';
 export type * from './types/chat.ts';

@@ -1,0 +1,147 @@
+import {
+  ANSWER_TOOL,
+  type CodecCall,
+  type FinishReason,
+  isObject,
+  type JsonObject,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  StreamFailure,
+  type ToolCall,
+  type Usage,
+} from '../../../core/index.ts';
+import { signatureField, signedCallId } from './signatures.ts';
+
+/** `STOP` is looked at apart: Gemini says it for tool calls too. */
+const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  // The answer may be continued with a token that OpenAI's shape has no place for: to the caller it is cut.
+  CONTINUATION: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+  BLOCKLIST: 'content_filter',
+  PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
+  LANGUAGE: 'content_filter',
+  IMAGE_SAFETY: 'content_filter',
+  IMAGE_PROHIBITED_CONTENT: 'content_filter',
+  IMAGE_RECITATION: 'content_filter',
+});
+
+/** The model failed to form an answer; another attempt may succeed. */
+const FAILED: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+]);
+
+/** One candidate's parts, sorted by what OpenAI calls them. */
+export interface Pieces {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly ToolCall[];
+  readonly images: readonly JsonObject[];
+  /** The signature of the text, for models that want it back. */
+  readonly signature?: string;
+}
+
+/**
+ * Reads the parts of one candidate. `earlierCalls` is how many calls the same candidate made in earlier events of its
+ * stream, so that made-up ids stay unique.
+ */
+export function readPieces(candidate: JsonObject, call: CodecCall, index: number, earlierCalls = 0): Pieces {
+  let text = '';
+  let reasoning = '';
+  let signature: string | undefined;
+  const calls: ToolCall[] = [];
+  const images: JsonObject[] = [];
+  for (const part of readArray(readObject(candidate['content'])['parts'])) {
+    if (!isObject(part)) continue;
+    const signed = readString(part['thoughtSignature']);
+    const called = part['functionCall'];
+    if (isObject(called) && typeof called['name'] === 'string') {
+      const answer = called['name'] === ANSWER_TOOL;
+      if (answer) text += JSON.stringify(called['args'] ?? {});
+      else calls.push(toolCall(called, signed, `call_${call.id}_${index}_${earlierCalls + calls.length}`));
+      continue;
+    }
+    if (typeof part['text'] === 'string') {
+      if (part['thought'] === true) reasoning += part['text'];
+      else text += part['text'];
+    }
+    if (part['thought'] !== true) {
+      signature = signed ?? signature;
+      const image = readImage(part['inlineData']);
+      if (image) images.push(image);
+    }
+  }
+  return { text, reasoning, calls, images, ...(signature && { signature }) };
+}
+
+function toolCall(called: JsonObject, signature: string | undefined, fallbackId: string): ToolCall {
+  return {
+    id: signedCallId(readString(called['id']) ?? fallbackId, signature),
+    type: 'function',
+    function: { name: String(called['name']), arguments: JSON.stringify(called['args'] ?? {}) },
+    ...signatureField(signature),
+  };
+}
+
+/** An image the model made, as OpenRouter shows it: OpenAI's shape has none. */
+function readImage(inline: unknown): JsonObject | undefined {
+  const { mimeType, data } = readObject(inline);
+  if (typeof mimeType !== 'string' || !mimeType.startsWith('image/') || typeof data !== 'string') return undefined;
+  return { type: 'image_url', image_url: { url: `data:${mimeType};base64,${data}` } };
+}
+
+/** Why a candidate ended, if it has. Throws {@link StreamFailure} when it ended because the model failed. */
+export function readEnd(candidate: JsonObject): string | undefined {
+  const reason = readString(candidate['finishReason']);
+  if (reason === undefined || !FAILED.has(reason)) return reason;
+  throw new StreamFailure({ class: 'upstream_error', message: `The model broke off its answer (${reason}).` });
+}
+
+/** The vendor's reason in OpenAI's words; one that nobody knows is an ordinary end. */
+export function finishReason(reason: string, called: boolean): FinishReason {
+  const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
+  return called && (known === undefined || known === 'stop') ? 'tool_calls' : (known ?? 'stop');
+}
+
+/** Whether the prompt itself was blocked: then there are no candidates, at status 200. */
+export function isBlocked(answer: JsonObject): boolean {
+  const reason = readString(readObject(answer['promptFeedback'])['blockReason']);
+  return reason !== undefined && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(reason);
+}
+
+/** Token counts: thinking is beside the candidates' tokens in Gemini's arithmetic, inside them in OpenAI's. */
+export function geminiUsage(metadata: unknown): Usage | undefined {
+  if (!isObject(metadata)) return undefined;
+  const count = (name: string): number => readCount(metadata[name]) ?? 0;
+  const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount');
+  const completion = count('candidatesTokenCount') + count('thoughtsTokenCount');
+  if (prompt + completion === 0) return undefined;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: Math.min(count('cachedContentTokenCount'), prompt),
+      audio_tokens: audioTokens(metadata['promptTokensDetails']),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: count('thoughtsTokenCount'),
+      audio_tokens: audioTokens(metadata['candidatesTokensDetails']),
+    },
+  };
+}
+
+function audioTokens(details: unknown): number {
+  return readArray(details).reduce<number>((sum, detail) => {
+    const { modality, tokenCount } = readObject(detail);
+    return modality === 'AUDIO' ? sum + (readCount(tokenCount) ?? 0) : sum;
+  }, 0);
+}

@@ -1,0 +1,80 @@
+import type { FieldRules, FieldTable } from '../../../core/index.ts';
+
+const FIELDS: FieldRules = Object.freeze({
+  model: { rule: 'passed', note: 'Goes into the path.' },
+  messages: {
+    rule: 'emulated',
+    to: 'contents, systemInstruction',
+    note: 'System and developer messages are gathered in front, in order; Gemma, which has no system instruction, gets them as user text.',
+  },
+  stream: { rule: 'emulated', to: ':streamGenerateContent' },
+  stream_options: { rule: 'emulated', note: 'Usage is in every chunk of the vendor.' },
+  max_tokens: { rule: 'renamed', to: 'generationConfig.maxOutputTokens' },
+  max_completion_tokens: {
+    rule: 'renamed',
+    to: 'generationConfig.maxOutputTokens',
+    note: 'Wins over `max_tokens`. Includes thinking on both sides.',
+  },
+  temperature: { rule: 'renamed', to: 'generationConfig.temperature' },
+  top_p: { rule: 'renamed', to: 'generationConfig.topP' },
+  top_k: { rule: 'renamed', to: 'generationConfig.topK' },
+  seed: { rule: 'renamed', to: 'generationConfig.seed' },
+  n: { rule: 'renamed', to: 'generationConfig.candidateCount', note: 'At most 8; many models take only 1.' },
+  stop: { rule: 'renamed', to: 'generationConfig.stopSequences', note: 'At most 5.' },
+  frequency_penalty: {
+    rule: 'renamed',
+    to: 'generationConfig.frequencyPenalty',
+    note: 'Dropped for Gemini 2.5, which has none.',
+    neutral: [0],
+  },
+  presence_penalty: {
+    rule: 'renamed',
+    to: 'generationConfig.presencePenalty',
+    note: 'Dropped for Gemini 2.5, which has none.',
+    neutral: [0],
+  },
+  logprobs: { rule: 'renamed', to: 'generationConfig.responseLogprobs', neutral: [false] },
+  top_logprobs: { rule: 'renamed', to: 'generationConfig.logprobs', neutral: [0] },
+  response_format: {
+    rule: 'emulated',
+    to: 'generationConfig.responseMimeType, responseJsonSchema',
+    note: 'With tools on models before Gemini 3, a schema becomes a function whose arguments are the answer, and plain JSON an instruction.',
+  },
+  tools: { rule: 'renamed', to: 'tools[].functionDeclarations' },
+  tool_choice: { rule: 'renamed', to: 'toolConfig.functionCallingConfig' },
+  parallel_tool_calls: { rule: 'dropped', note: 'The model decides.', neutral: [true] },
+  reasoning_effort: {
+    rule: 'renamed',
+    to: 'generationConfig.thinkingConfig',
+    note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least).',
+  },
+  extra_body: {
+    rule: 'renamed',
+    to: 'generationConfig.thinkingConfig',
+    note: 'Only `google.thinking_config`, as in Google’s own OpenAI endpoint; the rest is dropped.',
+  },
+  safety_settings: { rule: 'renamed', to: 'safetySettings' },
+  modalities: {
+    rule: 'renamed',
+    to: 'generationConfig.responseModalities',
+    note: '`text` and `image`; images come back in `message.images`. `audio` is refused.',
+    neutral: [['text']],
+  },
+  audio: { rule: 'refused', note: 'speech is at `POST /{vendor}/tts`.' },
+  logit_bias: { rule: 'dropped', note: 'Token ids mean nothing to another tokenizer.', neutral: [{}] },
+  user: { rule: 'dropped' },
+  safety_identifier: { rule: 'dropped' },
+  metadata: { rule: 'dropped', neutral: [{}] },
+  store: { rule: 'dropped', neutral: [false] },
+  service_tier: { rule: 'dropped', neutral: ['auto', 'default'] },
+  prediction: { rule: 'dropped' },
+  prompt_cache_key: { rule: 'dropped', note: 'The vendor caches by prefix by itself.' },
+  prompt_cache_retention: { rule: 'dropped' },
+  verbosity: { rule: 'dropped', neutral: ['medium'] },
+  web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
+  functions: { rule: 'refused', note: 'use `tools`.', neutral: [[]] },
+  function_call: { rule: 'refused', note: 'use `tool_choice`.', neutral: ['none', 'auto'] },
+});
+
+/** What becomes of each field of a chat request; `docs/providers/gemini.md` shows this table. */
+export const GEMINI_FIELDS: FieldTable = Object.freeze({ fields: FIELDS, unknown: 'dropped' });

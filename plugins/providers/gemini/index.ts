@@ -1,0 +1,57 @@
+import {
+  definePlugin,
+  type HttpRequest,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readArray,
+  readObject,
+  readProviderOptions,
+  readString,
+} from '../../../core/index.ts';
+import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
+import { geminiFailure } from './errors.ts';
+import { GEMINI_FIELDS } from './fields.ts';
+import { geminiRequest } from './request.ts';
+import { geminiResponse } from './response.ts';
+import { geminiStream } from './stream.ts';
+
+/** Typed as `object`, so that nobody computes a type from it: `ProviderConfig` is that type. */
+const CONFIG_SCHEMA: object = { type: 'object', additionalProperties: false, properties: PROVIDER_OPTIONS };
+
+/** Google Gemini in its native format. Source: https://ai.google.dev/api */
+export default definePlugin({
+  name: 'gemini',
+  kind: 'provider',
+  apiVersion: 1,
+  configSchema: CONFIG_SCHEMA,
+  setup(api, config) {
+    api.provider({
+      specVersion: 1,
+      vendor: 'gemini',
+      ...readProviderOptions(config as ProviderConfig, {
+        baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+        credential: { header: 'x-goog-api-key' },
+      }),
+      chat: { request: geminiRequest, response: geminiResponse, stream: geminiStream },
+      fields: GEMINI_FIELDS,
+      embed: { request: geminiEmbedRequest, response: geminiEmbedResponse },
+      listModels: { request: listRequest, response: listedModels },
+      error: geminiFailure,
+    });
+  },
+});
+
+/** The largest page there is: it holds every model. */
+function listRequest(): HttpRequest {
+  return { method: 'GET', path: '/models?pageSize=1000' };
+}
+
+/** Names of models that chat or embed, without `models/`. */
+function listedModels(body: unknown): readonly string[] {
+  return readArray(readObject(body)['models']).flatMap((model) => {
+    const { name, supportedGenerationMethods: methods } = readObject(model);
+    const usable = readArray(methods).some((method) => method === 'generateContent' || method === 'embedContent');
+    const id = readString(name)?.replace(/^models\//, '');
+    return usable && id ? [id] : [];
+  });
+}

@@ -1,0 +1,106 @@
+import {
+  applyFieldRules,
+  type ChatRequest,
+  type CodecCall,
+  type HttpRequest,
+  invalid,
+  isObject,
+  type JsonObject,
+  readArray,
+} from '../../../core/index.ts';
+import { geminiContents } from './contents.ts';
+import { GEMINI_FIELDS } from './fields.ts';
+import { type GeminiTraits, geminiTraits } from './models.ts';
+import { geminiThinking } from './thinking.ts';
+import { planTools } from './tools.ts';
+import type { GeminiRequest } from './types.ts';
+
+const MAX_STOPS = 5;
+const MAX_CANDIDATES = 8;
+
+/** A chat request as generateContent or streamGenerateContent. */
+export function geminiRequest(input: ChatRequest, call: CodecCall): HttpRequest {
+  const traits = geminiTraits(call.model);
+  const dropped = applyFieldRules(input, GEMINI_FIELDS, 'Gemini');
+  const plan = planTools(input, traits, dropped);
+  const thinkingConfig = geminiThinking(input, traits, dropped);
+  const safetySettings = readSafety(input);
+  const generationConfig = {
+    ...sampling(input, traits, dropped),
+    ...plan.format,
+    ...readModalities(input),
+    ...(thinkingConfig && { thinkingConfig }),
+  };
+  const body: GeminiRequest = {
+    ...geminiContents(input.messages, traits, plan.instruction),
+    ...(plan.functions.length > 0 && { tools: [{ functionDeclarations: plan.functions }] }),
+    ...(plan.functions.length > 0 && plan.toolConfig && { toolConfig: plan.toolConfig }),
+    ...(safetySettings.length > 0 && { safetySettings }),
+    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+  };
+  // Without alt=sse a stream is one JSON array, sent piecewise.
+  const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
+  return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** `/models/x`, or the model's own path when it has one (`tunedModels/x`). */
+export function modelPath(model: string): string {
+  const segments = (model.includes('/') ? model : `models/${model}`).split('/');
+  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
+    throw invalid('model', 'is not the name of a model');
+  }
+  return `/${segments.map(encodeURIComponent).join('/')}`;
+}
+
+function sampling(input: ChatRequest, traits: GeminiTraits, dropped: string[]): JsonObject {
+  const { temperature, top_p, seed, frequency_penalty, presence_penalty, n, logprobs, top_logprobs } = input;
+  const maxOutputTokens = input.max_completion_tokens ?? input.max_tokens;
+  const stops = readStops(input.stop);
+  const topK = input['top_k'];
+  if (typeof n === 'number' && n > MAX_CANDIDATES) throw invalid('n', `must be at most ${MAX_CANDIDATES}`);
+  const penalties = {
+    frequencyPenalty: frequency_penalty || undefined,
+    presencePenalty: presence_penalty || undefined,
+  };
+  if (!traits.penalties && penalties.frequencyPenalty) dropped.push('frequency_penalty');
+  if (!traits.penalties && penalties.presencePenalty) dropped.push('presence_penalty');
+  return compact({
+    maxOutputTokens,
+    temperature,
+    topP: top_p,
+    topK: typeof topK === 'number' ? topK : undefined,
+    seed,
+    ...(traits.penalties && penalties),
+    candidateCount: n === 1 ? undefined : n,
+    stopSequences: stops.length > 0 ? stops : undefined,
+    responseLogprobs: logprobs || undefined,
+    logprobs: (logprobs && top_logprobs) || undefined,
+  });
+}
+
+function compact(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+}
+
+function readStops(stop: ChatRequest['stop']): readonly string[] {
+  const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((text) => text !== '');
+  if (stops.length > MAX_STOPS) throw invalid('stop', `must hold at most ${MAX_STOPS} texts for this provider`);
+  return stops;
+}
+
+function readSafety(input: ChatRequest): readonly JsonObject[] {
+  return readArray(input['safety_settings']).map((setting, index) => {
+    const { category, threshold } = isObject(setting) ? setting : {};
+    if (typeof category === 'string' && typeof threshold === 'string') return { category, threshold };
+    throw invalid(`safety_settings[${index}]`, 'must be an object with `category` and `threshold`');
+  });
+}
+
+function readModalities(input: ChatRequest): JsonObject {
+  const modalities = readArray(input['modalities']);
+  const unknown = modalities.find((modality) => modality !== 'text' && modality !== 'image');
+  if (unknown !== undefined) throw invalid('modalities', 'may hold `text` and `image` for this provider');
+  return modalities.includes('image')
+    ? { responseModalities: modalities.map((name) => String(name).toUpperCase()) }
+    : {};
+}

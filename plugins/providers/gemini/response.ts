@@ -1,0 +1,67 @@
+import {
+  type ChatChoice,
+  type ChatResponse,
+  type CodecCall,
+  type JsonObject,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  StreamFailure,
+} from '../../../core/index.ts';
+import { finishReason, geminiUsage, isBlocked, readEnd, readPieces } from './candidates.ts';
+import { geminiFailure } from './errors.ts';
+import { geminiLogprobs } from './logprobs.ts';
+import { signatureField } from './signatures.ts';
+
+/** The answer of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
+export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
+  const answer = unwrap(body);
+  if (answer['error']) throw new StreamFailure(geminiFailure(200, answer, {}));
+  const candidates = readArray(answer['candidates']).map(readObject);
+  if (candidates.length === 0 && !isBlocked(answer)) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without a candidate.' });
+  }
+  const usage = geminiUsage(answer['usageMetadata']);
+  return {
+    id: readString(answer['responseId']) ?? call.id,
+    object: 'chat.completion',
+    created: call.created,
+    model: readString(answer['modelVersion']) ?? call.model,
+    choices: candidates.length === 0 ? [blockedChoice()] : candidates.map((item, at) => toChoice(item, call, at)),
+    ...(usage && { usage }),
+  };
+}
+
+/** Errors and stream events come wrapped in an array at times. */
+export function unwrap(body: unknown): JsonObject {
+  return readObject(Array.isArray(body) ? body[0] : body);
+}
+
+function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
+  const index = readCount(candidate['index']) ?? position;
+  const { text, reasoning, calls, images, signature } = readPieces(candidate, call, index);
+  return {
+    index,
+    message: {
+      role: 'assistant',
+      content: text === '' && (calls.length > 0 || images.length > 0) ? null : text,
+      refusal: null,
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(images.length > 0 && { images }),
+      ...signatureField(signature),
+    },
+    finish_reason: finishReason(readEnd(candidate) ?? 'STOP', calls.length > 0),
+    logprobs: geminiLogprobs(candidate),
+  };
+}
+
+function blockedChoice(): ChatChoice {
+  return {
+    index: 0,
+    message: { role: 'assistant', content: '', refusal: null },
+    finish_reason: 'content_filter',
+    logprobs: null,
+  };
+}
