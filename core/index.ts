@@ -11,6 +11,7 @@ export type * from './provider.ts';
 export { PROVIDER_OPTIONS, StreamFailure } from './provider.ts';
 export type { EndpointDefaults, ProviderConfig } from './provider-options.ts';
 export { readProviderOptions } from './provider-options.ts';
+export { findSecretWeakness } from './secret-strength.ts';
 export type * from './types/agent.ts';
 export type * from './types/call.ts';
 export type * from './types/chat.ts';
