@@ -25,6 +25,7 @@ export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
 export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';
+export { findSecretWeakness } from './secret-strength.ts';
 export type * from './types/agent.ts';
 export type * from './types/call.ts';
 export type * from './types/chat.ts';

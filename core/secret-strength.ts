@@ -1,0 +1,34 @@
+/** The least a secret for HMAC may have: as many bytes as SHA-256 gives. */
+const MIN_BYTES = 32;
+const MIN_DISTINCT = 10;
+
+/** Long enough not to turn up in a random base64 text by chance. */
+const PLACEHOLDER =
+  /secret|passw[o0]rd|passphrase|change[-_ ]?me|change[-_ ]?this|example|placeholder|replace|default|characters|string|sample|tollgate|your[-_ ]|qwerty|letmein|123456|really|security/i;
+
+/**
+ * Why a text is no good as a shared secret, as the end of a sentence that begins with its name; undefined when nothing
+ * speaks against it. A public secret that looks random cannot be told from a private one.
+ */
+export function findSecretWeakness(secret: string): string | undefined {
+  const bytes = Buffer.byteLength(secret);
+  if (bytes < MIN_BYTES) return `has ${bytes} bytes, and at least ${MIN_BYTES} are needed`;
+  if (new Set(secret).size < MIN_DISTINCT) return `is made of fewer than ${MIN_DISTINCT} different characters`;
+  if (isRepetition(secret)) return 'repeats one piece over and over';
+  if (isSequence(secret)) return 'counts through the alphabet or the digits';
+  if (PLACEHOLDER.test(secret)) return 'looks like a placeholder out of an example';
+  return undefined;
+}
+
+/** A text is a repetition when it turns up in its own double before the end of its first copy. */
+function isRepetition(text: string): boolean {
+  return `${text}${text}`.indexOf(text, 1) < text.length;
+}
+
+function isSequence(text: string): boolean {
+  let steps = 0;
+  for (let i = 1; i < text.length; i += 1) {
+    if (Math.abs(text.charCodeAt(i) - text.charCodeAt(i - 1)) === 1) steps += 1;
+  }
+  return steps > text.length / 2;
+}

@@ -1,0 +1,122 @@
+import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { registerCommands } from './commands.ts';
+import { createKeyIndex } from './key-index.ts';
+import { createKeyring, type Keyring } from './keyring.ts';
+import { createLastUsed } from './last-used.ts';
+import { acceptPepper, checkPeppers } from './pepper-check.ts';
+import { type Peppers, readPeppers } from './peppers.ts';
+import { createRecords } from './records.ts';
+import { registerRoutes } from './routes.ts';
+import { createVerifier } from './verify.ts';
+
+const FIRST_USER = 'local';
+
+/** API keys: made, listed, rotated and revoked over HTTP or on the command line, and checked on every request. */
+export default definePlugin({
+  name: 'api-key',
+  kind: 'auth',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      pepper: {
+        type: 'string',
+        secret: true,
+        description:
+          'The server-side secret in every stored hash, 32 bytes or more. Unless given, one is made on first start and kept in the file `pepper` of the data folder; several nodes on one store need the same.',
+      },
+      previousPeppers: {
+        type: 'array',
+        maxItems: 10,
+        items: { type: 'string', secret: true },
+        description: 'Peppers that older keys are still under, while `pepper` is being changed.',
+      },
+      maxKeysPerUser: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 10_000,
+        default: 100,
+        description: 'How many keys a user may have at a time; also bounds how many are made in an hour.',
+      },
+      bootstrap: {
+        type: 'boolean',
+        description:
+          'Makes a first key for the user `local` on an empty store, and shows it once at start. On with the built-in configuration, else off.',
+      },
+    },
+  },
+
+  setup(api, config) {
+    const maxKeysPerUser = config.maxKeysPerUser;
+    const { sets } = api.stores;
+    const records = createRecords(api);
+    const index = createKeyIndex(sets);
+
+    const folder = api.stores.kind === 'memory' ? undefined : api.settings.dataDir;
+    const readOwnPeppers = remember(() => readPeppers(config, folder, (message) => api.log.warn({}, message)));
+    const readCheckedPeppers = remember(async () => {
+      const peppers = await readOwnPeppers();
+      await checkPeppers(sets, peppers);
+      return peppers;
+    });
+
+    const lastUsed = createLastUsed(records, api.log);
+    const verifier = createVerifier(records, readCheckedPeppers, lastUsed.touch);
+    const keyring = createKeyring({
+      records,
+      index,
+      ledger: api.ledger,
+      readPeppers: readCheckedPeppers,
+      onEnd: verifier.forget,
+      maxKeysPerUser,
+    });
+
+    api.hook('authenticate', ({ credential, now }) =>
+      credential.startsWith('tg_') ? verifier.verify(credential, now) : undefined,
+    );
+    registerRoutes(api, keyring, Math.max(2 * maxKeysPerUser, 200));
+    registerCommands(api, keyring, async () => acceptPepper(sets, await readOwnPeppers()));
+    api.onReady(() =>
+      startUp(api, readCheckedPeppers, async () => {
+        const bootstrap = config.bootstrap ?? api.settings.isDefault;
+        if (bootstrap && (await index.isEmpty()) && (await index.claimFirst())) {
+          await makeFirstKey(api, keyring).catch(async (error: unknown) => {
+            await index.unclaimFirst().catch(() => undefined);
+            throw error;
+          });
+        }
+      }),
+    );
+    api.onClose(lastUsed.settle);
+  },
+});
+
+/** A store that is down does not stop the start: keys answer 503 until it is back. A wrong pepper does. */
+async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap: () => Promise<void>): Promise<void> {
+  try {
+    await check();
+    await bootstrap();
+  } catch (error) {
+    if (!isGatewayError(error)) throw error;
+    api.log.warn({ err: error }, 'The store of API keys does not answer yet; keys are refused with 503 until it does.');
+  }
+}
+
+async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
+  const owner = { userId: FIRST_USER, account: FIRST_USER };
+  const { text } = await keyring.create(owner, { name: 'first key' }, Date.now());
+  api.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
+}
+
+/** Runs once for all who ask, and again for those who ask after a failure. */
+function remember<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}

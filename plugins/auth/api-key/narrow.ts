@@ -1,0 +1,69 @@
+import { GatewayError, type Principal } from '../../../core/index.ts';
+import type { KeyLimits } from './records.ts';
+
+/** What a creator's token says it has; a key made with it never gets more. */
+export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'rpm' | 'tpm' | 'budget'>;
+
+/**
+ * The limits a new key gets: those asked for, each within the creator's own, and the creator's own where nothing was
+ * asked for. Throws `permission_denied` naming the field that asks for more. `isAlias` tells the names of model
+ * aliases, which are allowed by their whole name and not as the beginning of one.
+ */
+export function narrow(asked: KeyLimits, creator: Creator, isAlias: (name: string) => boolean): KeyLimits {
+  const plan = narrowPlan(asked.plan, creator.plan);
+  const models = narrowList('models', asked.models, creator.models, (model, own) => covers(own, model, isAlias));
+  const providers = narrowList('providers', asked.providers, creator.providers, (name, own) => name === own);
+  const rpm = narrowNumber('rpm', asked.rpm, creator.rpm);
+  const tpm = narrowNumber('tpm', asked.tpm, creator.tpm);
+  const budget = narrowNumber('budget_usd', asked.budget, creator.budget);
+  return {
+    name: asked.name,
+    ...(asked.expiresAt !== undefined && { expiresAt: asked.expiresAt }),
+    ...(plan !== undefined && { plan }),
+    ...(models && { models }),
+    ...(providers && { providers }),
+    ...(rpm !== undefined && { rpm }),
+    ...(tpm !== undefined && { tpm }),
+    ...(budget !== undefined && { budget }),
+  };
+}
+
+/** Plans have no order, so a key has its creator's or, when the token names none, the account's (by naming none). */
+function narrowPlan(asked: string | undefined, own: string | undefined): string | undefined {
+  if (asked === undefined || asked === own) return own;
+  throw denied(
+    'plan',
+    own === undefined ? 'leave it out: the key then has the plan of its account' : `"${own}" or none`,
+  );
+}
+
+function narrowList(
+  field: string,
+  asked: readonly string[] | undefined,
+  own: readonly string[] | undefined,
+  isWithin: (entry: string, own: string) => boolean,
+): readonly string[] | undefined {
+  if (!own || !asked) return asked ?? own;
+  const beyond = asked.findIndex((entry) => !own.some((mine) => isWithin(entry, mine)));
+  if (beyond === -1) return asked;
+  throw denied(`${field}[${beyond}]`, own.length > 0 ? own.slice(0, 20).join(', ') : 'none at all');
+}
+
+function narrowNumber(field: string, asked: number | undefined, own: number | undefined): number | undefined {
+  if (own === undefined || asked === undefined) return asked ?? own;
+  if (asked <= own) return asked;
+  throw denied(field, field === 'budget_usd' ? `up to ${own / 1_000_000}` : `up to ${own}`);
+}
+
+/** An entry allows every model that begins with it; a longer entry is within a shorter one unless it is an alias. */
+function covers(own: string, entry: string, isAlias: (name: string) => boolean): boolean {
+  return entry === own || (entry.startsWith(own) && !isAlias(entry));
+}
+
+function denied(param: string, allowed: string): GatewayError {
+  return new GatewayError(
+    'permission_denied',
+    `A key never gets more than the token that makes it has. For ${param} this token allows: ${allowed}.`,
+    { param },
+  );
+}

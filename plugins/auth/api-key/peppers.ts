@@ -1,0 +1,132 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findSecretWeakness } from '../../../core/index.ts';
+
+const PEPPER_BYTES = 32;
+
+/** A server-side secret that goes into every stored hash: who steals the store alone cannot test a guessed key. */
+export interface Pepper {
+  /** A fingerprint that may be stored and shown. */
+  readonly id: string;
+  /** The stored form of a key. */
+  hash(keyText: string): Buffer;
+}
+
+/** The pepper new keys are made with, and those that older keys may still be under. */
+export interface Peppers {
+  readonly current: Pepper;
+  find(id: string): Pepper | undefined;
+}
+
+export interface PepperConfig {
+  readonly pepper?: string | undefined;
+  readonly previousPeppers?: readonly string[] | undefined;
+}
+
+/**
+ * The configured peppers, or the one in `<folder>/pepper`, which is made on first use. Several processes may start at
+ * once: the first file to get the name wins, and all read that. Without a folder (a store that dies with the process)
+ * nothing is written. Throws an Error that says what to do for a weak, damaged or unwritable one.
+ */
+export async function readPeppers(
+  config: PepperConfig,
+  folder: string | undefined,
+  warn: (message: string) => void,
+): Promise<Peppers> {
+  const current = createPepper(
+    config.pepper === undefined
+      ? await readOrMake(folder, warn)
+      : checkStrength(config.pepper, '`auth.api-key.pepper`'),
+  );
+  const previous = (config.previousPeppers ?? []).map((text) =>
+    createPepper(checkStrength(text, 'One of `auth.api-key.previousPeppers`')),
+  );
+  const byId = new Map([current, ...previous].map((pepper) => [pepper.id, pepper]));
+  return { current, find: (id) => byId.get(id) };
+}
+
+function checkStrength(text: string, name: string): string {
+  const weakness = findSecretWeakness(text);
+  if (weakness) throw new Error(`${name} ${weakness}. Make one with: openssl rand -base64 32`);
+  return text;
+}
+
+function createPepper(text: string): Pepper {
+  const id = createHash('sha256').update(`tollgate pepper fingerprint\n${text}`).digest('hex').slice(0, 16);
+  return { id, hash: (keyText) => createHmac('sha256', text).update(keyText).digest() };
+}
+
+async function readOrMake(folder: string | undefined, warn: (message: string) => void): Promise<string> {
+  if (folder === undefined) return makePepper();
+  const path = join(folder, 'pepper');
+  return (await readPepperFile(path, warn)) ?? (await makePepperFile(folder, path, warn));
+}
+
+function makePepper(): string {
+  return randomBytes(PEPPER_BYTES).toString('base64url');
+}
+
+async function readPepperFile(path: string, warn: (message: string) => void): Promise<string | undefined> {
+  let text: string;
+  let mode: number;
+  try {
+    text = (await readFile(path, 'utf8')).trim();
+    mode = (await stat(path)).mode;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Error(`The pepper for API keys in ${path} cannot be read.`, { cause });
+  }
+  if (Buffer.byteLength(text) < PEPPER_BYTES) {
+    throw new Error(`The pepper in ${path} is damaged. Restore the file: the API keys of this store need it.`);
+  }
+  if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
+    warn(`Other users of this machine can read ${path}. Do: chmod 600 ${path}`);
+  }
+  return text;
+}
+
+/** Written in full under another name, then linked: no reader ever sees half a pepper, and no writer replaces one. */
+async function makePepperFile(folder: string, path: string, warn: (message: string) => void): Promise<string> {
+  const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}`;
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeDurably(temporary, `${makePepper()}\n`);
+    await link(temporary, path).catch(ignoreExisting);
+    await syncFolder(folder);
+  } catch (cause) {
+    throw new Error(
+      `The pepper for API keys cannot be written to ${path}. Make the folder writable, or set auth.api-key.pepper.`,
+      { cause },
+    );
+  } finally {
+    await unlink(temporary).catch(() => undefined);
+  }
+  const pepper = await readPepperFile(path, warn);
+  if (pepper === undefined) throw new Error(`The pepper in ${path} was removed while the gateway started.`);
+  return pepper;
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function ignoreExisting(cause: NodeJS.ErrnoException): void {
+  if (cause.code !== 'EEXIST') throw cause;
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

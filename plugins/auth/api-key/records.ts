@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto';
+import { GatewayError, isGatewayError, type Log, type PluginApi } from '../../../core/index.ts';
+
+/** What a key allows. Times are Unix milliseconds, money is micro-dollars; an absent field sets no limit. */
+export interface KeyLimits {
+  readonly name: string;
+  readonly expiresAt?: number;
+  readonly plan?: string;
+  readonly models?: readonly string[];
+  readonly providers?: readonly string[];
+  readonly rpm?: number;
+  readonly tpm?: number;
+  readonly budget?: number;
+}
+
+/** One stored key. Never changed once written; what happens to it later is written beside it. */
+export interface KeyRecord extends KeyLimits {
+  readonly version: 1;
+  readonly id: string;
+  readonly userId: string;
+  readonly account: string;
+  /** Hex of the HMAC of the whole key. */
+  readonly hash: string;
+  /** Which pepper the hash is under. */
+  readonly pepperId: string;
+  readonly createdAt: number;
+}
+
+/** A record with what happened to it since. */
+export interface StoredKey {
+  readonly record: KeyRecord;
+  readonly revokedAt?: number;
+  /** The record's own expiry, or the end of the overlap when the key was rotated. */
+  readonly expiresAt?: number;
+}
+
+/**
+ * The documents of keys. A key, its revocation and its retirement are three documents, each written by one operation
+ * alone: no operation reads a document, changes it and writes it back, so none can undo what another did meanwhile.
+ */
+export interface KeyRecords {
+  find(id: string): Promise<StoredKey | undefined>;
+  add(record: KeyRecord): Promise<void>;
+  remove(id: string): Promise<void>;
+  revoke(key: StoredKey, now: number): Promise<StoredKey>;
+  retire(key: StoredKey, expiresAt: number): Promise<StoredKey>;
+  markUsed(id: string, now: number): Promise<void>;
+  lastUsed(id: string): Promise<number | undefined>;
+}
+
+/** Revoked and expired keys are told apart from unknown ones for this long. */
+const REMEMBER_MS = 400 * 86_400_000;
+
+export function createRecords(api: Pick<PluginApi, 'keyv' | 'log'>): KeyRecords {
+  const keys = api.keyv('keys');
+  const revoked = api.keyv<{ at: number }>('keys-revoked');
+  const retired = api.keyv<{ at: number }>('keys-retired');
+  const used = api.keyv<number>('keys-used');
+
+  return {
+    async find(id) {
+      // Not `getMany`: over an adapter without one, Keyv turns a failed read into "absent", and a revocation into nothing.
+      const [value, revocation, retirement] = await asking(() =>
+        Promise.all([keys.get(id), revoked.get(id), retired.get(id)]),
+      );
+      const record = readRecord(value, id, api.log);
+      return record && joinKey(record, readTime(revocation), readTime(retirement));
+    },
+
+    async add(record) {
+      await writing(() => keys.set(record.id, record, lifetime(record.expiresAt, record.createdAt)));
+    },
+
+    async remove(id) {
+      await asking(() => keys.delete(id));
+    },
+
+    async revoke(key, now) {
+      if (key.revokedAt !== undefined) return key;
+      await writing(() => revoked.set(key.record.id, { at: now }, lifetime(key.record.expiresAt ?? Infinity, now)));
+      return { ...key, revokedAt: now };
+    },
+
+    async retire(key, expiresAt) {
+      const at = Math.min(expiresAt, key.expiresAt ?? Infinity);
+      await writing(() => retired.set(key.record.id, { at }, lifetime(key.record.expiresAt ?? Infinity, at)));
+      return { ...key, expiresAt: at };
+    },
+
+    async markUsed(id, now) {
+      await writing(() => used.set(id, now, REMEMBER_MS));
+    },
+
+    async lastUsed(id) {
+      const at = await asking(() => used.get(id));
+      return typeof at === 'number' ? at : undefined;
+    },
+  };
+}
+
+/** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
+export function hashUser(userId: string): string {
+  return createHash('sha256').update(userId).digest('hex');
+}
+
+function joinKey(record: KeyRecord, revokedAt: number | undefined, retiredAt: number | undefined): StoredKey {
+  const expiresAt = Math.min(record.expiresAt ?? Infinity, retiredAt ?? Infinity);
+  return {
+    record,
+    ...(revokedAt !== undefined && { revokedAt }),
+    ...(expiresAt !== Infinity && { expiresAt }),
+  };
+}
+
+/** When it happened. A damaged document still says that it did: the key was revoked, or retired, long ago. */
+function readTime(document: { at: number } | undefined): number | undefined {
+  if (document === undefined || document === null) return undefined;
+  return typeof document.at === 'number' ? document.at : 0;
+}
+
+/** A key that may still work is kept for ever; one with an end is kept until nobody can ask about it in earnest. */
+function lifetime(expiresAt: number | undefined, now: number): number | undefined {
+  if (expiresAt === undefined || expiresAt === Infinity) return undefined;
+  return Math.max(expiresAt - now, 0) + REMEMBER_MS;
+}
+
+/** A document that is not a key (damaged, or written by something else) denies, and is told to the operator. */
+function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined {
+  if (value === undefined || value === null) return undefined;
+  const record = value as KeyRecord;
+  const sound =
+    record.version === 1 &&
+    record.id === id &&
+    typeof record.userId === 'string' &&
+    typeof record.account === 'string' &&
+    typeof record.hash === 'string' &&
+    /^[0-9a-f]{64}$/.test(record.hash);
+  if (sound) return record;
+  log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is refused.');
+  return undefined;
+}
+
+/** Runs a store operation; whatever it throws becomes `store_unavailable`: unknown is never absent. */
+export async function asking<T>(operation: () => Promise<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (cause) {
+    if (isGatewayError(cause)) throw cause;
+    throw unavailable(cause);
+  }
+}
+
+/** As {@link asking}, for writes that answer false when they were not done. */
+async function writing(operation: () => Promise<boolean>): Promise<void> {
+  if (!(await asking(operation))) throw unavailable(undefined);
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    'The store of API keys does not answer, so this key can be neither accepted nor refused. Try again shortly.',
+    { retryAfterMs: 1000, cause },
+  );
+}

@@ -1,0 +1,88 @@
+import { GatewayError, parseUsd } from '../../../core/index.ts';
+import type { KeyLimits } from './records.ts';
+
+const LIST = { minItems: 1, maxItems: 100, items: { type: 'string', minLength: 1, maxLength: 200 } } as const;
+const RATE = { type: ['integer', 'null'], minimum: 1, maximum: 1_000_000_000 } as const;
+
+/** The body of `POST /api/core/api_keys/create`; null is the same as leaving a field out. */
+export const CREATE_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    name: { type: ['string', 'null'], maxLength: 100, description: 'What the key is for, such as "laptop".' },
+    expires_at: { type: ['string', 'null'], maxLength: 40, description: 'ISO 8601 date-time, in the future.' },
+    models: {
+      type: ['array', 'null'],
+      ...LIST,
+      description: 'Models the key may use: beginnings of `provider/model` or of `model`, or aliases.',
+    },
+    providers: { type: ['array', 'null'], ...LIST, description: 'Providers the key may use.' },
+    plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'The plan whose limits hold.' },
+    rpm: { ...RATE, description: 'Requests a minute.' },
+    tpm: { ...RATE, description: 'Tokens a minute.' },
+    budget_usd: {
+      anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }, { type: 'null' }],
+      description: 'US dollars the key may spend in all, such as "5.00".',
+    },
+  },
+} as const;
+
+/** What a caller asks for a new key. */
+export interface KeyRequest {
+  readonly name?: string | null | undefined;
+  readonly expires_at?: string | null | undefined;
+  readonly models?: readonly string[] | null | undefined;
+  readonly providers?: readonly string[] | null | undefined;
+  readonly plan?: string | null | undefined;
+  readonly rpm?: number | null | undefined;
+  readonly tpm?: number | null | undefined;
+  readonly budget_usd?: string | number | null | undefined;
+}
+
+/** Reads a validated request body; throws `invalid_request` for a time that is past or an amount that is none. */
+export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLimits {
+  const { name, expires_at, models, providers, plan, rpm, tpm, budget_usd } = body ?? {};
+  return {
+    name: readName(name ?? ''),
+    ...(expires_at != null && { expiresAt: readExpiry(expires_at, now) }),
+    ...(models != null && { models }),
+    ...(providers != null && { providers }),
+    ...(plan != null && { plan }),
+    ...(rpm != null && { rpm }),
+    ...(tpm != null && { tpm }),
+    ...(budget_usd != null && { budget: readBudget(budget_usd) }),
+  };
+}
+
+const CONTROL = /\p{Cc}|\p{Cs}/u;
+
+function readName(name: string): string {
+  const trimmed = name.trim();
+  if (!CONTROL.test(trimmed)) return trimmed;
+  throw new GatewayError('invalid_request', 'name holds control characters; use plain text.', { param: 'name' });
+}
+
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/i;
+
+function readExpiry(text: string, now: number): number {
+  const time = DATE_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (time > now) return time;
+  const reason = Number.isNaN(time)
+    ? 'expires_at is not a date-time with a time zone: write 2027-01-31T12:00:00Z.'
+    : 'expires_at is in the past, so the key would never work.';
+  throw new GatewayError('invalid_request', reason, { param: 'expires_at' });
+}
+
+function readBudget(amount: string | number): number {
+  try {
+    const budget = parseUsd(amount);
+    if (budget >= 0) return budget;
+  } catch {
+    // Told below: every amount that is none gets the same sentence.
+  }
+  throw new GatewayError(
+    'invalid_request',
+    'budget_usd is not an amount of US dollars: write "5", "0.50" or "12.345678".',
+    { param: 'budget_usd' },
+  );
+}

@@ -1,0 +1,106 @@
+import { expect } from 'chai';
+import { isGatewayError } from '../../../../core/index.ts';
+import { type Creator, narrow } from '../../../../plugins/auth/api-key/narrow.ts';
+import type { KeyLimits } from '../../../../plugins/auth/api-key/records.ts';
+
+const isAlias = (name: string) => name === 'fast' || name === 'fast-and-dear';
+
+interface Case {
+  readonly title: string;
+  readonly asked: Partial<KeyLimits>;
+  readonly own: Creator;
+  readonly gets?: Partial<KeyLimits>;
+  readonly refuses?: string;
+}
+
+const CASES: readonly Case[] = [
+  { title: 'sets no limit when neither side has one', asked: {}, own: {}, gets: {} },
+  {
+    title: 'inherits every limit of the creator',
+    asked: {},
+    own: { plan: 'pro', models: ['gpt-5'], providers: ['openai'], rpm: 5, tpm: 6, budget: 7 },
+    gets: { plan: 'pro', models: ['gpt-5'], providers: ['openai'], rpm: 5, tpm: 6, budget: 7 },
+  },
+  {
+    title: 'takes lower numbers',
+    asked: { rpm: 1, tpm: 2, budget: 0 },
+    own: { rpm: 5, tpm: 6, budget: 7 },
+    gets: { rpm: 1, tpm: 2, budget: 0 },
+  },
+  { title: 'takes equal numbers', asked: { rpm: 5 }, own: { rpm: 5 }, gets: { rpm: 5 } },
+  { title: 'refuses more requests', asked: { rpm: 6 }, own: { rpm: 5 }, refuses: 'rpm' },
+  { title: 'refuses more tokens', asked: { tpm: 6 }, own: { tpm: 5 }, refuses: 'tpm' },
+  { title: 'refuses a greater budget', asked: { budget: 6 }, own: { budget: 5 }, refuses: 'budget_usd' },
+  { title: 'takes the own plan', asked: { plan: 'pro' }, own: { plan: 'pro' }, gets: { plan: 'pro' } },
+  { title: 'refuses another plan', asked: { plan: 'pro' }, own: { plan: 'free' }, refuses: 'plan' },
+  { title: 'refuses a plan to a token that names none', asked: { plan: 'pro' }, own: {}, refuses: 'plan' },
+  {
+    title: 'takes a model within a prefix',
+    asked: { models: ['gpt-5-mini'] },
+    own: { models: ['gpt-5'] },
+    gets: { models: ['gpt-5-mini'] },
+  },
+  { title: 'refuses a shorter prefix', asked: { models: ['gpt'] }, own: { models: ['gpt-5'] }, refuses: 'models[0]' },
+  {
+    title: 'refuses the second of two models',
+    asked: { models: ['gpt-5', 'claude'] },
+    own: { models: ['gpt-5'] },
+    refuses: 'models[1]',
+  },
+  {
+    title: 'refuses a provider-bound model to a model prefix, which is something else',
+    asked: { models: ['openai/gpt-5'] },
+    own: { models: ['gpt-5'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'takes an alias by its whole name',
+    asked: { models: ['fast'] },
+    own: { models: ['fast'] },
+    gets: { models: ['fast'] },
+  },
+  {
+    title: 'refuses an alias that only begins with an own one',
+    asked: { models: ['fast-and-dear'] },
+    own: { models: ['fast'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'refuses any model to a token that has none',
+    asked: { models: ['gpt-5'] },
+    own: { models: [] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'takes an own provider',
+    asked: { providers: ['openai'] },
+    own: { providers: ['openai', 'gemini'] },
+    gets: { providers: ['openai'] },
+  },
+  {
+    title: 'refuses a provider whose name begins with an own one',
+    asked: { providers: ['openai-eu'] },
+    own: { providers: ['openai'] },
+    refuses: 'providers[0]',
+  },
+];
+
+describe('what a key gets of its creator', () => {
+  for (const { title, asked, own, gets, refuses } of CASES) {
+    it(title, () => {
+      const run = () => narrow({ name: 'k', ...asked }, own, isAlias);
+      if (refuses === undefined) {
+        expect(run()).to.deep.equal({ name: 'k', ...gets });
+        return;
+      }
+      try {
+        run();
+      } catch (error) {
+        if (!isGatewayError(error)) throw error;
+        expect([error.code, error.param]).to.deep.equal(['permission_denied', refuses]);
+        return;
+      }
+      expect.fail('it was let through');
+    });
+  }
+});
