@@ -5,7 +5,7 @@ import type { Hook, HookName } from './hooks.ts';
 import type { Log } from './log.ts';
 import type { Provider, SpeechProvider } from './provider.ts';
 import type { AgentDefinition } from './types/agent.ts';
-import type { Call, Principal } from './types/call.ts';
+import type { Call, Outcome, Principal } from './types/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
 import type { FromSchema } from './types/from-schema.ts';
 import type { Schema } from './types/json.ts';
@@ -60,6 +60,8 @@ export interface RouteState<Body = unknown> {
   readonly rawBody?: Uint8Array;
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
+  /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
+  onOutcome(call: Call, outcome: Outcome): void;
 }
 
 export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {
@@ -98,6 +100,8 @@ export interface CallContext {
   readonly signal?: AbortSignal;
   /** Limits that the parent request already counted against. */
   readonly skip?: readonly ('rpm' | 'concurrency')[];
+  /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */
+  onOutcome?(call: Call, outcome: Outcome): void;
 }
 
 export interface ModelRow {

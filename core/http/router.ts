@@ -6,7 +6,7 @@ import { GatewayError } from '../errors.ts';
 import type { AuthRequest } from '../hooks.ts';
 import type { Route, RouteContext } from '../plugin.ts';
 import { type Owned, PluginFault } from '../registry.ts';
-import type { Principal } from '../types/call.ts';
+import type { Call, Outcome, Principal } from '../types/call.ts';
 import type { Schema } from '../types/json.ts';
 import { readCredential } from './credentials.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -73,6 +73,7 @@ function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, ro
     if (authenticate) state['principal'] = await authenticate(ctx as unknown as Koa.Context);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state['signal'] = deps.lifecycle.callerSignal(ctx.res);
+    state['onOutcome'] = (call: Call, outcome: Outcome) => noteOutcome(state, call, outcome);
     if (validateBody) {
       const { value, raw, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
@@ -81,6 +82,12 @@ function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, ro
     }
     await route.handler(ctx as unknown as RouteContext<never>);
   });
+}
+
+/** Leaves what a call came to in the context, where the access log finds it. */
+function noteOutcome(state: Record<string, unknown>, call: Call, outcome: Outcome): void {
+  const noted = (state['outcomes'] ??= []) as unknown[];
+  noted.push({ call, outcome });
 }
 
 function check(validate: ValidateFunction, value: unknown, where: string | undefined): void {

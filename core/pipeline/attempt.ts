@@ -1,5 +1,5 @@
 import { GatewayError } from '../errors.ts';
-import { failureToError } from '../failures.ts';
+import { FAILURES, failureToError } from '../failures.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Endpoint, HttpRequest, UpstreamFailure } from '../provider.ts';
 import { StreamFailure } from '../provider.ts';
@@ -110,6 +110,5 @@ export function failedAttempt(thrown: unknown, target: Target): FailedAttempt {
 }
 
 function fromFailure(failure: UpstreamFailure, target: Target, sent: boolean, cause: unknown): FailedAttempt {
-  const { error, failover } = failureToError(failure, target.provider, cause);
-  return { error, failover, sent };
+  return { error: failureToError(failure, target.provider, cause), failover: FAILURES[failure.class].failover, sent };
 }

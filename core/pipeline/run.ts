@@ -1,7 +1,8 @@
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Log } from '../log.ts';
-import type { CodecCall, ModelInfo, Price, Provider, SpeechProvider } from '../provider.ts';
+import type { ModelCatalog } from '../catalog.ts';
+import type { CodecCall, Provider, SpeechProvider } from '../provider.ts';
 import type { Call, Operation, OperationRequest, Target } from '../types/call.ts';
 import type { Upstream } from '../upstream.ts';
 import { failedAttempt } from './attempt.ts';
@@ -11,12 +12,10 @@ import { assertAllowed, type Catalog } from './targets.ts';
 /** What every operation of the pipeline works with; fixed once the gateway has booted. */
 export interface PipelineDeps {
   readonly upstream: Upstream;
-  readonly catalog: Catalog;
+  readonly catalog: Catalog & Pick<ModelCatalog, 'priceOf'>;
   readonly hooks: Readonly<Record<Operation, CompiledHooks>>;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly speech: ReadonlyMap<string, SpeechProvider>;
-  /** The price of a model, operator's over table; undefined when nobody knows it. */
-  priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
   readonly log: Log;
   /** `finish` hooks still at work; a drain waits for them. */
   readonly pending: Set<Promise<void>>;

@@ -6,9 +6,9 @@ import type { Ask } from '../pipeline/run.ts';
 import { type Aliases, type Catalog, targetOfPath, targetsOfModel } from '../pipeline/targets.ts';
 import type { Route, RouteContext } from '../plugin.ts';
 import { CHAT_REQUEST, CHAT_RESPONSE } from '../schemas/chat.ts';
-import { DONE, formatData } from '../sse.ts';
+import { DONE, formatData, KEEP_ALIVE } from '../sse.ts';
 import { createSseWriter } from '../sse-writer.ts';
-import type { Outcome, Target } from '../types/call.ts';
+import type { Target } from '../types/call.ts';
 import type { ChatRequest } from '../types/chat.ts';
 import type { Schema } from '../types/json.ts';
 import { answerHeaders, sendAnswer } from './answer.ts';
@@ -72,16 +72,10 @@ function withRaw(raw: Uint8Array | undefined): { raw?: Uint8Array } {
   return raw ? { raw } : {};
 }
 
-/** What every route passes into the pipeline. Outcomes are left in the context for the access log. */
+/** What every route passes into the pipeline. */
 export function callInit(ctx: RouteContext): CallInit {
-  const { requestId, principal, signal } = ctx.state;
-  return { requestId, principal, signal, onOutcome: (call, outcome) => noteOutcome(ctx, { call, outcome }) };
-}
-
-function noteOutcome(ctx: RouteContext, noted: { readonly call: unknown; readonly outcome: Outcome }): void {
-  const state = ctx.state as unknown as { outcomes?: unknown[] };
-  state.outcomes ??= [];
-  state.outcomes.push(noted);
+  const { requestId, principal, signal, onOutcome } = ctx.state;
+  return { requestId, principal, signal, onOutcome };
 }
 
 async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
@@ -102,11 +96,12 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     opened = true;
     ctx.respond = false;
     ctx.status = 200;
-    writer.open(headers);
+    ctx.set(headers);
+    writer.start();
   };
   const silence = setTimeout(() => {
     open();
-    writer.comment('waiting for the provider');
+    writer.write(KEEP_ALIVE);
   }, deps.keepAliveMs);
   let stream: ChatStream | undefined;
   try {

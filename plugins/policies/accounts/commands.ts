@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, formatUsd, type PluginApi, parseUsd } from '../../../core/index.ts';
-import { ACCOUNTS, type AccountRecord, accountKey } from '../plan-of.ts';
+import { ACCOUNTS, type AccountRecord, accountKey } from '../parts/plan-of.ts';
 
 /** How many ledger entries `accounts show` prints. */
 const SHOWN_ENTRIES = 20;

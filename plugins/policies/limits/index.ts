@@ -1,5 +1,6 @@
 import {
   type Call,
+  type ChatRequest,
   type Counters,
   createLocalCounters,
   definePlugin,
@@ -9,7 +10,7 @@ import {
   type Outcome,
   type PluginApi,
 } from '../../../core/index.ts';
-import { createPlanOf } from '../plan-of.ts';
+import { createPlanOf } from '../parts/plan-of.ts';
 import { type Limit, limitsOf, type Place } from './limits-of.ts';
 
 /** What a call took and gives back or corrects at its end. */
@@ -111,9 +112,9 @@ const MINUTE_MS = 60_000;
 
 function estimateTokens(call: Call): number {
   if (call.operation === 'speech') return 0;
-  const request = (call as Call<'chat' | 'embeddings'>).request;
-  const output = 'messages' in request ? (request.max_completion_tokens ?? request.max_tokens ?? 0) : 0;
-  return estimateInputTokens(request) + output;
+  const { request } = call as Call<'chat' | 'embeddings'>;
+  const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
+  return estimateInputTokens(request) + (max_completion_tokens ?? max_tokens ?? 0);
 }
 
 function refusal(label: string, limit: number, retryAfterMs: number, headers: Record<string, string>): GatewayError {

@@ -1,5 +1,5 @@
 import type { Call } from '../../../core/index.ts';
-import type { NamedPlan } from '../plan-of.ts';
+import type { NamedPlan } from '../parts/plan-of.ts';
 
 /** A window of one minute. */
 export interface Limit {

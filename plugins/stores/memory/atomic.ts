@@ -1,6 +1,6 @@
-import type { Store } from '../../../core/index.ts';
+import { createLocalCounters, type Store } from '../../../core/index.ts';
 import { storeClosed } from '../parts/failure.ts';
-import { createMemoryCounters } from './counters.ts';
+
 import { createMemoryLedger } from './ledger.ts';
 import { createMemorySets } from './sets.ts';
 
@@ -9,7 +9,7 @@ export function createMemoryAtomic(isClosed: () => boolean): Pick<Store, 'ledger
   return {
     ledger: refuseClosed(createMemoryLedger(), isClosed),
     sets: refuseClosed(createMemorySets(), isClosed),
-    counters: refuseClosed(createMemoryCounters(), isClosed),
+    counters: refuseClosed(createLocalCounters(), isClosed),
   };
 }
 

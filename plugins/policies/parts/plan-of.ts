@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Plan, PluginApi, Principal } from '../../core/index.ts';
+import type { Plan, PluginApi, Principal } from '../../../core/index.ts';
 
 /** What an account is beside its ledger. */
 export interface AccountRecord {

@@ -1,12 +1,12 @@
-import type { Counters, Window, WindowState } from '../../../core/index.ts';
+import type { Counters, Window, WindowState } from './types/store.ts';
 
 interface Bucket {
   used: number;
   resetsAt: number;
 }
 
-/** Windows, leases and numbers in this process's memory. */
-export function createMemoryCounters(): Counters {
+/** Windows, leases and numbers in this process's memory: the memory store's, and what limits fall back to. */
+export function createLocalCounters(): Counters {
   const windows = createExpiring<Bucket>((bucket) => bucket.resetsAt);
   const leases = createExpiring<Map<string, number>>((places) => Math.max(0, ...places.values()));
   const numbers = new Map<string, number>();

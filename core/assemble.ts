@@ -1,0 +1,76 @@
+import path from 'node:path';
+import { type Installable, runClosers, setupPlugins } from './boot.ts';
+import { importPlugin } from './import-plugin.ts';
+import type { LoadedConfig } from './load-config.ts';
+import type { Log } from './log.ts';
+import type { GatewaySettings } from './plugin.ts';
+import { createPluginApi, type GatewayServices } from './plugin-api.ts';
+import { PluginFault, Registry } from './registry.ts';
+import { readStoreUrl } from './store-url.ts';
+import type { Store } from './types/store.ts';
+import { VERSION } from './version.ts';
+
+/** A configuration brought to life: the store open, every plugin set up, registration ended. */
+export interface Assembly {
+  readonly loaded: LoadedConfig;
+  readonly registry: Registry;
+  readonly settings: GatewaySettings;
+  readonly store: Store;
+  readonly log: Log;
+  /** Hands plugins the pipeline; until then they may register but not call models. */
+  provide(services: GatewayServices): void;
+  /** Runs the plugins' closers in reverse, then closes the store. */
+  close(): Promise<void>;
+}
+
+/** Where a gateway keeps its data when its store says no folder. */
+const DATA = 'data';
+
+/** Opens the store, then sets the plugins up one by one in the order of the configuration. */
+export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly> {
+  const { config } = loaded;
+  const choice = readStoreUrl(config.store ?? `sqlite:./${DATA}`, config.baseDir);
+  const folder = choice.config['folder'];
+  const settings: GatewaySettings = Object.freeze({
+    billing: config.billing,
+    plans: config.plans,
+    defaultPlan: config.defaultPlan,
+    dataDir: typeof folder === 'string' ? folder : path.resolve(config.baseDir, DATA),
+    baseDir: config.baseDir,
+    version: VERSION,
+    isDefault: config.isDefault,
+  });
+  const registry = new Registry();
+  let store: Store | undefined;
+  let services: GatewayServices | undefined;
+  let opener: (() => Promise<Store>) | undefined;
+  const openStore = (owner: string, open: () => Promise<Store>): void => {
+    if (opener) throw new PluginFault(owner, 'plugin_conflict: a store is registered already');
+    opener = open;
+  };
+  const deps = { registry, settings, log, store: () => store, services: () => services, openStore };
+
+  const storePlugin = await importPlugin(choice.plugin, { kind: 'store', builtins: loaded.builtins, baseDir: config.baseDir });
+  await setupPlugins([{ instance: choice.plugin, plugin: storePlugin, api: createPluginApi(deps, storePlugin, choice.plugin), config: choice.config }]);
+  if (!opener) throw new PluginFault(choice.plugin, 'is a store plugin and registers no store');
+  const opened: Store = await opener();
+  store = opened;
+
+  const close = async (): Promise<void> => {
+    await runClosers(registry, (error) => log.error({ err: error }, 'a plugin failed to close'));
+    await opened.close();
+  };
+  try {
+    const installables = config.instances.map((instance, at): Installable => {
+      const plugin = loaded.plugins[at];
+      if (!plugin) throw new PluginFault(instance.name, 'was not imported');
+      return { instance: instance.name, plugin, api: createPluginApi(deps, plugin, instance.name), config: instance.config };
+    });
+    await setupPlugins(installables);
+    registry.freeze();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { loaded, registry, settings, store: opened, log, close, provide: (given) => void (services = given) };
+}

@@ -1,0 +1,47 @@
+import type { ModelCatalog } from './catalog.ts';
+import { completeChat, streamChat } from './pipeline/chat.ts';
+import { embed } from './pipeline/embed.ts';
+import type { CallInit } from './pipeline/live-call.ts';
+import { estimateCost } from './pipeline/meter.ts';
+import type { PipelineDeps } from './pipeline/run.ts';
+import type { Aliases } from './pipeline/targets.ts';
+import type { CallContext } from './plugin.ts';
+import type { GatewayServices } from './plugin-api.ts';
+import { requestedTargets } from './routes/chat.ts';
+import { allModels } from './routes/models.ts';
+import type { ChatChunk } from './types/chat.ts';
+
+/** What plugins may call: the same pipeline that requests go through, with the principal they act for. */
+export function createServices(deps: PipelineDeps, catalog: ModelCatalog, aliases: Aliases): Omit<GatewayServices, 'speak'> {
+  const targetsOf = (model: string) => requestedTargets({ catalog, aliases }, model);
+  return {
+    async chat(request, context) {
+      const ask = { operation: 'chat', request, ...targetsOf(request.model) } as const;
+      if (request.stream) return streamOf(deps, { ...ask, stream: true }, initOf(context));
+      return (await completeChat(deps, { ...ask, stream: false }, initOf(context))).response;
+    },
+    async embed(request, context) {
+      return (await embed(deps, { operation: 'embeddings', request, stream: false, ...targetsOf(request.model) }, initOf(context))).response;
+    },
+    estimate: (call) => estimateCost(deps, call),
+    models: (principal) => allModels({ catalog, aliases }, principal),
+  };
+}
+
+/** A plugin's call, as the pipeline takes it. */
+export function initOf(context: CallContext): CallInit {
+  const { principal, requestId, signal, skip } = context;
+  return { principal, requestId, signal: signal ?? new AbortController().signal, ...(skip && { skip }), ...(context.onOutcome && { onOutcome: context.onOutcome }) };
+}
+
+async function streamOf(deps: PipelineDeps, ask: Parameters<typeof streamChat>[1], init: CallInit): Promise<AsyncIterable<ChatChunk>> {
+  const stream = await streamChat(deps, ask, init);
+  return (async function* () {
+    try {
+      for await (const batch of stream.batches) yield* batch;
+    } finally {
+      await stream.close();
+    }
+  })();
+}
+
