@@ -1,0 +1,94 @@
+import type { Command } from 'commander';
+import type { Terminal } from './io.ts';
+
+/** What every command is given; the options of the program itself are in `globals`. */
+export interface CommandContext {
+  readonly terminal: Terminal;
+  readonly globals: { readonly config?: string; readonly json?: boolean };
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+interface CommandRow {
+  readonly name: string;
+  readonly summary: string;
+  readonly args?: readonly (readonly [name: string, summary: string])[];
+  readonly options?: readonly (readonly [flags: string, summary: string])[];
+  /** Loads the code only when the command runs: help and version load none of it. */
+  readonly load: () => Promise<{ run(context: CommandContext): Promise<void> }>;
+  readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
+}
+
+const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] as const;
+const HOST = ['--host <address>', 'replaces server.host'] as const;
+const URL_AND_KEY = [
+  ['--url <url>', 'a gateway that runs elsewhere (else one is started for this command)'],
+  ['--key <key>', 'its API key (else TOLLGATE_API_KEY)'],
+] as const;
+
+/** The commands as data: names, help and parsing come from this table. */
+export const COMMANDS: readonly CommandRow[] = [
+  { name: 'start', summary: 'Run the gateway', options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']], load: () => import('./start.ts') },
+  { name: 'check', summary: 'Check the configuration without starting anything', load: () => import('./check.ts') },
+  { name: 'init', summary: 'Write a configuration, .env.example and .gitignore into this folder', options: [['--force', 'replace files that exist']], load: () => import('./init.ts') },
+  {
+    name: 'chat',
+    summary: 'Ask a model once; reads the prompt from stdin when none is given',
+    args: [
+      ['<model>', 'provider/model or an alias'],
+      ['[prompt...]', 'the message; "-" or nothing reads stdin'],
+    ],
+    options: [['--system <text>', 'a system message'], ['--no-stream', 'wait for the whole answer'], ['--max-tokens <number>', 'the most tokens to generate'], ...URL_AND_KEY],
+    load: () => import('./chat.ts'),
+  },
+  { name: 'models', summary: 'List models, their context windows and prices', options: [['--provider <name>', 'of one provider only']], load: () => import('./models.ts') },
+  { name: 'providers', summary: 'List the providers of the configuration and whether each can be called', load: () => import('./providers.ts') },
+  { name: 'plugins', summary: 'List the plugins that the configuration loads', load: () => import('./plugins.ts') },
+  {
+    name: 'config',
+    summary: 'Show the configuration',
+    load: () => import('./config.ts'),
+    subcommands: [
+      { name: 'print', summary: 'Print it as it counts, defaults included, secrets masked', load: async () => ({ run: (await import('./config.ts')).printConfig }) },
+      { name: 'schema', summary: 'Print the JSON Schema of this configuration and its plugins', load: async () => ({ run: (await import('./config.ts')).printSchema }) },
+    ],
+  },
+  { name: 'openapi', summary: 'Print the OpenAPI document of this configuration', load: () => import('./openapi.ts') },
+];
+
+/** Commands that plugins bring; their subcommands are known once the configuration is loaded. */
+const PLUGIN_COMMANDS = [
+  { name: 'keys', summary: 'Create, list and revoke API keys (plugin auth/api-key)' },
+  { name: 'accounts', summary: 'Credit and show accounts, set their plans (plugin policies/accounts)' },
+] as const;
+
+export function addCommands(program: Command, terminal: Terminal): void {
+  for (const row of COMMANDS) {
+    const command = addCommand(program, row, terminal, !row.subcommands);
+    for (const sub of row.subcommands ?? []) addCommand(command, sub, terminal, true);
+  }
+  for (const { name, summary } of PLUGIN_COMMANDS) {
+    program
+      .command(name)
+      .description(summary)
+      .helpOption(false)
+      .allowUnknownOption()
+      .argument('[words...]')
+      .action(async (words: readonly string[], _options, command: Command) => {
+        const { runPluginCommand } = await import('./plugin-command.ts');
+        await runPluginCommand(name, command.args.length > 0 ? command.args : words, { terminal, globals: program.opts(), args: words, options: {} });
+      });
+  }
+}
+
+function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, terminal: Terminal, runs: boolean): Command {
+  const command = parent.command(row.name).description(row.summary);
+  for (const [name, summary] of row.args ?? []) command.argument(name, summary);
+  for (const [flags, summary] of row.options ?? []) command.option(flags, summary);
+  if (!runs) return command;
+  return command.action(async (...given: unknown[]) => {
+    const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
+    const { run } = await row.load();
+    await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
+  });
+}

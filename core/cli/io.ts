@@ -1,0 +1,44 @@
+import pc from 'picocolors';
+import type { CommandIo } from '../plugin.ts';
+
+/** Exit codes of every command (contract section 7). */
+export const EXIT = Object.freeze({ ok: 0, unexpected: 1, usage: 2, config: 3, checkFailed: 4, unavailable: 69 });
+
+/** Where a command writes: stdout is data, stderr is talk. */
+export interface Terminal {
+  readonly out: NodeJS.WritableStream;
+  readonly err: NodeJS.WritableStream;
+  readonly isTty: boolean;
+  readonly colors: ReturnType<typeof pc.createColors>;
+}
+
+export function createTerminal(): Terminal {
+  const isTty = process.stderr.isTTY === true;
+  // picocolors knows NO_COLOR, FORCE_COLOR, TERM=dumb and CI; colours are for the talk on stderr alone.
+  return { out: process.stdout, err: process.stderr, isTty, colors: pc.createColors(pc.isColorSupported && isTty) };
+}
+
+/** The two channels of a command, as plugins get them. With `--json` stdout is exactly one JSON document. */
+export function createIo(terminal: Terminal, json: boolean): CommandIo {
+  return {
+    json,
+    result(value, text) {
+      terminal.out.write(json ? `${JSON.stringify({ ok: true, data: value })}\n` : text === '' ? '' : `${text}\n`);
+    },
+    note(text) {
+      terminal.err.write(`${text}\n`);
+    },
+  };
+}
+
+/** A command that cannot go on: what is wrong, what to do, and the exit code. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+  readonly exitCode: number;
+  readonly hint: string | undefined;
+  constructor(message: string, exitCode: number, hint?: string) {
+    super(message);
+    this.exitCode = exitCode;
+    this.hint = hint;
+  }
+}

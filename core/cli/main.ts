@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from 'commander';
+import { addCommands } from './commands.ts';
+import { reportFailure } from './failure.ts';
+import { createTerminal, EXIT } from './io.ts';
+import { VERSION } from '../version.ts';
+
+const terminal = createTerminal();
+const program = new Command('tollgate')
+  .description('A self-hosted gateway for language models.')
+  .version(VERSION, '-V, --version')
+  .option('-c, --config <file>', 'the configuration file (else TOLLGATE_CONFIG, else a search in this folder)')
+  .option('--json', 'print one JSON document on stdout')
+  .option('--no-color', 'no colours (NO_COLOR works too)')
+  .showHelpAfterError('(add --help for usage)')
+  .configureOutput({ writeErr: (text) => terminal.err.write(text) })
+  .exitOverride();
+
+addCommands(program, terminal);
+
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  else process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
+}

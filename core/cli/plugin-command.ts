@@ -1,0 +1,40 @@
+import { Command, CommanderError } from 'commander';
+import { nearest } from '../nearest.ts';
+import type { Command as PluginCommand } from '../plugin.ts';
+import type { CommandContext } from './commands.ts';
+import { CliError, createIo, EXIT } from './io.ts';
+import { withAssembly } from './load.ts';
+
+/** Runs a command that a plugin registered (`api.command`): its arguments are data, parsed and explained here. */
+export async function runPluginCommand(name: string, words: readonly string[], context: CommandContext): Promise<void> {
+  await withAssembly(context, async ({ registry }) => {
+    const found = registry.commands.get(name)?.value;
+    if (!found) {
+      const near = nearest(name, registry.commands.keys());
+      throw new CliError(`no plugin of this configuration brings the command "${name}"`, EXIT.usage, near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Switch the plugin on that has it.');
+    }
+    await buildCommand(found, context).parseAsync([...words], { from: 'user' });
+  });
+}
+
+function buildCommand(found: PluginCommand, context: CommandContext): Command {
+  const command = new Command(`tollgate ${found.name}`).description(found.summary).exitOverride().option('--json', 'print one JSON document on stdout').option('-c, --config <file>', 'the configuration file');
+  for (const sub of found.subcommands) {
+    const child = command.command(sub.name).description(sub.summary);
+    for (const { name, summary } of sub.args ?? []) child.argument(name, summary);
+    for (const { flags, summary, required } of sub.options ?? []) {
+      if (required) child.requiredOption(flags, summary);
+      else child.option(flags, summary);
+    }
+    child.action(async (...given: unknown[]) => {
+      const args = (sub.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
+      const json = context.globals.json === true || child.optsWithGlobals()['json'] === true;
+      await sub.run({ args, options: child.opts(), io: createIo(context.terminal, json) });
+    });
+  }
+  command.action(() => {
+    context.terminal.err.write(command.helpInformation());
+    throw new CommanderError(EXIT.usage, 'commander.help', '(a subcommand is missing)');
+  });
+  return command;
+}

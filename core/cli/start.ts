@@ -1,0 +1,90 @@
+import { createGateway, type Gateway } from '../app.ts';
+import { createLogger } from '../logger.ts';
+import type { CommandContext } from './commands.ts';
+import { CliError, EXIT, type Terminal } from './io.ts';
+import { loadFor } from './load.ts';
+
+const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+
+/** `tollgate start`: runs until SIGTERM or SIGINT, which drain it; a second one ends it at once. */
+export async function run(context: CommandContext): Promise<void> {
+  const { terminal, globals, options } = context;
+  const { config } = await loadFor(context);
+  const level = readLevel(options['logLevel']) ?? config.logging.level;
+  const log = createLogger({ level, format: config.logging.format, isTerminal: process.stdout.isTTY === true });
+  const port = readPort(options['port']);
+  const host = options['host'];
+  const gateway = await createGateway({
+    cwd: process.cwd(),
+    env: process.env,
+    configPath: globals.config,
+    log,
+    ...(port !== undefined && { port }),
+    ...(typeof host === 'string' && { host }),
+  });
+  terminal.err.write(banner(gateway, config.file, terminal));
+  await untilStopped(gateway, terminal, (error) => log.error({ err: error }, 'unexpected error: shutting down'));
+  log.flush();
+}
+
+function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
+  if (text === undefined) return undefined;
+  const level = LEVELS.find((known) => known === text);
+  if (!level) throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Levels are ${LEVELS.join(', ')}.`);
+  return level;
+}
+
+function readPort(text: unknown): number | undefined {
+  if (text === undefined) return undefined;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
+  return port;
+}
+
+/** What a newcomer sees: where it listens, what can be called, a key (once), and a line to try. */
+export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal, 'colors'>): string {
+  const ready = gateway.providers.filter(({ isConfigured }) => isConfigured).map(({ name }) => name);
+  const waiting = gateway.providers.filter(({ isConfigured }) => !isConfigured).map(({ name }) => name);
+  const key = gateway.announcements.find(({ use }) => use === 'key')?.value;
+  const lines = [
+    `${colors.bold('Tollgate')} listens on ${colors.cyan(gateway.url)}  (API docs: ${gateway.url}/docs)`,
+    `  config     ${file}`,
+    `  providers  ${ready.join(', ') || 'none ready'}${waiting.length > 0 ? `; without a key: ${waiting.join(', ')}` : ''}`,
+    ...gateway.announcements.map(({ title, value }) => `\n${title}:\n  ${colors.green(value)}`),
+    '\nTry it:',
+    `  ${tryLine(gateway, key)}`,
+  ];
+  return `${lines.join('\n')}\n\n`;
+}
+
+/** A curl line that works as it stands: with the key when it was just made. */
+function tryLine({ url, providers, models }: Gateway, key: string | undefined): string {
+  const provider = (providers.find(({ name }) => name === 'echo') ?? providers.find(({ isConfigured }) => isConfigured) ?? providers[0])?.name ?? 'echo';
+  const model = models.list(provider)[0] ?? 'MODEL';
+  const body = JSON.stringify({ model: `${provider}/${model}`, messages: [{ role: 'user', content: 'Hello there' }] });
+  return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;
+}
+
+/** Resolves when the gateway has drained. A fault that nobody caught also drains it, and makes the exit code 1. */
+function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unknown) => void): Promise<void> {
+  return new Promise((resolve) => {
+    let stopping = false;
+    const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
+      if (stopping) process.exit(signal === 'SIGINT' ? 130 : 143);
+      stopping = true;
+      terminal.err.write(`${signal}: draining; running answers finish first (send it again to stop at once)\n`);
+      void gateway.close().then(resolve);
+    };
+    const crash = (error: unknown): void => {
+      onCrash(error);
+      process.exitCode = EXIT.unexpected;
+      if (stopping) return;
+      stopping = true;
+      void gateway.close().then(resolve);
+    };
+    process.on('SIGTERM', () => stop('SIGTERM'));
+    process.on('SIGINT', () => stop('SIGINT'));
+    process.on('uncaughtException', crash);
+    process.on('unhandledRejection', crash);
+  });
+}
