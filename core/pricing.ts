@@ -1,0 +1,77 @@
+import type { ModelInfo, Price } from './provider.ts';
+import { estimateInputTokens } from './tokens.ts';
+import type { ChatRequest, EmbeddingRequest, Usage } from './types/chat.ts';
+
+/**
+ * Dollars per million tokens are micro-dollars per token; a millionth of that is still whole for every list price, so
+ * sums are exact (to 9,007 dollars a call) and rounded once, upwards: nothing is free.
+ */
+const PICO_PER_MICRO = 1_000_000;
+
+/** What a model may write when neither the caller nor the table bounds it. */
+const DEFAULT_MAX_OUTPUT = 4096;
+
+type Rates = Omit<Price, 'tiers' | 'characters'>;
+
+/**
+ * Whole micro-dollars of a call's usage; undefined when the price is not known. A tier's rates replace the base ones
+ * for the whole call; cached and cache-write tokens cost as input where no rate of their own is known.
+ */
+export function costOf(usage: Usage, price: Price | undefined): number | undefined {
+  if (!price) return undefined;
+  const rates = ratesFor(usage.prompt_tokens, price);
+  const cached = Math.min(usage.prompt_tokens_details?.cached_tokens ?? 0, usage.prompt_tokens);
+  const written = Math.min(usage.prompt_tokens_details?.cache_write_tokens ?? 0, usage.prompt_tokens - cached);
+  return toMicro(
+    (usage.prompt_tokens - cached - written) * pico(rates.input) +
+      cached * pico(rates.cached_input ?? rates.input) +
+      written * pico(rates.cache_write ?? rates.input) +
+      usage.completion_tokens * pico(rates.output),
+  );
+}
+
+/** Whole micro-dollars of a text that is spoken; undefined when there is no price by character. */
+export function costOfCharacters(characters: number, price: Price | undefined): number | undefined {
+  return price?.characters === undefined ? undefined : toMicro(characters * pico(price.characters));
+}
+
+/**
+ * The most a call may cost, in whole micro-dollars: the estimated prompt, and as much output as the caller allows or
+ * the model can write. Undefined when the price is not known.
+ */
+export function estimate(
+  request: ChatRequest | EmbeddingRequest,
+  model: ModelInfo | undefined,
+  price: Price | undefined = model?.price,
+): number | undefined {
+  if (!price) return undefined;
+  const prompt = estimateInputTokens(request);
+  const rates = ratesFor(prompt, price);
+  const input = Math.max(rates.input, rates.cache_write ?? 0);
+  return toMicro(prompt * pico(input) + maxOutput(request, model) * pico(rates.output));
+}
+
+/** Output tokens that a request may lead to, over all its choices; 0 for embeddings. */
+export function maxOutput(request: ChatRequest | EmbeddingRequest, model: ModelInfo | undefined): number {
+  if (!('messages' in request)) return 0;
+  const { max_completion_tokens: limit, max_tokens: older, n } = request as ChatRequest;
+  const most = model?.maxOutput ?? Number.POSITIVE_INFINITY;
+  const wanted = limit ?? older ?? model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
+  return Math.min(wanted, most) * Math.max(n ?? 1, 1);
+}
+
+function ratesFor(promptTokens: number, { tiers = [], ...base }: Price): Rates {
+  const reached = tiers.filter((tier) => promptTokens > tier.input_tokens_above);
+  return reached.reduce<Rates & { readonly input_tokens_above?: number }>(
+    (highest, tier) => (tier.input_tokens_above > (highest.input_tokens_above ?? 0) ? tier : highest),
+    base,
+  );
+}
+
+function pico(dollarsPerMillion: number): number {
+  return Math.round(dollarsPerMillion * PICO_PER_MICRO);
+}
+
+function toMicro(picoDollars: number): number {
+  return Math.ceil(picoDollars / PICO_PER_MICRO);
+}

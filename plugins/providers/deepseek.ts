@@ -1,0 +1,66 @@
+import type { ChatMessage, ChatRequest } from '../../core/index.ts';
+import { drop, emulate, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+
+/**
+ * Sources: api-docs.deepseek.com (2026-10), vercel/ai `packages/deepseek`. Its error code is `invalid_request_error` for
+ * nearly everything, also for an empty account: the status tells the class.
+ */
+export default openaiCompatible({
+  name: 'deepseek',
+  baseUrl: 'https://api.deepseek.com',
+  apiKeyEnv: 'DEEPSEEK_API_KEY',
+  fields: {
+    ...OPENAI_ONLY,
+    frequency_penalty: drop('deprecated there', 0),
+    logit_bias: refuse('no token biases'),
+    max_completion_tokens: rename('max_tokens'),
+    n: refuse('one choice an answer', 1),
+    parallel_tool_calls: drop(undefined, true),
+    presence_penalty: drop('deprecated there', 0),
+    reasoning_effort: emulate('`low`, `high`, `max`; `none` switches thinking off', thinking),
+    response_format: emulate('`json_schema` becomes `json_object` with the schema in a system message', jsonMode),
+    seed: drop(),
+    temperature: pass('without effect while thinking'),
+    top_p: pass('without effect while thinking'),
+    user: rename('user_id', 'other characters than `a-z A-Z 0-9 _ -` become `_`', userId),
+  },
+  extras: ['thinking'],
+  roles: { developer: 'system' },
+  replay: 'reasoning_content',
+  messages: (messages, request) => withSchema(withThinking(messages), request),
+});
+
+const EFFORT = mapped({ minimal: 'low', medium: 'high', xhigh: 'max' });
+
+function thinking(value: unknown, { thinking: own }: ChatRequest) {
+  if (value === 'none') return { body: own === undefined ? { thinking: { type: 'disabled' } } : {} };
+  return { body: { reasoning_effort: EFFORT(value) } };
+}
+
+function jsonMode(value: unknown) {
+  const schema = (value as ChatRequest['response_format'])?.type === 'json_schema';
+  return { body: { response_format: schema ? { type: 'json_object' } : value } };
+}
+
+function withSchema(
+  messages: readonly ChatMessage[],
+  { response_format: format }: ChatRequest,
+): readonly ChatMessage[] {
+  if (format?.type !== 'json_schema') return messages;
+  const { name, schema = {} } = format.json_schema;
+  const content = `Answer with one JSON object "${name}" and nothing else. It conforms to this JSON Schema:\n${JSON.stringify(schema)}`;
+  return [{ role: 'system', content }, ...messages];
+}
+
+/** Every assistant turn is sent back with its thinking, or the call is refused; for callers that dropped it, with none. */
+function withThinking(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const lacks = (message: ChatMessage) => message.role === 'assistant' && typeof message.reasoning_content !== 'string';
+  if (!messages.some(lacks)) return messages;
+  return messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '' } : message));
+}
+
+function userId(value: unknown): unknown {
+  return String(value)
+    .replace(/[^\w-]/g, '_')
+    .slice(0, 512);
+}

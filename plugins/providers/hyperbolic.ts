@@ -1,0 +1,20 @@
+import { drop, OPENAI_ONLY, openaiCompatible, refuse, rename } from './openai-compatible.ts';
+
+/** Only third parties document it: LiteLLM, Portkey, api-evangelist (2026). It behaves like vLLM. */
+export default openaiCompatible({
+  name: 'hyperbolic',
+  baseUrl: 'https://api.hyperbolic.xyz/v1',
+  apiKeyEnv: 'HYPERBOLIC_API_KEY',
+  fields: {
+    ...OPENAI_ONLY,
+    logit_bias: refuse('no token biases'),
+    logprobs: drop(undefined, false),
+    max_completion_tokens: rename('max_tokens'),
+    parallel_tool_calls: drop(undefined, true),
+    reasoning_effort: drop(),
+    top_logprobs: drop(),
+  },
+  unknown: 'dropped',
+  extras: ['top_k', 'min_p', 'repetition_penalty'],
+  roles: { developer: 'system' },
+});

@@ -1,0 +1,64 @@
+import type { ChatMessage } from '../../core/index.ts';
+import { drop, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename, within } from './openai-compatible.ts';
+
+/** Sources: mistralai/platform-docs-public `openapi.yaml` (2026-08). Bodies and messages are closed: unknown keys are 422. */
+export default openaiCompatible({
+  name: 'mistral',
+  baseUrl: 'https://api.mistral.ai/v1',
+  apiKeyEnv: 'MISTRAL_API_KEY',
+  fields: {
+    ...OPENAI_ONLY,
+    logit_bias: refuse('no token biases'),
+    logprobs: drop(undefined, false),
+    max_completion_tokens: rename('max_tokens'),
+    metadata: pass(),
+    prediction: pass(),
+    prompt_cache_key: pass(),
+    reasoning_effort: pass('`none` or `high`, the nearer one', effort),
+    seed: rename('random_seed'),
+    temperature: within(0, 1.5),
+    top_logprobs: drop(),
+    user: drop(),
+  },
+  unknown: 'dropped',
+  extras: ['random_seed', 'prompt_mode', 'guardrails', 'safe_prompt'],
+  roles: { developer: 'system' },
+  toolIds: { valid: /^[a-zA-Z0-9]{9}$/, length: 9 },
+  messages: closedMessages,
+  streamUsage: 'always',
+  embeddings: {
+    fields: { dimensions: rename('output_dimension'), user: drop() },
+    unknown: 'dropped',
+  },
+  errors: {
+    messages: [
+      // Mistral's own servers are full; neither our rate nor our request is at fault.
+      { status: [400, 429, 503], text: /^Service tier capacity exceeded/, is: 'overloaded' },
+      // The same words for a bad key and for one whose quota is used up; the second passes by itself.
+      { status: [401], text: /^Unauthorized$/, is: 'billing' },
+    ],
+  },
+});
+
+function effort(value: unknown): unknown {
+  return mapped({ minimal: 'none', low: 'high', medium: 'high', xhigh: 'high', max: 'high' })(value);
+}
+
+const FIELDS: Readonly<Record<string, readonly string[]>> = Object.freeze({
+  assistant: ['role', 'content', 'tool_calls', 'prefix'],
+  tool: ['role', 'content', 'tool_call_id', 'name'],
+});
+
+/** Messages with the keys of their role only; an answer that is begun for the model needs `prefix`. */
+function closedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const last = messages.at(-1);
+  const closed = messages.map((message) => {
+    const known = FIELDS[message.role] ?? ['role', 'content'];
+    const begun =
+      message === last && message.role === 'assistant' && !message.tool_calls && message['prefix'] === undefined;
+    if (!begun && Object.keys(message).every((field) => known.includes(field))) return message;
+    const kept = Object.entries(message).filter(([field]) => known.includes(field));
+    return { ...Object.fromEntries(kept), ...(begun && { prefix: true }) } as ChatMessage;
+  });
+  return closed.every((message, at) => message === messages[at]) ? messages : closed;
+}

@@ -1,0 +1,55 @@
+import { type ChatMessage, type ChatRequest, GatewayError } from '../../core/index.ts';
+import { drop, emulate, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+
+/** Source: ollama/ollama `openai/openai.go` and `docs/api` (2026-08). */
+export default openaiCompatible({
+  name: 'ollama',
+  baseUrl: 'http://127.0.0.1:11434/v1',
+  apiKeyEnv: 'OLLAMA_API_KEY',
+  keyRequired: false,
+  anyModel: true,
+  // The first call of a model may wait until it is read from disk.
+  timeouts: { firstByteMs: 300_000 },
+  fields: {
+    ...OPENAI_ONLY,
+    logit_bias: refuse('no token biases'),
+    max_completion_tokens: rename('max_tokens'),
+    n: refuse('one choice an answer', 1),
+    parallel_tool_calls: drop(undefined, true),
+    reasoning_effort: pass('`low`, `medium`, `high`, `max`, `none`', mapped({ minimal: 'low', xhigh: 'max' })),
+    temperature: pass('1.0 there when left out, whatever the model file says'),
+    tool_choice: emulate(
+      '`none` leaves the tools out, a named one leaves it alone; `required` is not enforced',
+      chooseTools,
+    ),
+    top_p: pass('1.0 there when left out, whatever the model file says'),
+    user: drop(),
+  },
+  roles: { developer: 'system' },
+  replay: 'reasoning',
+  messages: checkImages,
+  embeddings: { fields: { user: drop() } },
+});
+
+function chooseTools(choice: unknown, { tools = [] }: ChatRequest) {
+  if (choice === 'auto') return {};
+  if (choice === 'none') return { body: { tools: undefined } };
+  const name = (choice as { readonly function?: { readonly name?: string } }).function?.name;
+  const named = tools.filter((tool) => tool.function?.name === name);
+  return { body: named.length > 0 ? { tools: named } : {}, dropped: true };
+}
+
+/** Images are taken as data only; the gateway fetches nothing that a caller names. */
+function checkImages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  messages.forEach(({ content }, at) => {
+    if (!Array.isArray(content)) return;
+    const remote = content.findIndex(
+      (part) => part.type === 'image_url' && !/^data:/i.test(String(part['image_url']?.url)),
+    );
+    if (remote < 0) return;
+    throw new GatewayError('invalid_request', 'This provider takes images as `data:` URLs only.', {
+      param: `messages[${at}].content[${remote}].image_url.url`,
+    });
+  });
+  return messages;
+}

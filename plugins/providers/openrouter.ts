@@ -1,0 +1,45 @@
+import { drop, openaiCompatible } from './openai-compatible.ts';
+
+/** Sources: OpenRouterTeam/docs and its OpenAPI document (2026-08). */
+export default openaiCompatible({
+  name: 'openrouter',
+  baseUrl: 'https://openrouter.ai/api/v1',
+  apiKeyEnv: 'OPENROUTER_API_KEY',
+  fields: {
+    // It would reach models that the caller's key may not use, at a price nobody looked up.
+    models: drop('fallbacks are the gateway’s: use an alias'),
+    route: drop('fallbacks are the gateway’s: use an alias'),
+  },
+  extras: ['provider'],
+  variants: [
+    {
+      when: 'models of `openai/` and `anthropic/`',
+      applies: ({ model }) => /^~?(openai|anthropic)\//.test(model),
+      example: { model: 'anthropic/claude-sonnet-5' },
+      roles: {},
+    },
+  ],
+  roles: { developer: 'system' },
+  replay: 'reasoning',
+  streamUsage: 'always',
+  embeddings: {},
+  options: {
+    referer: { type: 'string', description: 'Your site, sent as `HTTP-Referer` for OpenRouter’s rankings.' },
+    title: { type: 'string', description: 'Your app’s name, sent as `X-OpenRouter-Title`.' },
+  },
+  configure: ({ referer, title }) => ({
+    headers: {
+      ...(typeof referer === 'string' && { 'http-referer': referer }),
+      ...(typeof title === 'string' && { 'x-openrouter-title': title }),
+    },
+  }),
+  errors: {
+    codes: { not_found: 'model_not_found', unmapped: 'upstream_error' },
+    messages: [{ status: [400], text: /is not a valid model ID$/, is: 'model_not_found' }],
+    // A refusal by moderation is a 403, as a bad key's scope is; only the metadata tells them apart.
+    classify: ({ fields }, status) =>
+      status === 403 && Array.isArray((fields['metadata'] as { reasons?: unknown } | undefined)?.reasons)
+        ? 'content_filter'
+        : undefined,
+  },
+});

@@ -1,0 +1,34 @@
+import type { ChatRequest } from '../../core/index.ts';
+import { drop, emulate, mapped, OPENAI_ONLY, openaiCompatible, pass, rename } from './openai-compatible.ts';
+
+/** Sources: togethercomputer/openapi (2026-04), docs.together.ai. */
+export default openaiCompatible({
+  name: 'together',
+  baseUrl: 'https://api.together.ai/v1',
+  apiKeyEnv: 'TOGETHER_API_KEY',
+  fields: {
+    ...OPENAI_ONLY,
+    logprobs: emulate('a number there: `top_logprobs`, or 1', logprobs),
+    max_completion_tokens: rename('max_tokens'),
+    parallel_tool_calls: drop(undefined, true),
+    reasoning_effort: pass('`low`, `medium`, `high`', mapped({ minimal: 'low', xhigh: 'high', max: 'high' })),
+    stop: pass('one text becomes a list', (stop) => (typeof stop === 'string' ? [stop] : stop)),
+    top_logprobs: emulate('see `logprobs`'),
+    user: drop(),
+  },
+  extras: [
+    'top_k',
+    'min_p',
+    'repetition_penalty',
+    'context_length_exceeded_behavior',
+    'reasoning',
+    'chat_template_kwargs',
+  ],
+  roles: { developer: 'system' },
+  streamUsage: 'always',
+  embeddings: { fields: { user: drop() } },
+});
+
+function logprobs(value: unknown, { top_logprobs: top }: ChatRequest) {
+  return { body: value === true ? { logprobs: Math.max(top ?? 1, 1) } : {} };
+}

@@ -1,0 +1,68 @@
+import type { ChatRequest } from '../../core/index.ts';
+import { drop, emulate, OPENAI_ONLY, openaiCompatible, pass, refuse, rename, within } from './openai-compatible.ts';
+
+const NO_REASONING = /^grok-4\.20(-\d{4})?-non-reasoning/;
+const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
+
+/** Sources: docs.x.ai (2026), vercel/ai `packages/xai` 4.0. Chat completions are xAI's older interface and go on working. */
+export default openaiCompatible({
+  name: 'xai',
+  baseUrl: 'https://api.x.ai/v1',
+  apiKeyEnv: 'XAI_API_KEY',
+  fields: {
+    ...OPENAI_ONLY,
+    frequency_penalty: drop('not for reasoning models', 0),
+    logit_bias: refuse('no token biases'),
+    max_tokens: rename('max_completion_tokens'),
+    parallel_tool_calls: rename('parallel_function_calling'),
+    presence_penalty: drop('not for reasoning models', 0),
+    reasoning_effort: emulate('the nearest effort that the model takes', effort),
+    service_tier: pass('`default` or `priority`; others are left out', (tier) =>
+      tier === 'default' || tier === 'priority' ? tier : undefined,
+    ),
+    stop: drop('not for reasoning models'),
+    top_logprobs: within(0, 8),
+  },
+  variants: [
+    {
+      when: '`grok-4.20-non-reasoning`',
+      applies: ({ model }) => NO_REASONING.test(model),
+      example: { model: 'grok-4.20-non-reasoning' },
+      fields: { frequency_penalty: pass(), presence_penalty: pass(), stop: pass(), reasoning_effort: drop() },
+    },
+    {
+      when: '`grok-4.20-reasoning`',
+      applies: ({ model }) => FIXED_REASONING.test(model),
+      example: { model: 'grok-4.20-reasoning' },
+      fields: { reasoning_effort: drop('refused there for every value') },
+    },
+  ],
+  roles: { developer: 'system' },
+  reasoningTokens: 'outside',
+  repeatsReasoning: true,
+  errors: {
+    codes: { 'the service is currently unavailable': 'overloaded' },
+    // A bad key comes as 400 without a code, an empty account as 403 or 429.
+    messages: [
+      { status: [400], text: /^Incorrect API key provided/, is: 'authentication' },
+      { status: [403, 429], text: /\bcredits\b|spending limit/, is: 'billing' },
+    ],
+  },
+});
+
+/** Efforts by model, from little to much. */
+const EFFORTS: readonly { readonly model: RegExp; readonly efforts: readonly string[] }[] = [
+  { model: /^grok-4\.3/, efforts: ['none', 'low', 'medium', 'high'] },
+  { model: /^grok-4\.5/, efforts: ['low', 'medium', 'high'] },
+  { model: /^/, efforts: ['low', 'medium', 'high', 'xhigh'] },
+];
+const ALL_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+function effort(value: unknown, { model }: ChatRequest) {
+  const { efforts = [] } = EFFORTS.find((row) => row.model.test(model)) ?? {};
+  const wanted = ALL_EFFORTS.indexOf(String(value));
+  if (wanted < 0) return { body: { reasoning_effort: value } };
+  const distance = (name: string) => Math.abs(ALL_EFFORTS.indexOf(name) - wanted);
+  const nearest = [...efforts].sort((a, b) => distance(a) - distance(b))[0];
+  return { body: { reasoning_effort: nearest }, dropped: value === 'none' && nearest !== 'none' };
+}
