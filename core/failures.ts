@@ -68,13 +68,15 @@ const MAX_SHOWN = 500;
 
 /** What a vendor's message may give away about the operator: keys, tokens, accounts, addresses. */
 const SECRETS: readonly RegExp[] = Object.freeze([
+  /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>)\]]+/gi,
   /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
   /\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/g,
-  /\b(?:sk|pk|rk|tg|gsk|xai|hf|r8|nvapi|pplx|fw|key|api)[-_][\w*.-]{8,}/g,
+  /\b(?:sk|pk|rk|tg|gsk|xai|hf|r8|nvapi|pplx|fw)[-_][\w*.-]{8,}/g,
+  /\b(?:key|api)[-_](?=[\w.-]*[\d*])[\w*.-]{8,}/g,
+  /\b(?=[a-z]*\d)[a-z0-9]{32,}\b/gi,
   /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
   /\b(?:org|proj|project|team|user|acct|account|ws|wrkspc|workspace)[-_](?=[\w-]*\d)[\w-]{6,}/gi,
   /\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)+/g,
-  /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>)\]]+/gi,
   /\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g,
   /\[[0-9a-f:]*:[0-9a-f:.]*\](?::\d+)?/gi,
   /\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|net|org|io|ai|dev|app|cloud|xyz|co|internal|local|svc|lan|corp|invalid|test|example)\b(?::\d+)?/gi,

@@ -63,7 +63,8 @@ export function createSseWriter(res: ServerResponse, options: SseWriterOptions =
   function watch(afterMs: number): void {
     timer = setTimeout(() => {
       const silentMs = performance.now() - writtenAt;
-      if (res.writableNeedDrain) {
+      // Once ended the timer lives only as long as frames are left that the reader does not take.
+      if (res.writableNeedDrain || closed) {
         if (silentMs >= writeIdleMs) res.destroy();
         else watch(writeIdleMs - silentMs);
       } else {

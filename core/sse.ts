@@ -59,7 +59,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
     return batch;
   }
 
-  /** The parser waits for what follows a CR; an event ended by one should not wait, so a last CR is made an LF. */
+  /** The parser waits for what follows a CR; an event ended by one should not wait, so a last CR is made CRLF. */
   function feedUnwaiting(text: string): readonly SseEvent[] {
     if (text === '') return NONE;
     const isMark = !started && text.charCodeAt(0) === 0xfeff;
@@ -67,8 +67,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
     started = true;
     afterCr = text.charCodeAt(text.length - 1) === CR;
     const start = isMark || isSecondHalf ? 1 : 0;
-    if (afterCr) return feed(`${text.slice(start, -1)}\n`);
-    return feed(start ? text.slice(1) : text);
+    return feed((start ? text.slice(1) : text) + (afterCr ? '\n' : ''));
   }
 
   return {

@@ -44,8 +44,8 @@ export async function readJsonBody(req: IncomingMessage, options: ReadBodyOption
     throw tooLarge(maxBytes);
   }
   const bytes = await readBytes(req, maxBytes);
+  if (bytes.length === 0) return EMPTY;
   const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
-  if (raw.length === 0) return EMPTY;
   if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
   return { raw, value: parseJson(raw.toString('utf8'), maxDepth), empty: false };
 }

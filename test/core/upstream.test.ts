@@ -202,7 +202,11 @@ describe('upstream', () => {
     it('closed by the vendor while it was kept is replaced, and the caller never knows', async () => {
       let silent = 0;
       // Answers the first request of each connection, and resets it under the second.
-      vendor.script((wire) => (wire.request.nth === 0 ? wire.send(answer(200, 'ok')) : (silent++, wire.reset())));
+      vendor.script((wire) => {
+        if (wire.request.nth === 0) return wire.send(answer(200, 'ok'));
+        silent += 1;
+        return wire.reset();
+      });
       await (await send()).readAll();
       expect((await (await send()).readAll()).toString()).to.equal('ok');
       expect(silent).to.equal(1);
@@ -234,19 +238,24 @@ describe('upstream', () => {
       expect(vendor.requests).to.have.length(2);
     });
 
-    it('does not hand an unsolicited second answer to the next request', async () => {
-      for (const delayMs of [0, 5, 20]) {
+    for (const delayMs of [0, 5, 20]) {
+      it(`on which a second answer comes unasked (after ${delayMs} ms) is not used again`, async () => {
         vendor.script(async (wire) => {
-          await wire.send(answer(200, `for ${wire.request.json()}`));
-          if (delayMs) await wire.pause(delayMs);
-          await wire.send(answer(200, 'somebody else’s'));
+          const asked = answer(200, `for ${wire.request.json()}`);
+          const unasked = answer(200, 'somebody else’s');
+          if (delayMs === 0) return wire.send(Buffer.concat([asked, unasked]));
+          await wire.send(asked);
+          await wire.pause(delayMs);
+          return wire.send(unasked);
         });
-        for (let n = 0; n < 20; n++) {
+        for (let n = 0; n < 10; n++) {
           const body = await (await send({ body: Buffer.from(JSON.stringify(n)) })).readAll();
           expect(body.toString()).to.equal(`for ${n}`);
+          // An answer that crosses the next request on its way can't be told from that one's own; HTTP/1.1 has no ids.
+          if (delayMs > 0) await until('the connection is closed', () => vendor.connections.open === 0);
         }
-      }
-    });
+      });
+    }
 
     it('is refused as overloaded when as many as allowed are in use', async () => {
       const narrow = createUpstream({ log: createSilentLog(), limits: { maxConnections: 2 } });

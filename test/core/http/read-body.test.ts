@@ -1,0 +1,226 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import { expect } from 'chai';
+import { isGatewayError } from '../../../core/errors.ts';
+import { type JsonBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
+import { until } from '../../support/until.ts';
+
+const SUITE = new URL('../../../../shared/corpora/JSONTestSuite/test_parsing/', import.meta.url);
+const MAX = 64 * 1024;
+
+describe('read body', () => {
+  let server: http.Server;
+  let port: number;
+  let outcomes: { body?: JsonBody; error?: unknown }[];
+
+  before(async () => {
+    server = http.createServer(async (req, res) => {
+      try {
+        outcomes.push({ body: await readJsonBody(req, { maxBytes: Number(req.headers['x-max'] ?? MAX) }) });
+        res.end('ok');
+      } catch (error) {
+        outcomes.push({ error });
+        if (!res.destroyed) res.writeHead(isGatewayError(error) ? error.status : 500).end(String(error));
+      }
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ({ port } = server.address() as net.AddressInfo);
+  });
+
+  beforeEach(() => {
+    outcomes = [];
+  });
+
+  after(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  /** What the reader made of a body: its value, or the code and message of its error. */
+  async function read(
+    body: string | Uint8Array,
+    headers: Readonly<Record<string, string>> = { 'content-type': 'application/json' },
+  ): Promise<{ value?: unknown; code?: string; message?: string; param?: string | undefined; body?: JsonBody }> {
+    const req = http.request({ port, host: '127.0.0.1', method: 'POST', headers, agent: false });
+    req.on('error', () => {});
+    req.end(body);
+    const [res] = (await once(req, 'response')) as [http.IncomingMessage];
+    res.resume();
+    await once(res, 'end');
+    const outcome = outcomes.at(-1)!;
+    if (outcome.body) return { value: outcome.body.value, body: outcome.body };
+    if (!isGatewayError(outcome.error)) throw outcome.error;
+    const { code, message, param } = outcome.error;
+    return { code, message, param };
+  }
+
+  it('gives the value and the bytes as they came', async () => {
+    const sent = '{ "a": [1, "é😀"] }\n';
+    const { body } = await read(sent);
+    expect(body).to.deep.include({ value: { a: [1, 'é😀'] }, empty: false });
+    expect(body!.raw.toString()).to.equal(sent);
+  });
+
+  it('leaves it to the route whether there must be a body', async () => {
+    for (const headers of [
+      {},
+      { 'content-type': 'application/json' },
+      { 'transfer-encoding': 'chunked', 'content-type': 'application/json' },
+    ]) {
+      expect((await read('', headers)).body).to.deep.include({ value: undefined, empty: true });
+    }
+  });
+
+  it('takes off a byte order mark', async () => {
+    const { body } = await read('\ufeff{}');
+    expect(body!.value).to.deep.equal({});
+    expect(body!.raw.toString()).to.equal('{}');
+  });
+
+  for (const type of [
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=UTF-8',
+    'application/json;charset="utf-8";x=y',
+  ]) {
+    it(`takes ${type}`, async () => {
+      expect(await read('{}', { 'content-type': type })).to.deep.include({ value: {} });
+    });
+  }
+
+  for (const headers of [
+    {},
+    { 'content-type': 'text/plain' },
+    { 'content-type': 'application/jsonp' },
+    { 'content-type': 'application/x-www-form-urlencoded' },
+    { 'content-type': 'multipart/form-data; boundary=x' },
+    { 'content-type': 'application/json; charset=latin1' },
+    { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    { 'content-type': 'application/json', 'content-encoding': 'identity, br' },
+  ]) {
+    it(`refuses ${JSON.stringify(headers)} with unsupported_media_type`, async () => {
+      expect(await read('{}', headers)).to.include({ code: 'unsupported_media_type' });
+    });
+  }
+
+  it('refuses a declared length over the limit without waiting for the body', async () => {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${MAX + 1}\r\n\r\n`);
+    const [bytes] = (await once(socket, 'data')) as [Buffer];
+    expect(bytes.toString()).to.match(/^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+
+  it('refuses a body over the limit that declares no length, naming the limit', async () => {
+    const result = await read(`"${'x'.repeat(MAX)}"`, {
+      'content-type': 'application/json',
+      'transfer-encoding': 'chunked',
+    });
+    expect(result).to.include({ code: 'request_too_large' });
+    expect(result.message).to.include(`${MAX} bytes`);
+  });
+
+  it('takes a body of exactly the limit', async () => {
+    expect((await read(`"${'x'.repeat(MAX - 2)}"`)).body!.raw.length).to.equal(MAX);
+  });
+
+  it('cuts a sender that does not stop', async () => {
+    const socket = net.connect(port, '127.0.0.1');
+    let isCut = false;
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      isCut = true;
+    });
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n');
+    const chunk = `${(16 * 1024).toString(16)}\r\n${'x'.repeat(16 * 1024)}\r\n`;
+    await until('the sender is cut', () => {
+      if (!isCut) socket.write(chunk);
+      return isCut;
+    });
+    expect(outcomes).to.have.length(1);
+  });
+
+  it('rejects as aborted when the caller hangs up', async () => {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{"a"');
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    socket.destroy();
+    await until('the body is given up', () => outcomes.length > 0);
+    expect(outcomes[0]!.error).to.be.instanceOf(RequestAborted);
+  });
+
+  describe('refuses as invalid_json, saying where:', () => {
+    const cases: readonly (readonly [what: string, body: string | Buffer, message: RegExp, param?: string])[] = [
+      ['a comma too many', '{\n  "a": 1,\n}', /a name in double quotes is missing \(line 3, column 1\)/],
+      ['single quotes', "{'a': 1}", /a name in double quotes is missing \(line 1, column 2\)/],
+      ['a missing colon', '{"a" 1}', /":" is missing \(line 1, column 6\)/],
+      ['a missing comma', '[1 2]', /"," or "]" is missing \(line 1, column 4\)/],
+      ['a wrong bracket', '{"a": [1}', /"," or "]" is missing \(line 1, column 9\)/],
+      ['a word', '{"a": undefined}', /a value is missing \(line 1, column 7\)/],
+      ['something after the end', '{} {}', /nothing may follow the value \(line 1, column 4\)/],
+      ['an early end', '{"a": ', /it ends where a value should follow/],
+      ['an open string', '{"a": "b', /it ends where the closing quote should follow/],
+      ['a bad escape', '{"a": "\\x"}', /a valid escape is missing \(line 1, column 8\)/],
+      ['a line end in a string', '{"a": "x\ny"}', /an escape for a control character is missing \(line 1, column 9\)/],
+      ['only blanks', '  \n ', /it ends where a value should follow/],
+      ['nesting', '['.repeat(65) + ']'.repeat(65), /nested deeper than 64 levels \(line 1, column 65\)/],
+      ['bottomless nesting', '['.repeat(60_000), /nested deeper than 64 levels/],
+      ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), /not UTF-8/],
+      ['half a code point', Buffer.from([0x22, 0xc3, 0x22]), /not UTF-8/],
+      ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /not UTF-8/],
+      ['UTF-16', Buffer.from('{}', 'utf16le'), /is not valid JSON/],
+      ['half a surrogate pair', '{"m": [{"c": "a\\ud83d"}]}', /"m\[0\]\.c" holds half a surrogate pair/, 'm[0].c'],
+      ['half a surrogate pair in a name', '{"\\uDE00": 1}', /holds half a surrogate pair/],
+      ['infinity', '{"temperature": 1e999}', /"temperature" is a number too large/, 'temperature'],
+      ['infinity spelt out', `{"n": -${'9'.repeat(400)}}`, /"n" is a number too large/, 'n'],
+      ['__proto__', '{"a": {"__proto__": {"x": 1}}}', /"a\.__proto__" is a name that is not allowed/, 'a.__proto__'],
+      ['__proto__ twice', '{"__proto__": 1, "__proto__": {}}', /not allowed/, '__proto__'],
+      ['__proto__ escaped', '{"\\u005f_proto__": {}}', /not allowed/, '__proto__'],
+      ['constructor.prototype', '{"constructor": {"prototype": {"x": 1}}}', /not allowed/, 'constructor'],
+    ];
+    for (const [what, body, message, param] of cases) {
+      it(what, async () => {
+        const result = await read(body);
+        expect(result.code).to.equal('invalid_json');
+        expect(result.message).to.match(message);
+        expect(result.param).to.equal(param);
+      });
+    }
+  });
+
+  describe('takes', () => {
+    for (const [what, body] of [
+      ['64 levels', '['.repeat(64) + ']'.repeat(64)],
+      ['brackets in strings', JSON.stringify('[{'.repeat(200))],
+      ['escaped quotes before brackets', JSON.stringify(['\\"[', '\\\\', '"[['.repeat(100)])],
+      ['exponents a double can hold', '[1e300, -1E-400, 1.5e+3]'],
+      ['words about constructors', '{"constructor": "x", "content": "__proto__ and constructor.prototype"}'],
+      ['escaped pairs', '"\\ud83d\\ude00 \\u00e9"'],
+    ] as const) {
+      it(what, async () => {
+        expect((await read(body)).value).to.deep.equal(JSON.parse(body));
+      });
+    }
+  });
+
+  describe('JSONTestSuite', () => {
+    if (!existsSync(SUITE)) it.skip('needs ../shared/corpora/JSONTestSuite');
+    else {
+      const files = readdirSync(SUITE).filter((name) => /^[ny]_.*\.json$/.test(name));
+      it('has its files', () => expect(files.length).to.be.greaterThan(250));
+      for (const name of files) {
+        it(name, async () => {
+          const bytes = readFileSync(new URL(name.replaceAll('#', '%23'), SUITE));
+          const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
+          // Nothing at all is for the route to judge, and is not JSON either way.
+          if (bytes.length === 0) expect(result.body).to.include({ empty: true });
+          else if (name.startsWith('y_')) expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
+          else expect(result.code).to.equal('invalid_json');
+        });
+      }
+    }
+  });
+});
