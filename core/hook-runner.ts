@@ -23,7 +23,11 @@ interface Step {
 }
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
-export function compileHooks(entries: readonly HookEntry[], operation: Operation, onFinishError: (owner: string, error: unknown) => void): CompiledHooks {
+export function compileHooks(
+  entries: readonly HookEntry[],
+  operation: Operation,
+  onFinishError: (owner: string, error: unknown) => void,
+): CompiledHooks {
   const compiled: Record<string, AnyFunction | undefined> = {};
   for (const name of Object.keys(HOOKS) as HookName[]) {
     const steps = orderSteps(entries, name, operation);
@@ -47,7 +51,11 @@ function asObject<N extends HookName>(hook: Hook<N>): HookObject<N> {
   return typeof hook === 'function' ? { handler: hook as HookFunctions[N] } : hook;
 }
 
-function combine(name: HookName, steps: readonly Step[], onFinishError: (owner: string, error: unknown) => void): AnyFunction {
+function combine(
+  name: HookName,
+  steps: readonly Step[],
+  onFinishError: (owner: string, error: unknown) => void,
+): AnyFunction {
   if (name === 'chunk') return chunks(steps);
   switch (HOOKS[name].kind) {
     case 'first':
@@ -137,13 +145,17 @@ function call(step: Step, args: unknown[]): unknown {
   } catch (error) {
     throw blame(step, error);
   }
-  if (typeof answer !== 'object' || answer === null || typeof (answer as Promise<unknown>).then !== 'function') return answer;
+  if (typeof answer !== 'object' || answer === null || typeof (answer as Promise<unknown>).then !== 'function')
+    return answer;
   return bounded(step, answer as Promise<unknown>);
 }
 
 function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(blame(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))), HOOK_TIMEOUT_MS);
+    const timer = setTimeout(
+      () => reject(blame(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
+      HOOK_TIMEOUT_MS,
+    );
     promise.then(
       (value) => {
         clearTimeout(timer);
@@ -160,11 +172,21 @@ function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
 /** A GatewayError is the plugin's answer and passes; anything else is a bug in the plugin and names it in the log. */
 function blame(step: Step, error: unknown): GatewayError {
   if (isGatewayError(error)) return error;
-  return new GatewayError('internal_error', 'A plugin of the gateway failed on this request. The request id finds the reason in its log.', {
-    cause: new Error(`plugin "${step.owner}", hook "${step.name}": ${error instanceof Error ? error.message : String(error)}`, { cause: error }),
-  });
+  return new GatewayError(
+    'internal_error',
+    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
+    {
+      cause: new Error(
+        `plugin "${step.owner}", hook "${step.name}": ${error instanceof Error ? error.message : String(error)}`,
+        { cause: error },
+      ),
+    },
+  );
 }
 
 function wrongReturn(step: Step, value: unknown): GatewayError {
-  return blame(step, new TypeError(`returned ${value === null ? 'null' : typeof value}, which is neither a changed value nor undefined`));
+  return blame(
+    step,
+    new TypeError(`returned ${value === null ? 'null' : typeof value}, which is neither a changed value nor undefined`),
+  );
 }

@@ -21,7 +21,8 @@ export async function createHttpClient(endpoints: readonly Endpoint[], version: 
       beforeRequest: [
         (options) => {
           const host = options.url instanceof URL ? options.url.host : undefined;
-          if (host === undefined || !hosts.has(host)) throw new Error(`control-plane calls go to ${[...hosts].join(', ') || 'no host'} only`);
+          if (host === undefined || !hosts.has(host))
+            throw new Error(`control-plane calls go to ${[...hosts].join(', ') || 'no host'} only`);
         },
       ],
     },

@@ -9,7 +9,24 @@ export interface LoggerOptions {
 }
 
 /** Never to be seen in a log, whatever object a plugin hands over. */
-const REDACT = ['authorization', '*.authorization', '["x-api-key"]', '*["x-api-key"]', 'apiKey', '*.apiKey', 'api_key', '*.api_key', 'cookie', '*.cookie', 'headers', '*.headers', 'secret', '*.secret', 'pepper', '*.pepper'];
+const REDACT = [
+  'authorization',
+  '*.authorization',
+  '["x-api-key"]',
+  '*["x-api-key"]',
+  'apiKey',
+  '*.apiKey',
+  'api_key',
+  '*.api_key',
+  'cookie',
+  '*.cookie',
+  'headers',
+  '*.headers',
+  'secret',
+  '*.secret',
+  'pepper',
+  '*.pepper',
+];
 
 /** The log: one JSON object a line on stdout, or short lines on a terminal. Bodies and credentials are never in it. */
 export function createLogger(options: LoggerOptions): Logger {
@@ -30,7 +47,10 @@ export function createLogger(options: LoggerOptions): Logger {
 /** `10:02:11.033 info  request status=200 …` of a JSON line. */
 function prettyLine(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
-  const pairs = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  const stack = typeof err === 'object' && err !== null ? `\n${(err as { stack?: string }).stack ?? JSON.stringify(err)}` : '';
+  const pairs = Object.entries(fields).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  const stack =
+    typeof err === 'object' && err !== null ? `\n${(err as { stack?: string }).stack ?? JSON.stringify(err)}` : '';
   return `${String(time).slice(11, 23)} ${String(level).padEnd(5)} ${[msg ?? '', ...pairs].join(' ')}${stack}\n`;
 }

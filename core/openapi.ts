@@ -15,14 +15,24 @@ export function createOpenApi(routes: readonly Owned<Route>[], schemas: readonly
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Tollgate', version, description: 'A gateway for language models. Errors have one format; docs/errors.md lists the codes.', license: { name: 'MIT', identifier: 'MIT' } },
+    info: {
+      title: 'Tollgate',
+      version,
+      description: 'A gateway for language models. Errors have one format; docs/errors.md lists the codes.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
     paths,
     components: {
       schemas: components,
       securitySchemes: {
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of this gateway: `tg_…`.' },
         apiKeyHeader: { type: 'apiKey', in: 'header', name: 'x-api-key' },
-        token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'A token of the identity provider.' },
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'A token of the identity provider.',
+        },
       },
     },
   };
@@ -35,9 +45,19 @@ function operation(owner: string, route: Route, components: Record<string, unkno
     tags: [owner],
     summary,
     ...(description && { description }),
-    security: auth === 'none' ? [] : auth.flatMap((kind): Record<string, never[]>[] => (kind === 'key' ? [{ apiKey: [] }, { apiKeyHeader: [] }] : [{ token: [] }])),
+    security:
+      auth === 'none'
+        ? []
+        : auth.flatMap((kind): Record<string, never[]>[] =>
+            kind === 'key' ? [{ apiKey: [] }, { apiKeyHeader: [] }] : [{ token: [] }],
+          ),
     ...parameters(route),
-    ...(route.body && { requestBody: { required: !route.bodyOptional, content: { 'application/json': { schema: reference(components, route.body as Schema) } } } }),
+    ...(route.body && {
+      requestBody: {
+        required: !route.bodyOptional,
+        content: { 'application/json': { schema: reference(components, route.body as Schema) } },
+      },
+    }),
     responses: { ...responses(route, components), ...errorResponses(route) },
   };
 }
@@ -45,9 +65,16 @@ function operation(owner: string, route: Route, components: Record<string, unkno
 function responses(route: Route, components: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(route.responses).map(([status, response]) => {
-      const { description, schema, contentType } = typeof response === 'string' ? { description: response, schema: undefined, contentType: undefined } : response;
+      const { description, schema, contentType } =
+        typeof response === 'string' ? { description: response, schema: undefined, contentType: undefined } : response;
       if (!schema && !contentType) return [status, { description }];
-      return [status, { description, content: { [contentType ?? 'application/json']: schema ? { schema: reference(components, schema) } : {} } }];
+      return [
+        status,
+        {
+          description,
+          content: { [contentType ?? 'application/json']: schema ? { schema: reference(components, schema) } : {} },
+        },
+      ];
     }),
   );
 }
@@ -59,14 +86,29 @@ function errorResponses(route: Route): Record<string, unknown> {
   if (route.body || route.query) codes.push('invalid_request');
   if (route.body) codes.push('request_too_large', 'unsupported_media_type');
   const statuses = [...new Set(codes.map((code) => ERRORS[code].status))].sort();
-  return Object.fromEntries(statuses.map((status) => [String(status), { description: 'An error.', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }]));
+  return Object.fromEntries(
+    statuses.map((status) => [
+      String(status),
+      { description: 'An error.', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+    ]),
+  );
 }
 
 function parameters(route: Route): { parameters?: unknown[] } {
-  const inPath = [...route.path.matchAll(/[:*](\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
+  const inPath = [...route.path.matchAll(/[:*](\w+)/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
   const properties = (route.query?.['properties'] ?? {}) as Record<string, Schema>;
   const required = (route.query?.['required'] ?? []) as string[];
-  const inQuery = Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: required.includes(name), schema }));
+  const inQuery = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema,
+  }));
   const all = [...inPath, ...inQuery];
   return all.length > 0 ? { parameters: all } : {};
 }
@@ -82,7 +124,9 @@ function openApiPath(path: string): string {
 
 /** A schema with an `$id` becomes a component and is referred to; others stay in place. */
 function reference(components: Record<string, unknown>, schema: Schema): Schema {
-  return typeof schema['$id'] === 'string' ? { $ref: `#/components/schemas/${register(components, schema)}` } : rewriteRefs(schema);
+  return typeof schema['$id'] === 'string'
+    ? { $ref: `#/components/schemas/${register(components, schema)}` }
+    : rewriteRefs(schema);
 }
 
 function register(components: Record<string, unknown>, schema: Schema): string {
@@ -101,7 +145,11 @@ function rewriteRefs<T>(value: T): T {
   if (Array.isArray(value)) return value.map(rewriteRefs) as T;
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, child]) => (key === '$ref' && typeof child === 'string' && !child.startsWith('#') ? [key, `#/components/schemas/${componentName(child)}`] : [key, rewriteRefs(child)])),
+    Object.entries(value).map(([key, child]) =>
+      key === '$ref' && typeof child === 'string' && !child.startsWith('#')
+        ? [key, `#/components/schemas/${componentName(child)}`]
+        : [key, rewriteRefs(child)],
+    ),
   ) as T;
 }
 

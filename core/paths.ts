@@ -8,6 +8,7 @@ export const PACKAGE_ROOT: string = findRoot(path.dirname(fileURLToPath(import.m
 function findRoot(folder: string): string {
   if (existsSync(path.join(folder, 'package.json'))) return folder;
   const parent = path.dirname(folder);
-  if (parent === folder) throw new Error('the package.json of tollgate is missing beside its files; reinstall the package');
+  if (parent === folder)
+    throw new Error('the package.json of tollgate is missing beside its files; reinstall the package');
   return findRoot(parent);
 }

@@ -34,7 +34,8 @@ const NAMESPACE = /^[a-z][a-z0-9-]{0,40}$/;
 export function createPluginApi(deps: ApiDeps, plugin: Plugin, instance: string): PluginApi {
   const { registry, settings } = deps;
   const store = (): Store => deps.store() ?? fault('uses the store before it is open; store plugins register only');
-  const services = (): GatewayServices => deps.services() ?? fault('calls a model before the gateway has started; do that in a route, a hook or onReady');
+  const services = (): GatewayServices =>
+    deps.services() ?? fault('calls a model before the gateway has started; do that in a route, a hook or onReady');
   const fault = (message: string): never => {
     throw new PluginFault(instance, message);
   };
@@ -63,7 +64,8 @@ export function createPluginApi(deps: ApiDeps, plugin: Plugin, instance: string)
     },
     hook: (name, hook) => registry.addHook({ owner: instance, name, hook: hook as never }),
     keyv<T>(namespace: string): Keyv<T> {
-      if (!NAMESPACE.test(namespace)) fault(`asks for the document namespace "${namespace}"; a name is ${NAMESPACE.source}`);
+      if (!NAMESPACE.test(namespace))
+        fault(`asks for the document namespace "${namespace}"; a name is ${NAMESPACE.source}`);
       return store().keyv<T>(namespace);
     },
     get stores() {

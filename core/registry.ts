@@ -1,6 +1,6 @@
 import type Koa from 'koa';
-import { HOOKS, type HookName } from './hooks.ts';
 import type { HookEntry } from './hook-runner.ts';
+import { HOOKS, type HookName } from './hooks.ts';
 import { nearest } from './nearest.ts';
 import type { Announcement, Command, Route } from './plugin.ts';
 import type { Provider, SpeechProvider } from './provider.ts';
@@ -49,7 +49,10 @@ export class Registry {
     this.#assertOpen(owner, what);
     const taken = table.get(key);
     if (taken) {
-      throw new PluginFault(owner, `plugin_conflict: ${what} "${key}" is already registered by plugin "${taken.owner}". Remove one of the two, or give one another instance name.`);
+      throw new PluginFault(
+        owner,
+        `plugin_conflict: ${what} "${key}" is already registered by plugin "${taken.owner}". Remove one of the two, or give one another instance name.`,
+      );
     }
     table.set(key, { owner, value });
   }
@@ -69,7 +72,10 @@ export class Registry {
     if (!Object.hasOwn(HOOKS, entry.name)) {
       const names = Object.keys(HOOKS);
       const [meant] = nearest(entry.name, names);
-      throw new PluginFault(entry.owner, `there is no hook "${entry.name}"${meant ? `; did you mean "${meant}"?` : ''} Hooks are: ${names.join(', ')}.`);
+      throw new PluginFault(
+        entry.owner,
+        `there is no hook "${entry.name}"${meant ? `; did you mean "${meant}"?` : ''} Hooks are: ${names.join(', ')}.`,
+      );
     }
     const handler = typeof entry.hook === 'function' ? entry.hook : entry.hook?.handler;
     if (typeof handler !== 'function') throw new PluginFault(entry.owner, `hook "${entry.name}" has no function`);

@@ -44,6 +44,7 @@ function estimatePart(part: { readonly type: string; readonly [field: string]: u
 function estimateEmbeddingInput(input: EmbeddingRequest['input']): number {
   if (typeof input === 'string') return estimateTextTokens(input);
   let tokens = 0;
-  for (const item of input) tokens += typeof item === 'string' ? estimateTextTokens(item) : typeof item === 'number' ? 1 : item.length;
+  for (const item of input)
+    tokens += typeof item === 'string' ? estimateTextTokens(item) : typeof item === 'number' ? 1 : item.length;
   return tokens;
 }
