@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Builtin } from './builtins.ts';
@@ -21,6 +22,9 @@ const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
   store: 'Name it as "store: { plugin: … }".',
 });
 
+/** How plugins on npm are called when they have no scope. */
+const PACKAGE_PREFIX = 'tollgate-plugin-';
+
 /** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
 export class PluginImportError extends Error {
   override readonly name = 'PluginImportError';
@@ -33,9 +37,10 @@ export class PluginImportError extends Error {
 }
 
 /**
- * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, an npm package (a plain
- * name) looked for from `baseDir`, or anything with `.`, `/` or `@` as it is written. Throws a {@link PluginImportError}
- * when it is not there, cannot be loaded, or is no plugin of this kind and API version. Nothing is guessed.
+ * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, the npm package
+ * `tollgate-plugin-…`, or anything with `.`, `/` or `@` as it is written (package, path or URL). Packages are looked for
+ * from `baseDir`, paths are relative to it. Throws a {@link PluginImportError} when it is not there, cannot be loaded, or
+ * is no plugin of this kind and API version. Nothing is guessed: no other plain word becomes a package's name.
  */
 export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
   const builtin = options.builtins.find(({ kind, name }) => kind === options.kind && name === spec);
@@ -44,30 +49,36 @@ export async function importPlugin(spec: string, options: ImportOptions): Promis
 }
 
 function isPath(spec: string): boolean {
-  return (
-    /^\.{0,2}\//.test(spec) || /^[a-z][a-z0-9+.-]*:/i.test(spec) || /\.[mc]?[jt]s$/.test(spec) || path.isAbsolute(spec)
-  );
+  return /^\.{0,2}\//.test(spec) || isUrl(spec) || path.isAbsolute(spec);
+}
+
+function isUrl(spec: string): boolean {
+  return /^[a-z][a-z0-9+.-]+:/i.test(spec);
 }
 
 function resolvePath(spec: string, baseDir: string): string {
-  if (path.isAbsolute(spec)) return pathToFileURL(spec).href;
-  if (/^[a-z][a-z0-9+.-]*:/i.test(spec)) return spec;
-  return pathToFileURL(path.resolve(baseDir, spec)).href;
+  if (isUrl(spec)) return spec;
+  const file = path.resolve(baseDir, spec);
+  if (!existsSync(file)) {
+    const hint = 'Check the path; a relative one is relative to the configuration file.';
+    throw new PluginImportError(`the plugin file ${spec} does not exist`, hint);
+  }
+  return pathToFileURL(file).href;
 }
 
 async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportOptions): Promise<string> {
-  const { createJiti } = await import('jiti');
-  const parent = pathToFileURL(path.join(baseDir, 'tollgate.config.js')).href;
-  const url = createJiti(parent).esmResolve(spec, { parentURL: parent, try: true });
-  if (url !== undefined) return url;
   const sameKind = builtins.filter((builtin) => builtin.kind === kind).map(({ name }) => name);
-  const near = didYouMean(spec, sameKind);
-  // A near miss is a typing error: nobody should install whatever package has that name.
-  if (near !== undefined) throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, near);
-  throw new PluginImportError(
-    `there is no built-in ${kind} plugin "${spec}", and no package of this name is installed`,
-    `Run: npm install ${spec}. Or say which plugin it is with "plugin:" (built in: ${sameKind.join(', ') || 'none'}).`,
-  );
+  if (!/[./@]/.test(spec) && !spec.startsWith(PACKAGE_PREFIX)) {
+    // A near miss is a typing error: nobody should be told to install whatever package has that name.
+    const others = `Built in are: ${sameKind.join(', ') || 'none'}. Any other is named by "plugin:", as a package ${PACKAGE_PREFIX}…, with its scope, or as a path.`;
+    throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, didYouMean(spec, sameKind) ?? others);
+  }
+  const { createJiti } = await import('jiti');
+  const parentURL = pathToFileURL(path.join(baseDir, 'tollgate.config.js')).href;
+  const url = createJiti(parentURL).esmResolve(spec, { parentURL, try: true });
+  if (url !== undefined) return url;
+  const name = /^(@[^/]+\/)?[^/]+/.exec(spec)?.[0] ?? spec;
+  throw new PluginImportError(`the package "${name}" is not installed`, `Run: npm install ${name}`);
 }
 
 async function load(url: string, spec: string, isBuiltin: boolean): Promise<unknown> {
@@ -77,9 +88,7 @@ async function load(url: string, spec: string, isBuiltin: boolean): Promise<unkn
     return isObject(exported) && isObject(exported['default']) ? exported['default'] : exported;
   } catch (error) {
     const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    const isMissing = url.startsWith('file:') && (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND';
-    const hint = isMissing ? 'Check the path; a relative one is relative to the configuration file.' : undefined;
-    throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}`, hint, error);
+    throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}`, undefined, error);
   }
 }
 

@@ -10,7 +10,7 @@ export interface LoadedConfig {
   readonly raw: RawConfig;
   readonly config: GatewayConfig;
   readonly builtins: readonly Builtin[];
-  /** The imported plugin of each of `config.instances`, in the same order. */
+  /** The imported plugins: the store's, then that of each of `config.instances` in the same order. */
   readonly plugins: readonly Plugin[];
 }
 
@@ -18,9 +18,11 @@ export interface LoadedConfig {
  * Reads the configuration, imports every plugin it names and checks everything by their schemas. Throws a `ConfigError`
  * with all faults; nothing is set up and nothing listens.
  */
-export async function loadConfig(input: ConfigInput): Promise<LoadedConfig> {
+export async function loadConfig(
+  input: ConfigInput,
+  builtins: readonly Builtin[] = listBuiltins(),
+): Promise<LoadedConfig> {
   const raw = await readRawConfig(input);
-  const builtins = listBuiltins();
   const imports = await Promise.all(
     findInstances(raw, builtins).map(async ({ kind, plugin, pointer }) => {
       try {

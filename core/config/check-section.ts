@@ -3,6 +3,12 @@ import type { FaultAt } from './faults.ts';
 import type { Lookup } from './interpolate.ts';
 import { interpolateTree } from './interpolate-tree.ts';
 import { type SchemaFault, validateValue } from './validate.ts';
+import type { Validator } from './validator.ts';
+
+export interface CheckContext {
+  readonly lookup: Lookup;
+  readonly validator: Validator;
+}
 
 export interface CheckedSection {
   /** Interpolated, with defaults. Meaningless when there are faults. */
@@ -19,7 +25,7 @@ export function checkSection(
   raw: { readonly [key: string]: Json },
   schema: Schema,
   pointer: string,
-  lookup: Lookup,
+  { lookup, validator }: CheckContext,
 ): CheckedSection {
   const tree = interpolateTree(raw, schema, pointer, lookup);
   const value = tree.value as Readonly<Record<string, unknown>>;
@@ -30,14 +36,12 @@ export function checkSection(
     const variable = tree.unset.get(fault.missing);
     return variable ? [needsVariable(fault.missing, variable)] : [fault];
   };
-  try {
-    const errors = validateValue(value, schema, pointer, (place) => tree.sources.has(place));
-    return { value, faults: [...tree.faults, ...errors.flatMap(explain)], sources: tree.sources };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const message = `has a plugin whose configSchema is not usable: ${reason}`;
-    return { value, faults: [...tree.faults, { pointer, atKey: true, message }], sources: tree.sources };
-  }
+  const errors = validateValue(value, schema, {
+    pointer,
+    validator,
+    isHidden: (place) => tree.sources.has(place),
+  });
+  return { value, faults: [...tree.faults, ...errors.flatMap(explain)], sources: tree.sources };
 }
 
 function needsVariable(pointer: string, variable: string): FaultAt {

@@ -1,16 +1,18 @@
-import type { Json } from '../types/json.ts';
+import type { Json, Schema } from '../types/json.ts';
 import { checkAliases, checkPlans } from './check-references.ts';
-import { type CheckedSection, checkSection } from './check-section.ts';
+import { type CheckContext, checkSection } from './check-section.ts';
 import { CORE_SCHEMA } from './core-schema.ts';
 import { ConfigError, type FaultAt, locateFault } from './faults.ts';
 import { type CheckedInstance, finishConfig } from './finish-config.ts';
-import { GROUP_NAMES, type PluginSchema } from './groups.ts';
+import { GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
-import type { Lookup } from './interpolate.ts';
 import { createLookup } from './lookup.ts';
 import type { RawConfig } from './read.ts';
 import { sealPluginSchema } from './seal-schema.ts';
-import type { GatewayConfig } from './types.ts';
+import { findStore } from './store-instance.ts';
+import type { GatewayConfig, InstanceRef } from './types.ts';
+import { validateValue } from './validate.ts';
+import { createValidator } from './validator.ts';
 
 type JsonMap = { readonly [key: string]: Json };
 
@@ -23,46 +25,62 @@ export interface KnownPlugins {
   readonly faults?: readonly FaultAt[];
 }
 
-/** The instances that a file names, for importing their plugins before {@link checkConfig}. */
-export function findInstances(raw: RawConfig, builtins: readonly BuiltinName[]): readonly RawInstance[] {
-  return listInstances(raw.value, builtins, createLookup(raw.env, raw.baseDir)).instances;
+/** The plugins that a configuration means, the store first: import them before {@link checkConfig}. */
+export function findInstances(raw: RawConfig, builtins: readonly BuiltinName[]): readonly InstanceRef[] {
+  const lookup = createLookup(raw.env, raw.baseDir);
+  const { instance: store } = findStore(raw.value['store'], raw.baseDir, lookup);
+  return [...(store ? [store] : []), ...listInstances(raw.value, builtins, lookup).instances];
 }
 
 /** Interpolates and validates everything; answers the configuration, or throws a {@link ConfigError} with all faults. */
 export function checkConfig(raw: RawConfig, plugins: KnownPlugins): GatewayConfig {
-  const lookup = createLookup(raw.env, raw.baseDir);
-  const { instances, faults: namingFaults } = listInstances(raw.value, plugins.builtins, lookup);
-  const core = checkSection(withoutMembers(raw.value), CORE_SCHEMA, '', lookup);
-  const checked = instances.map((instance) => checkInstance(instance, plugins.schemas, lookup));
+  const context: CheckContext = { lookup: createLookup(raw.env, raw.baseDir), validator: createValidator() };
+  const { instances, faults: namingFaults } = listInstances(raw.value, plugins.builtins, context.lookup);
+  const core = checkSection(withoutMembers(raw.value), CORE_SCHEMA, '', context);
+  const schemaOf = createSchemaFinder(plugins.schemas);
+  const store = findStore(raw.value['store'], raw.baseDir, context.lookup);
+  const checkedStore = store.instance && checkStore(store.instance, schemaOf(store.instance), context);
+  // Without its plugin nothing can be said about an instance's options.
+  const isImported = ({ pointer }: RawInstance): boolean => !plugins.faults?.some((fault) => fault.pointer === pointer);
+  const checked = instances.filter(isImported).map((instance) => checkInstance(instance, schemaOf(instance), context));
   const providers = namesIn(raw.value['providers']);
   const faults = [
     ...namingFaults,
     ...(plugins.faults ?? []),
     ...core.faults,
+    ...store.faults,
+    ...(checkedStore?.section.faults ?? []),
     ...checked.flatMap(({ section }) => section.faults),
     ...checkAliases(core.value['models'], providers),
     ...checkPlans(core.value['plans'], core.value['defaultPlan'], providers),
   ];
-  if (faults.length > 0) throw new ConfigError(faults.map((fault) => locateFault(fault, raw.file, raw.positions)));
-  return finishConfig(raw, core, checked);
+  if (faults.length > 0 || !checkedStore) {
+    throw new ConfigError(faults.map((fault) => locateFault(fault, raw.file, raw.positions)));
+  }
+  return finishConfig(raw, core, checkedStore, checked);
 }
 
-function checkInstance(instance: RawInstance, schemas: readonly PluginSchema[], lookup: Lookup): CheckedInstance {
-  const known = schemas.find(({ kind, name }) => kind === instance.kind && name === instance.plugin);
-  const schema = sealPluginSchema(known?.schema ?? { additionalProperties: true });
-  return { instance, schema, section: checkInstanceSection(instance, schema, lookup) };
+/** The schema of an instance's plugin, closed; the same object for the same plugin, so that it is compiled once. */
+function createSchemaFinder(schemas: readonly PluginSchema[]): (instance: InstanceRef) => Schema {
+  const key = (kind: string, name: string): string => `${kind} ${name}`;
+  const open = sealPluginSchema({ additionalProperties: true });
+  const known = new Map(schemas.map(({ kind, name, schema }) => [key(kind, name), sealPluginSchema(schema)]));
+  return ({ kind, plugin }) => known.get(key(kind, plugin)) ?? open;
+}
+
+/** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
+function checkStore(instance: RawInstance, schema: Schema, { validator }: CheckContext): CheckedInstance {
+  const value = structuredClone(instance.value);
+  const faults = validateValue(value, schema, { pointer: instance.pointer, validator, isHidden: () => true });
+  return { instance, schema, section: { value, faults, sources: new Map() } };
 }
 
 /** A plugin in the list of those without options that needs some is told where to write them. */
-function checkInstanceSection(
-  instance: RawInstance,
-  schema: CheckedInstance['schema'],
-  lookup: Lookup,
-): CheckedSection {
-  const section = checkSection(instance.value, schema, instance.pointer, lookup);
-  if (instance.group !== 'plugins') return section;
+function checkInstance(instance: RawInstance, schema: Schema, context: CheckContext): CheckedInstance {
+  const section = checkSection(instance.value, schema, instance.pointer, context);
+  if (instance.group !== 'plugins') return { instance, schema, section };
   const hint = 'Name it under "policies" with "plugin:" and its options.';
-  return { ...section, faults: section.faults.map((fault) => ({ ...fault, hint })) };
+  return { instance, schema, section: { ...section, faults: section.faults.map((fault) => ({ ...fault, hint })) } };
 }
 
 /** The configuration with the groups emptied; a group that is no map stays, to be a fault. */
@@ -75,7 +93,7 @@ function withoutMembers(value: JsonMap): JsonMap {
 
 function namesIn(group: Json | undefined): readonly string[] {
   if (!isMap(group)) return [];
-  return Object.keys(group).filter((name) => group[name] !== false);
+  return Object.keys(group).filter((name) => group[name] !== false && INSTANCE_NAME.test(name));
 }
 
 function isMap(value: Json | undefined): value is JsonMap {

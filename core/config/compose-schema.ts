@@ -70,7 +70,6 @@ function chooseByPlugin(group: Group, members: readonly PluginSchema[]): Schema 
 }
 
 function when(condition: Schema, then: Schema, otherwise?: Schema): Schema {
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
   return { if: condition, then, ...(otherwise && { else: otherwise }) };
 }
 

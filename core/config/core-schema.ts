@@ -86,11 +86,11 @@ const LOGGING: Schema = {
   type: 'object',
   additionalProperties: false,
   default: {},
-  description: 'What the gateway writes to standard error.',
+  description: 'What the gateway logs, on standard output.',
   properties: {
     level: {
       type: 'string',
-      enum: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      enum: ['debug', 'info', 'warn', 'error', 'silent'],
       default: 'info',
       description: 'The least important lines to write.',
     },
@@ -136,12 +136,12 @@ export const CORE_PROPERTIES: Readonly<Record<string, Schema>> = Object.freeze({
   logging: LOGGING,
   store: {
     anyOf: [
-      { type: 'string', format: 'store' },
+      { type: 'string' },
       {
         type: 'object',
         description: 'The long form, with options of the store beside `url`, `adapter` or `plugin`.',
         properties: {
-          url: { type: 'string', format: 'store', description: 'The same as the short form.' },
+          url: { type: 'string', description: 'The same as the short form.' },
           adapter: { type: 'string', minLength: 1, description: 'A Keyv adapter: an npm package or a path.' },
           plugin: { type: 'string', minLength: 1, description: 'A store plugin: an npm package or a path.' },
         },

@@ -6,7 +6,7 @@ import type { RawInstance } from './instances.ts';
 import { maskSecrets } from './mask.ts';
 import type { RawConfig } from './read.ts';
 import { parseSize } from './size.ts';
-import type { GatewayConfig, LoggingConfig, ServerConfig } from './types.ts';
+import type { GatewayConfig, LoggingConfig, PluginInstance, ServerConfig } from './types.ts';
 
 export interface CheckedInstance {
   readonly instance: RawInstance;
@@ -31,7 +31,7 @@ interface ServerTexts {
   readonly trustProxy: boolean | number;
 }
 
-type CoreTexts = Pick<GatewayConfig, 'store' | 'plans' | 'billing'> & {
+type CoreTexts = Pick<GatewayConfig, 'plans' | 'billing'> & {
   readonly server: ServerTexts;
   readonly logging: LoggingConfig;
   readonly models: Readonly<Record<string, string | readonly string[]>>;
@@ -42,6 +42,7 @@ type CoreTexts = Pick<GatewayConfig, 'store' | 'plans' | 'billing'> & {
 export function finishConfig(
   raw: RawConfig,
   core: CheckedSection,
+  store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
   const value = core.value as unknown as CoreTexts;
@@ -52,15 +53,19 @@ export function finishConfig(
     baseDir: raw.baseDir,
     server: readServer(value.server),
     logging: value.logging,
-    store: value.store,
+    store: readInstance(store),
     models: Object.fromEntries(aliases),
     plans: value.plans,
     defaultPlan: value.defaultPlan,
     billing: value.billing,
-    instances: instances.map(({ instance: { value: _raw, ...ref }, section }) => ({ ...ref, config: section.value })),
+    instances: instances.map(readInstance),
     printable: printConfig(core, instances),
     sources: new Map([core, ...instances.map(({ section }) => section)].flatMap(({ sources }) => [...sources])),
   });
+}
+
+function readInstance({ instance: { value: _raw, ...ref }, section }: CheckedInstance): PluginInstance {
+  return { ...ref, config: section.value };
 }
 
 function readServer(server: ServerTexts): ServerConfig {

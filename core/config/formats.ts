@@ -31,11 +31,6 @@ export const FORMATS: Readonly<Record<string, Format>> = Object.freeze({
     hint: 'Write 20mb, 512kb or a number of bytes.',
     accepts: (value) => parses(parseSize, value),
   },
-  store: {
-    noun: 'the URL of a store',
-    hint: 'Write memory:, sqlite:./data, redis://host:6379 or postgres://user:password@host/database.',
-    accepts: (value) => /^[a-z][a-z0-9+.-]*:\S*$/.test(String(value)),
-  },
 });
 
 function parses<T>(parse: (value: T) => number, value: T): boolean {

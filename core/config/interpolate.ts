@@ -28,6 +28,9 @@ type Operator = '' | ':-' | ':?';
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
 const FORMS = 'Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".';
+/** How deep defaults may hold references that have defaults. */
+const MAX_DEPTH = 10;
+
 const START = /\$\$\{|\$\{|\}/g;
 const REFERENCE = /(file:)|([A-Za-z_]\w*)(:-|:\?|(?=\}))/y;
 
@@ -49,12 +52,12 @@ export function interpolate(text: string, lookup: Lookup): Interpolated {
 }
 
 function parse(text: string): readonly Part[] | undefined {
-  const { parts, end } = parseUntil(text, 0, false) ?? {};
+  const { parts, end } = parseUntil(text, 0, 0) ?? {};
   return end === text.length ? parts : undefined;
 }
 
-/** Reads parts up to the end of the text, or (inside a reference) up to its closing brace. */
-function parseUntil(text: string, from: number, inside: boolean): { parts: readonly Part[]; end: number } | undefined {
+/** Reads parts up to the end of the text, or (inside a reference: depth > 0) up to its closing brace. */
+function parseUntil(text: string, from: number, depth: number): { parts: readonly Part[]; end: number } | undefined {
   const parts: Part[] = [];
   let plain = '';
   let offset = from;
@@ -68,27 +71,27 @@ function parseUntil(text: string, from: number, inside: boolean): { parts: reado
     plain += text.slice(offset, mark?.index ?? text.length);
     if (mark === null) {
       flush();
-      return inside ? undefined : { parts, end: text.length };
+      return depth > 0 ? undefined : { parts, end: text.length };
     }
     offset = mark.index + mark[0].length;
     if (mark[0] === '$${') plain += '${';
     else if (mark[0] === '${') {
-      const reference = parseReference(text, offset);
+      const reference = parseReference(text, offset, depth + 1);
       if (reference === undefined) return undefined;
       flush();
       parts.push(reference.part);
       offset = reference.end;
-    } else if (inside) {
+    } else if (depth > 0) {
       flush();
       return { parts, end: offset };
     } else plain += '}';
   }
 }
 
-function parseReference(text: string, from: number): { part: Part; end: number } | undefined {
+function parseReference(text: string, from: number, depth: number): { part: Part; end: number } | undefined {
   REFERENCE.lastIndex = from;
   const match = REFERENCE.exec(text);
-  const rest = match && parseUntil(text, from + match[0].length, true);
+  const rest = match && depth <= MAX_DEPTH ? parseUntil(text, from + match[0].length, depth) : undefined;
   if (!match || !rest) return undefined;
   const { parts, end } = rest;
   if (match[1] !== undefined) return parts.length > 0 ? { part: { kind: 'file', parts }, end } : undefined;

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { cosmiconfig, type Loader } from 'cosmiconfig';
+import { PACKAGE_ROOT } from '../paths.ts';
 import type { Json } from '../types/json.ts';
 import { type Environment, loadEnv } from './env.ts';
 import { ConfigError, displayPath, locateFault } from './faults.ts';
 import { findConfig } from './find.ts';
 import { loadScript } from './load-script.ts';
-import { packageFile } from './package-file.ts';
 import { toPlain } from './plain.ts';
 import { type Positions, type Source, SourceError } from './positions.ts';
 import { parseJson } from './source-json.ts';
@@ -45,7 +45,7 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
   const here = await loadEnv(input.env, [cwd], cwd);
   const found = await findConfig(cwd, here, input.configPath);
   const isDefault = found === undefined;
-  const file = found ?? packageFile(DEFAULT_FILE);
+  const file = found ?? path.join(PACKAGE_ROOT, DEFAULT_FILE);
   const baseDir = isDefault ? cwd : path.dirname(file);
   const env = baseDir === cwd ? here : await loadEnv(input.env, [baseDir, cwd], cwd);
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
@@ -75,7 +75,7 @@ function inherit(value: JsonMap, defaults: JsonMap): JsonMap {
 }
 
 function readDefaults(): JsonMap {
-  const { value } = toPlain(parseYaml(readFileSync(packageFile(DEFAULT_FILE), 'utf8')).value);
+  const { value } = toPlain(parseYaml(readFileSync(path.join(PACKAGE_ROOT, DEFAULT_FILE), 'utf8')).value);
   return isMap(value) ? value : {};
 }
 

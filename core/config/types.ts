@@ -19,14 +19,14 @@ export interface ServerConfig {
 }
 
 export interface LoggingConfig {
-  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   readonly format: 'auto' | 'json' | 'pretty';
 }
 
 /** A plugin's place in the configuration. */
 export interface InstanceRef {
   /** The section it stands in; `plugins` is the list of those without options. */
-  readonly group: Group | 'plugins';
+  readonly group: Group | 'plugins' | 'store';
   readonly kind: PluginKind;
   /** The instance's name: its key. */
   readonly name: string;
@@ -51,8 +51,8 @@ export interface GatewayConfig {
   readonly baseDir: string;
   readonly server: ServerConfig;
   readonly logging: LoggingConfig;
-  /** A URL, or an object with `url`, `adapter` or `plugin` and the store's own options. */
-  readonly store: string | Readonly<Record<string, unknown>>;
+  /** The store's plugin and its options, as `readStoreUrl` makes them of `store:`. */
+  readonly store: PluginInstance;
   /** Aliases; every value is a list of `provider/model`, in the order to try. */
   readonly models: Readonly<Record<string, readonly string[]>>;
   readonly plans: Readonly<Record<string, Plan>>;

@@ -4,25 +4,39 @@ import { descriptionOf, explainError } from './explain.ts';
 import type { FaultAt } from './faults.ts';
 import { childPointer, formatPath, pointerKeys } from './pointer.ts';
 import { childSchemas, expandSchema, isSecret, propertyNames } from './schema-at.ts';
-import { findErrors, type SchemaError } from './validator.ts';
+import { findErrors, type SchemaError, type Validator } from './validator.ts';
 
 export interface SchemaFault extends FaultAt {
   /** The pointer of what is missing, when that is the fault. */
   readonly missing?: string;
 }
 
+export interface ValidateOptions {
+  /** Where the value stands. */
+  readonly pointer: string;
+  readonly validator: Validator;
+  /** Values that a fault must not show. */
+  readonly isHidden: (pointer: string) => boolean;
+}
+
 /**
- * Checks a value that stands at `pointer` against a schema and fills in its defaults, in place. One fault for each
- * mistake, whatever number of errors the schema makes of it. A value that `isHidden` names is not shown in its fault.
+ * Checks a value against a schema and fills in its defaults, in place. One fault for each mistake, whatever number of
+ * errors the schema makes of it.
  */
 export function validateValue(
   value: unknown,
   schema: Schema,
-  pointer: string,
-  isHidden: (pointer: string) => boolean = () => false,
+  { pointer, validator, isHidden }: ValidateOptions,
 ): readonly SchemaFault[] {
   const faults = new Map<string, SchemaFault>();
-  for (const error of chooseErrors(findErrors(schema, value))) {
+  let errors: readonly SchemaError[];
+  try {
+    errors = chooseErrors(findErrors(validator, schema, value));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return [{ pointer, atKey: true, message: `has a plugin whose configSchema cannot be used: ${reason}` }];
+  }
+  for (const error of errors) {
     const fault = toFault(error, schema, pointer, isHidden);
     const key = `${fault.atKey === true} ${fault.missing ?? fault.pointer}`;
     if (!faults.has(key)) faults.set(key, fault);

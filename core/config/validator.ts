@@ -3,6 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../types/json.ts';
 import { FORMATS } from './formats.ts';
 
+export type Validator = Ajv2020;
+
 export type SchemaError = ErrorObject<string, Readonly<Record<string, unknown>>>;
 
 /** Formats of JSON Schema that third-party schemas may name; they annotate and are not checked. */
@@ -20,7 +22,7 @@ const ANNOTATIONS: readonly string[] = [
 ];
 
 /** Ajv as every configuration schema is compiled: strict, all errors, defaults applied, our keyword and formats known. */
-export function createValidator(): Ajv2020 {
+export function createValidator(): Validator {
   const ajv = new Ajv2020({
     strict: true,
     allErrors: true,
@@ -38,8 +40,8 @@ export function createValidator(): Ajv2020 {
 }
 
 /** Checks a value, filling in defaults in place; the errors as Ajv tells them. Throws when the schema itself is wrong. */
-export function findErrors(schema: Schema, value: unknown): readonly SchemaError[] {
-  const validate = createValidator().compile(schema);
+export function findErrors(validator: Validator, schema: Schema, value: unknown): readonly SchemaError[] {
+  const validate = validator.compile(schema);
   return validate(value) ? [] : ((validate.errors ?? []) as unknown as SchemaError[]);
 }
 

@@ -1,0 +1,99 @@
+/**
+ * Writes what follows from the plugins' schemas: `config/tollgate.schema.json` and the tables of `docs/config.md`.
+ * `--check` writes nothing and fails when something is out of date. Run by `npm run schema` and `npm run schema:check`.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import { type Builtin, listBuiltins } from '../core/builtins.ts';
+import { composeSchema } from '../core/config/compose-schema.ts';
+import { CORE_PROPERTIES } from '../core/config/core-schema.ts';
+import { importPlugin } from '../core/import-plugin.ts';
+import { PROVIDER_OPTIONS } from '../core/provider.ts';
+import type { Schema } from '../core/types/json.ts';
+import { schemaTable } from './schema-table.ts';
+
+interface Described extends Builtin {
+  readonly schema: Schema;
+}
+
+const SCHEMA_FILE = fileURLToPath(new URL('./tollgate.schema.json', import.meta.url));
+const DOCS_FILE = fileURLToPath(new URL('../docs/config.md', import.meta.url));
+const TABLE = /(<!-- table: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g;
+
+const plugins = await describeBuiltins();
+const files = [
+  { file: SCHEMA_FILE, text: `${JSON.stringify(composeSchema(plugins), null, 2)}\n` },
+  { file: DOCS_FILE, text: fillTables(readFileSync(DOCS_FILE, 'utf8'), plugins) },
+];
+for (const { file, text } of files) writeOrCheck(file, text, process.argv.includes('--check'));
+
+async function describeBuiltins(): Promise<readonly Described[]> {
+  const builtins = listBuiltins();
+  const described = builtins.map(async (builtin): Promise<Described> => {
+    const { configSchema } = await importPlugin(builtin.name, { kind: builtin.kind, builtins, baseDir: process.cwd() });
+    return { ...builtin, schema: { type: 'object', ...configSchema } };
+  });
+  return await Promise.all(described);
+}
+
+function fillTables(text: string, described: readonly Described[]): string {
+  const shared = { properties: PROVIDER_OPTIONS };
+  const tables: Readonly<Record<string, () => string>> = {
+    top: () => schemaTable({ properties: withoutMembers(CORE_PROPERTIES) }),
+    server: () => schemaTable(CORE_PROPERTIES['server'] ?? {}),
+    logging: () => schemaTable(CORE_PROPERTIES['logging'] ?? {}),
+    plans: () => schemaTable({ properties: { plans: CORE_PROPERTIES['plans'] } }),
+    'provider-options': () => schemaTable(shared),
+    ...Object.fromEntries(
+      (['provider', 'auth', 'tts', 'agent', 'policy', 'store'] as const).map((kind) => [
+        kind,
+        () => pluginTables(described.filter((plugin) => plugin.kind === kind)),
+      ]),
+    ),
+  };
+  return text.replaceAll(TABLE, (_, start: string, name: string, end: string) => {
+    const table = tables[name];
+    if (!table) throw new Error(`docs/config.md has a table "${name}" that nobody makes`);
+    return `${start}\n${table()}\n\n${end}`;
+  });
+}
+
+/** Sections have tables of their own. */
+function withoutMembers(properties: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, { properties: _own, additionalProperties: _members, ...schema }]) => [
+      name,
+      schema,
+    ]),
+  );
+}
+
+/** One table a plugin; what every provider takes has its own and is left out here. */
+function pluginTables(described: readonly Described[]): string {
+  if (described.length === 0) return 'None.';
+  return described.map(({ name, schema }) => `### \`${name}\`\n\n${schemaTable(ownOptions(schema))}`).join('\n\n');
+}
+
+function ownOptions(schema: Schema): Schema {
+  const shared: Readonly<Record<string, unknown>> = PROVIDER_OPTIONS;
+  const properties = Object.entries((schema['properties'] ?? {}) as Readonly<Record<string, unknown>>);
+  const own = properties.filter(([name, property]) => !isDeepStrictEqual(property, shared[name]));
+  return { ...schema, properties: Object.fromEntries(own) };
+}
+
+function writeOrCheck(file: string, text: string, check: boolean): void {
+  if (!check) {
+    writeFileSync(file, text);
+    return;
+  }
+  let current = '';
+  try {
+    current = readFileSync(file, 'utf8');
+  } catch {
+    // A file that is missing is out of date.
+  }
+  if (current === text) return;
+  process.stderr.write(`${file} is out of date. Run: npm run schema\n`);
+  process.exitCode = 1;
+}

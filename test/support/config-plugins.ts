@@ -1,0 +1,92 @@
+import { checkConfig, type KnownPlugins } from '../../core/config/check.ts';
+import { ConfigError, formatFault } from '../../core/config/faults.ts';
+import { readRawConfig } from '../../core/config/read.ts';
+import type { GatewayConfig } from '../../core/config/types.ts';
+import { PROVIDER_OPTIONS } from '../../core/provider.ts';
+import { makeFolder } from './config-folder.ts';
+
+/** A gateway's plugins as the configuration sees them: names and schemas, nothing that runs. */
+export const PLUGINS: KnownPlugins = Object.freeze({
+  builtins: [
+    { kind: 'policy', name: 'gate' },
+    { kind: 'policy', name: 'meter' },
+    { kind: 'provider', name: 'acme' },
+    { kind: 'provider', name: 'local' },
+    { kind: 'auth', name: 'api-key' },
+    { kind: 'auth', name: 'door' },
+    { kind: 'store', name: 'memory' },
+    { kind: 'store', name: 'sqlite' },
+    { kind: 'store', name: 'redis' },
+  ],
+  schemas: [
+    { kind: 'provider', name: 'acme', schema: { type: 'object', properties: PROVIDER_OPTIONS } },
+    {
+      kind: 'provider',
+      name: 'local',
+      schema: { type: 'object', required: ['baseUrl'], properties: PROVIDER_OPTIONS },
+    },
+    {
+      kind: 'auth',
+      name: 'api-key',
+      schema: { type: 'object', properties: { bootstrap: { type: 'boolean', default: false } } },
+    },
+    {
+      kind: 'auth',
+      name: 'door',
+      schema: {
+        type: 'object',
+        required: ['issuer'],
+        properties: {
+          issuer: { type: 'string', format: 'url', description: 'Who signs the tokens.' },
+          secret: { type: 'string', minLength: 32, secret: true },
+          claims: { type: 'object', properties: { user: { type: 'string' }, plan: { type: 'string' } } },
+        },
+      },
+    },
+    {
+      kind: 'policy',
+      name: 'gate',
+      schema: {
+        type: 'object',
+        properties: {
+          floor: { type: ['string', 'number'], format: 'money', default: '0' },
+          open: { anyOf: [{ type: 'boolean' }, { type: 'object', properties: { at: { type: 'string' } } }] },
+        },
+      },
+    },
+    {
+      kind: 'store',
+      name: 'sqlite',
+      schema: {
+        type: 'object',
+        required: ['folder'],
+        properties: { folder: { type: 'string' }, durability: { type: 'string', enum: ['normal', 'full'] } },
+      },
+    },
+    { kind: 'store', name: 'redis', schema: { type: 'object', properties: { url: { type: 'string', secret: true } } } },
+  ],
+});
+
+export interface TextInput {
+  /** The configuration's file name; YAML unless told. */
+  readonly name?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** Reads and checks a configuration given as text. */
+export async function checkText(text: string, input: TextInput = {}): Promise<GatewayConfig> {
+  const cwd = makeFolder({ [input.name ?? 'tollgate.config.yaml']: text, ...input.files });
+  return checkConfig(await readRawConfig({ cwd, env: input.env ?? {} }), PLUGINS);
+}
+
+/** The fault lines of a configuration given as text, each as people see it; empty when there is none. */
+export async function faultLines(text: string, input: TextInput = {}): Promise<readonly string[]> {
+  try {
+    await checkText(text, input);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults.map(formatFault);
+    throw error;
+  }
+}
