@@ -164,7 +164,7 @@ export async function setUpPlugins(
     const headers: Record<string, string> = {};
     const ctx = {
       state: { principal, body: sent.body, requestId: 'request', signal: new AbortController().signal },
-      query: { ...sent.query },
+      querystring: new URLSearchParams({ ...sent.query }).toString(),
       params: {},
       status: 200,
       body: undefined,

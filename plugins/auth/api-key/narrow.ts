@@ -6,13 +6,12 @@ export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'rpm' | 
 
 /**
  * The limits a new key gets: those asked for, each within the creator's own, and the creator's own where nothing was
- * asked for. Throws `permission_denied` naming the field that asks for more. `isAlias` tells the names of model
- * aliases, which are allowed by their whole name and not as the beginning of one.
+ * asked for. Throws `permission_denied` naming the field that asks for more.
  */
-export function narrow(asked: KeyLimits, creator: Creator, isAlias: (name: string) => boolean): KeyLimits {
+export function narrow(asked: KeyLimits, creator: Creator): KeyLimits {
   const plan = narrowPlan(asked.plan, creator.plan);
-  const models = narrowList('models', asked.models, creator.models, (model, own) => covers(own, model, isAlias));
   const providers = narrowList('providers', asked.providers, creator.providers, (name, own) => name === own);
+  const models = narrowList('models', asked.models, creator.models, (model, own) => covers(own, model, providers));
   const rpm = narrowNumber('rpm', asked.rpm, creator.rpm);
   const tpm = narrowNumber('tpm', asked.tpm, creator.tpm);
   const budget = narrowNumber('budget_usd', asked.budget, creator.budget);
@@ -46,7 +45,10 @@ function narrowList(
   if (!own || !asked) return asked ?? own;
   const beyond = asked.findIndex((entry) => !own.some((mine) => isWithin(entry, mine)));
   if (beyond === -1) return asked;
-  throw denied(`${field}[${beyond}]`, own.length > 0 ? own.slice(0, 20).join(', ') : 'none at all');
+  throw denied(
+    `${field}[${beyond}]`,
+    own.length > 0 ? `${own.slice(0, 20).join(', ')}${hintOf(field)}` : 'none at all',
+  );
 }
 
 function narrowNumber(field: string, asked: number | undefined, own: number | undefined): number | undefined {
@@ -55,9 +57,16 @@ function narrowNumber(field: string, asked: number | undefined, own: number | un
   throw denied(field, field === 'budget_usd' ? `up to ${own / 1_000_000}` : `up to ${own}`);
 }
 
-/** An entry allows every model that begins with it; a longer entry is within a shorter one unless it is an alias. */
-function covers(own: string, entry: string, isAlias: (name: string) => boolean): boolean {
-  return entry === own || (entry.startsWith(own) && !isAlias(entry));
+/**
+ * Whether an own entry (`*`, `provider/*`, `provider/model`, `model` or an alias) allows all that another one does. What
+ * reads as `openai/gpt-5` may be a model of that name at another provider too, so an entry counts as one provider's
+ * only when the key is bound to this provider alone.
+ */
+function covers(own: string, entry: string, providers: readonly string[] | undefined): boolean {
+  if (own === '*' || entry === own) return true;
+  const [only, ...others] = providers ?? [];
+  if (only === undefined || others.length > 0) return false;
+  return own === `${only}/*` || entry === `${only}/${own}`;
 }
 
 function denied(param: string, allowed: string): GatewayError {
@@ -66,4 +75,8 @@ function denied(param: string, allowed: string): GatewayError {
     `A key never gets more than the token that makes it has. For ${param} this token allows: ${allowed}.`,
     { param },
   );
+}
+
+function hintOf(field: string): string {
+  return field === 'models' ? ' (name one provider in "providers" to ask for a part of these)' : '';
 }

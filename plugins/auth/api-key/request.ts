@@ -14,7 +14,8 @@ export const CREATE_BODY = {
     models: {
       type: ['array', 'null'],
       ...LIST,
-      description: 'Models the key may use: beginnings of `provider/model` or of `model`, or aliases.',
+      description:
+        'Models the key may use: `provider/model`, `model`, `provider/*` or an alias; also their dated variants.',
     },
     providers: { type: ['array', 'null'], ...LIST, description: 'Providers the key may use.' },
     plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'The plan whose limits hold.' },

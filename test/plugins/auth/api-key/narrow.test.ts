@@ -3,8 +3,6 @@ import { isGatewayError } from '../../../../core/index.ts';
 import { type Creator, narrow } from '../../../../plugins/auth/api-key/narrow.ts';
 import type { KeyLimits } from '../../../../plugins/auth/api-key/records.ts';
 
-const isAlias = (name: string) => name === 'fast' || name === 'fast-and-dear';
-
 interface Case {
   readonly title: string;
   readonly asked: Partial<KeyLimits>;
@@ -35,12 +33,31 @@ const CASES: readonly Case[] = [
   { title: 'refuses another plan', asked: { plan: 'pro' }, own: { plan: 'free' }, refuses: 'plan' },
   { title: 'refuses a plan to a token that names none', asked: { plan: 'pro' }, own: {}, refuses: 'plan' },
   {
-    title: 'takes a model within a prefix',
-    asked: { models: ['gpt-5-mini'] },
-    own: { models: ['gpt-5'] },
-    gets: { models: ['gpt-5-mini'] },
+    title: 'takes an own model',
+    asked: { models: ['gpt-5'] },
+    own: { models: ['gpt-5', 'claude'] },
+    gets: { models: ['gpt-5'] },
   },
-  { title: 'refuses a shorter prefix', asked: { models: ['gpt'] }, own: { models: ['gpt-5'] }, refuses: 'models[0]' },
+  { title: 'takes an own alias', asked: { models: ['fast'] }, own: { models: ['fast'] }, gets: { models: ['fast'] } },
+  {
+    title: 'takes anything of a token that has all models',
+    asked: { models: ['gpt-5', 'openai/*'] },
+    own: { models: ['*'] },
+    gets: { models: ['gpt-5', 'openai/*'] },
+  },
+  {
+    title: 'refuses all models to a token that has some',
+    asked: { models: ['*'] },
+    own: { models: ['gpt-5', 'openai/*'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'refuses a sibling whose name begins with an own one',
+    asked: { models: ['gpt-5-pro'] },
+    own: { models: ['gpt-5'] },
+    refuses: 'models[0]',
+  },
+  { title: 'refuses a shorter name', asked: { models: ['gpt'] }, own: { models: ['gpt-5'] }, refuses: 'models[0]' },
   {
     title: 'refuses the second of two models',
     asked: { models: ['gpt-5', 'claude'] },
@@ -48,22 +65,52 @@ const CASES: readonly Case[] = [
     refuses: 'models[1]',
   },
   {
-    title: 'refuses a provider-bound model to a model prefix, which is something else',
+    title: 'refuses openai/gpt-5 to a token with openai/*, since another provider may have a model of that name',
     asked: { models: ['openai/gpt-5'] },
+    own: { models: ['openai/*'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'takes openai/gpt-5 of a token with openai/* for a key of that provider',
+    asked: { models: ['openai/gpt-5'], providers: ['openai'] },
+    own: { models: ['openai/*'] },
+    gets: { models: ['openai/gpt-5'], providers: ['openai'] },
+  },
+  {
+    title: 'refuses it for a key of two providers',
+    asked: { models: ['openai/gpt-5'], providers: ['openai', 'openrouter'] },
+    own: { models: ['openai/*'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'refuses it for a key of another provider',
+    asked: { models: ['openai/gpt-5'], providers: ['openrouter'] },
+    own: { models: ['openai/*'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'refuses gpt-5 to a token with openai/gpt-5, since an alias may have that name',
+    asked: { models: ['gpt-5'], providers: ['openai'] },
+    own: { models: ['openai/gpt-5'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'refuses gpt-5 to a token with openai/gpt-5',
+    asked: { models: ['gpt-5'] },
+    own: { models: ['openai/gpt-5'] },
+    refuses: 'models[0]',
+  },
+  {
+    title: 'takes openai/gpt-5 of a token with gpt-5 for a key of that provider',
+    asked: { models: ['openai/gpt-5'], providers: ['openai'] },
     own: { models: ['gpt-5'] },
-    refuses: 'models[0]',
+    gets: { models: ['openai/gpt-5'], providers: ['openai'] },
   },
   {
-    title: 'takes an alias by its whole name',
-    asked: { models: ['fast'] },
-    own: { models: ['fast'] },
-    gets: { models: ['fast'] },
-  },
-  {
-    title: 'refuses an alias that only begins with an own one',
-    asked: { models: ['fast-and-dear'] },
-    own: { models: ['fast'] },
-    refuses: 'models[0]',
+    title: 'binds models to the provider that the token itself is bound to',
+    asked: { models: ['openai/gpt-5'] },
+    own: { models: ['gpt-5'], providers: ['openai'] },
+    gets: { models: ['openai/gpt-5'], providers: ['openai'] },
   },
   {
     title: 'refuses any model to a token that has none',
@@ -88,7 +135,7 @@ const CASES: readonly Case[] = [
 describe('what a key gets of its creator', () => {
   for (const { title, asked, own, gets, refuses } of CASES) {
     it(title, () => {
-      const run = () => narrow({ name: 'k', ...asked }, own, isAlias);
+      const run = () => narrow({ name: 'k', ...asked }, own);
       if (refuses === undefined) {
         expect(run()).to.deep.equal({ name: 'k', ...gets });
         return;

@@ -1,0 +1,105 @@
+import type { JWTPayload } from 'jose';
+import { type Principal, parseUsd } from '../../../core/index.ts';
+import type { JwtConfig } from './options.ts';
+
+/** What the routes of key management ask for; `auth.jwt.permission` says which word of a token gives it. */
+const KEYS_WRITE = 'keys:write';
+const MAX_USER_LENGTH = 256;
+const CONTROL = /\p{Cc}|\p{Cs}/u;
+
+type ClaimsConfig = Pick<JwtConfig, 'claims' | 'permission' | 'permissionClaims' | 'userPrefix'>;
+
+/** A claim that does not say what it should; the message is for the log. */
+export class ClaimFault extends Error {
+  override readonly name = 'ClaimFault';
+}
+
+/**
+ * Who a verified token stands for. A limit that is there but cannot be read throws a {@link ClaimFault}: left out, it
+ * would be no limit.
+ */
+export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principal {
+  const { claims, userPrefix } = config;
+  const userId = readName(payload, claims.user);
+  if (userId === undefined) throw new ClaimFault(`the claim "${claims.user}" is missing`);
+  const account = claims.account === undefined ? undefined : readName(payload, claims.account);
+  const plan = claims.plan === undefined ? undefined : readName(payload, claims.plan);
+  const models = readWords(payload, claims.models);
+  const providers = readWords(payload, claims.providers);
+  const rpm = readCount(payload, claims.rpm);
+  const tpm = readCount(payload, claims.tpm);
+  const budget = readMoney(payload, claims.budget_usd);
+  return Object.freeze({
+    credential: 'token',
+    userId: `${userPrefix}${userId}`,
+    account: `${userPrefix}${account ?? userId}`,
+    permissions: Object.freeze(readPermissions(payload, config)),
+    ...(plan !== undefined && { plan }),
+    ...(models && { models: Object.freeze(models) }),
+    ...(providers && { providers: Object.freeze(providers) }),
+    ...(rpm !== undefined && { rpm }),
+    ...(tpm !== undefined && { tpm }),
+    ...(budget !== undefined && { budget }),
+  });
+}
+
+/** All words of the permission claims; the configured one counts as `keys:write`, and that word alone counts as nothing. */
+function readPermissions(payload: JWTPayload, { permission, permissionClaims }: ClaimsConfig): readonly string[] {
+  const found = new Set(permissionClaims.flatMap((name) => splitWords(readClaim(payload, name)) ?? []));
+  const allowed = found.has(permission);
+  found.delete(KEYS_WRITE);
+  if (allowed) found.add(KEYS_WRITE);
+  return [...found];
+}
+
+/** A claim by its whole name (which may hold dots: `https://acme.example/plan`), else by the path it spells. */
+function readClaim(payload: JWTPayload, name: string): unknown {
+  if (Object.hasOwn(payload, name)) return payload[name];
+  return name.split('.').reduce<unknown>((value, part) => {
+    const isObject = typeof value === 'object' && value !== null;
+    return isObject && Object.hasOwn(value, part) ? (value as Record<string, unknown>)[part] : undefined;
+  }, payload);
+}
+
+/** User ids stay exactly as they are: two that differ in case or in Unicode form are two users. */
+function readName(payload: JWTPayload, claim: string): string | undefined {
+  const value = readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  const sound = typeof value === 'string' && value !== '' && value.length <= MAX_USER_LENGTH && !CONTROL.test(value);
+  if (!sound) throw new ClaimFault(`the claim "${claim}" is not a text of 1 to ${MAX_USER_LENGTH} plain characters`);
+  return value;
+}
+
+function readWords(payload: JWTPayload, claim: string | undefined): readonly string[] | undefined {
+  const value = claim === undefined ? undefined : readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  const words = splitWords(value);
+  if (!words) throw new ClaimFault(`the claim "${claim}" is neither a list of words nor a text`);
+  return words;
+}
+
+/** The texts of a list as they are, or the words of one text. */
+function splitWords(value: unknown): readonly string[] | undefined {
+  if (typeof value === 'string') return value.split(' ').filter(Boolean);
+  if (!Array.isArray(value)) return undefined;
+  return value.every((entry) => typeof entry === 'string') ? value : undefined;
+}
+
+function readCount(payload: JWTPayload, claim: string | undefined): number | undefined {
+  const value = claim === undefined ? undefined : readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw new ClaimFault(`the claim "${claim}" is not a whole number`);
+}
+
+function readMoney(payload: JWTPayload, claim: string | undefined): number | undefined {
+  const value = claim === undefined ? undefined : readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  try {
+    const amount = parseUsd(value as string | number);
+    if (amount >= 0) return amount;
+  } catch {
+    // Told below.
+  }
+  throw new ClaimFault(`the claim "${claim}" is not an amount of US dollars`);
+}

@@ -1,0 +1,128 @@
+import { resolve } from 'node:path';
+import { findSecretWeakness, type PluginConfig, parseDuration } from '../../../core/index.ts';
+import type { CONFIG_SCHEMA } from './config-schema.ts';
+
+export type JwtConfig = PluginConfig<typeof CONFIG_SCHEMA>;
+
+/** Signatures that only the holder of a private key can make. */
+const ASYMMETRIC = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+
+/** The bytes a secret needs for each algorithm with a shared one (RFC 7518, section 3.2). */
+const SHARED: Readonly<Record<string, number>> = Object.freeze({ HS256: 32, HS384: 48, HS512: 64 });
+
+const MAX_TOLERANCE_MS = 60_000;
+
+/** Where the keys that verify tokens come from. */
+export type KeyOrigin =
+  | { readonly kind: 'secret'; readonly secret: Uint8Array }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'jwks'; readonly url: URL }
+  | { readonly kind: 'discovery'; readonly url: URL; readonly issuer: string };
+
+/** A checked configuration. */
+export interface JwtOptions {
+  readonly issuer: string;
+  readonly audiences: readonly string[];
+  readonly otherAudiences: readonly string[];
+  readonly algorithms: readonly string[];
+  readonly origin: KeyOrigin;
+  readonly clockToleranceSeconds: number;
+  /** The only header `typ` taken, without `application/` and in lower case; undefined takes those of access tokens. */
+  readonly typ: string | undefined;
+}
+
+/** Checks what a schema cannot say; throws an Error that names the option and says what to do. */
+export function readOptions(config: JwtConfig, baseDir: string): JwtOptions {
+  const origin = readOrigin(config, baseDir);
+  return {
+    issuer: config.issuer,
+    audiences: typeof config.audience === 'string' ? [config.audience] : config.audience,
+    otherAudiences: config.otherAudiences,
+    algorithms: readAlgorithms(config, origin),
+    origin,
+    clockToleranceSeconds: readTolerance(config.clockTolerance),
+    typ: config.typ === undefined ? undefined : normalizeTyp(config.typ),
+  };
+}
+
+/** `application/at+jwt` and `AT+JWT` are `at+jwt` (RFC 7515, section 4.1.9). */
+export function normalizeTyp(typ: string): string {
+  return typ.toLowerCase().replace(/^application\//, '');
+}
+
+/** A URL that keys may be fetched from: nobody can stand between, or nobody but this machine; undefined for others. */
+export function parseSafeUrl(text: string): URL | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  if (url.username || url.password) return undefined;
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback) ? url : undefined;
+}
+
+function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
+  const { issuer, secret, jwksFile, jwksUri } = config;
+  const given = Object.entries({ secret, jwksFile, jwksUri }).filter(([, value]) => value !== undefined);
+  if (given.length > 1) {
+    throw new Error(
+      `auth.jwt has ${given.map(([name]) => name).join(' and ')}. Keep one: tokens are verified in one way.`,
+    );
+  }
+  if (secret !== undefined) {
+    const weakness = findSecretWeakness(secret);
+    if (weakness) throw new Error(`auth.jwt.secret ${weakness}. Make one with: openssl rand -base64 48`);
+    return { kind: 'secret', secret: new TextEncoder().encode(secret) };
+  }
+  if (jwksFile !== undefined) return { kind: 'file', path: resolve(baseDir, jwksFile) };
+  if (jwksUri !== undefined) return { kind: 'jwks', url: readUrl('jwksUri', jwksUri) };
+  const url = readUrl('issuer', issuer);
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  return { kind: 'discovery', url, issuer };
+}
+
+function readUrl(option: string, text: string): URL {
+  const url = parseSafeUrl(text);
+  if (url) return url;
+  const otherwise = option === 'issuer' ? ' If the issuer is only a name, set jwksUri, jwksFile or secret.' : '';
+  throw new Error(
+    `auth.jwt.${option} must be an https URL without a user name (http only on this machine): keys are fetched from it.${otherwise}`,
+  );
+}
+
+function readAlgorithms(config: JwtConfig, origin: KeyOrigin): readonly string[] {
+  const shared = origin.kind === 'secret';
+  const algorithms = config.algorithms ?? (shared ? ['HS256'] : ASYMMETRIC);
+  for (const algorithm of algorithms) {
+    const needed = SHARED[algorithm];
+    if ((needed !== undefined) !== shared) {
+      const fitting = shared ? Object.keys(SHARED) : ASYMMETRIC;
+      const source = shared ? 'a shared secret' : 'public keys';
+      throw new Error(
+        `auth.jwt.algorithms has ${algorithm}, but tokens are verified with ${source}: use ${fitting.join(', ')}.`,
+      );
+    }
+    if (origin.kind === 'secret' && needed !== undefined && origin.secret.byteLength < needed) {
+      throw new Error(`auth.jwt.secret has ${origin.secret.byteLength} bytes, and ${algorithm} needs ${needed}.`);
+    }
+  }
+  return algorithms;
+}
+
+function readTolerance(text: string): number {
+  const ms = parseDuration(text);
+  if (ms <= MAX_TOLERANCE_MS) return Math.floor(ms / 1000);
+  throw new Error(
+    `auth.jwt.clockTolerance is ${text}, and at most 60s are allowed: set the clocks of the machines right.`,
+  );
+}
