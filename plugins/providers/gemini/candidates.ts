@@ -55,6 +55,7 @@ export interface Pieces {
  */
 export function readPieces(candidate: JsonObject, call: CodecCall, index: number, earlierCalls = 0): Pieces {
   let text = '';
+  let answer: string | undefined;
   let reasoning = '';
   let signature: string | undefined;
   const calls: ToolCall[] = [];
@@ -64,8 +65,7 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
     const signed = readString(part['thoughtSignature']);
     const called = part['functionCall'];
     if (isObject(called) && typeof called['name'] === 'string') {
-      const answer = called['name'] === ANSWER_TOOL;
-      if (answer) text += JSON.stringify(called['args'] ?? {});
+      if (called['name'] === ANSWER_TOOL) answer = JSON.stringify(called['args'] ?? {});
       else calls.push(toolCall(called, signed, `call_${call.id}_${index}_${earlierCalls + calls.length}`));
       continue;
     }
@@ -79,7 +79,8 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
       if (image) images.push(image);
     }
   }
-  return { text, reasoning, calls, images, ...(signature && { signature }) };
+  // A formed answer is the whole content: words beside it would break its form.
+  return { text: answer ?? text, reasoning, calls, images, ...(signature && { signature }) };
 }
 
 function toolCall(called: JsonObject, signature: string | undefined, fallbackId: string): ToolCall {

@@ -1,0 +1,62 @@
+import { type ContentPart, invalid, isObject, type Located, readDataUrl, textOf, urlOf } from '../../../core/index.ts';
+import type { CacheControl, MediaBlock, TextBlock } from './types.ts';
+
+const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
+
+/** `cache_control` where somebody put a valid one; anything else is left out. */
+export function cacheControlOf(source: unknown): { readonly cache_control?: CacheControl } {
+  const control = isObject(source) ? source['cache_control'] : undefined;
+  if (!isObject(control) || control['type'] !== 'ephemeral') return {};
+  const { ttl } = control;
+  return { cache_control: { type: 'ephemeral', ...((ttl === '5m' || ttl === '1h') && { ttl }) } };
+}
+
+/** A text block; none for blank text, which the vendor refuses. */
+export function textBlocks(text: string, source?: unknown): readonly TextBlock[] {
+  return text.trim() === '' ? [] : [{ type: 'text', text, ...cacheControlOf(source) }];
+}
+
+/** One part of a message as blocks (none for blank text). Throws `invalid_request` for what the vendor does not take. */
+export function anthropicBlocks(part: Located<ContentPart>): readonly (TextBlock | MediaBlock)[] {
+  const text = textOf(part.value);
+  if (text !== undefined) return textBlocks(text, part.value);
+  switch (part.value.type) {
+    case 'image_url':
+      return [{ ...imageBlock(urlOf(part), `${part.at}.image_url.url`), ...cacheControlOf(part.value) }];
+    case 'file':
+      return [{ ...fileBlock(part), ...cacheControlOf(part.value) }];
+    default:
+      throw invalid(`${part.at}.type`, 'must be text, image_url or file for this provider');
+  }
+}
+
+function imageBlock(url: string, at: string): MediaBlock {
+  const inline = readDataUrl(url);
+  if (!inline) {
+    if (/^https:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } };
+    throw invalid(at, 'must be an https: URL or a base64 data: URL');
+  }
+  const mediaType = inline.mediaType === 'image/jpg' ? 'image/jpeg' : inline.mediaType;
+  if (!IMAGE_TYPES.has(mediaType)) throw invalid(at, 'must be a JPEG, PNG, GIF or WebP image for this provider');
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data: inline.data } };
+}
+
+function fileBlock({ value, at }: Located<ContentPart>): MediaBlock {
+  const file = isObject(value['file']) ? value['file'] : {};
+  const url = file['file_data'] ?? file['file_id'];
+  const title = typeof file['filename'] === 'string' && file['filename'] !== '' ? { title: file['filename'] } : {};
+  if (typeof url === 'string' && /^https:\/\//i.test(url)) {
+    return { type: 'document', source: { type: 'url', url }, ...title };
+  }
+  const inline = typeof url === 'string' ? readDataUrl(url) : undefined;
+  if (inline && IMAGE_TYPES.has(inline.mediaType)) return imageBlock(String(url), at);
+  if (inline?.mediaType === 'application/pdf') {
+    return { type: 'document', source: { type: 'base64', media_type: inline.mediaType, data: inline.data }, ...title };
+  }
+  if (inline?.mediaType === 'text/plain') {
+    const data = Buffer.from(inline.data, 'base64').toString('utf8');
+    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title };
+  }
+  const wanted = 'as a base64 data: URL of a PDF, a plain text or an image, or an https: URL as `file_id`';
+  throw invalid(`${at}.file`, `must hold \`file_data\` ${wanted}`);
+}

@@ -1,0 +1,101 @@
+import {
+  type ChatRequest,
+  type Conversation,
+  invalid,
+  isObject,
+  type JsonObject,
+  readString,
+} from '../../../core/index.ts';
+import { thinkingBlocksOf } from './messages.ts';
+import type { AnthropicTraits } from './models.ts';
+
+interface Effort {
+  readonly effort: 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+  /** Thinking tokens for models that count them. */
+  readonly budget: number;
+}
+
+const EFFORT: Readonly<Record<string, Effort>> = Object.freeze({
+  minimal: { effort: 'low', budget: 1024 },
+  low: { effort: 'low', budget: 2048 },
+  medium: { effort: 'medium', budget: 8192 },
+  high: { effort: 'high', budget: 16_384 },
+  xhigh: { effort: 'xhigh', budget: 32_000 },
+  max: { effort: 'max', budget: 32_000 },
+});
+
+/** The vendor's least budget. */
+const MIN_BUDGET = 1024;
+/** How much of `max_tokens` thinking may take, so that an answer has room: thinking counts toward it. */
+const BUDGET_SHARE = 0.8;
+
+export interface ThinkingPlan {
+  readonly thinking?: JsonObject;
+  readonly effort?: string;
+}
+
+/** What else in the request bears on thinking. */
+interface Surroundings {
+  readonly conversation: Conversation;
+  readonly maxTokens: number;
+  readonly forced: boolean;
+}
+
+/** `thinking` and effort; adds `reasoning_effort` to `dropped` where the request leaves no room for it. */
+export function planThinking(
+  input: ChatRequest,
+  traits: AnthropicTraits,
+  surroundings: Surroundings,
+  dropped: string[],
+): ThinkingPlan {
+  const name = input.reasoning_effort ?? undefined;
+  const native = nativeThinking(input);
+  if (name === undefined) return native ? { thinking: native } : {};
+  if (name === 'none') return native ? { thinking: native } : leastThinking(traits);
+  const row = Object.hasOwn(EFFORT, name) ? EFFORT[name] : undefined;
+  if (!row) throw invalid('reasoning_effort', `must be one of none, ${Object.keys(EFFORT).join(', ')}`);
+  if (traits.adaptive) {
+    const effort = row.effort === 'xhigh' && !traits.xhigh ? 'high' : row.effort;
+    // Newer models leave the thinking out of the answer unless asked for it.
+    return { thinking: native ?? { type: 'adaptive', display: 'summarized' }, effort };
+  }
+  if (native) return { thinking: native };
+  const budget = Math.min(row.budget, Math.floor(surroundings.maxTokens * BUDGET_SHARE));
+  if (!traits.budget || budget < MIN_BUDGET || surroundings.forced || lacksThinking(surroundings.conversation)) {
+    dropped.push('reasoning_effort');
+    return {};
+  }
+  return { thinking: { type: 'enabled', budget_tokens: budget } };
+}
+
+/** Whether the model thinks before it answers, which rules out sampling fields and a prefill. */
+export function isThinking({ thinking }: ThinkingPlan): boolean {
+  return thinking !== undefined && thinking['type'] !== 'disabled';
+}
+
+function leastThinking(traits: AnthropicTraits): ThinkingPlan {
+  // Models that think by budget do not think unless told to.
+  if (!traits.adaptive) return {};
+  return traits.leastThinking === 'adaptive' ? { effort: 'low' } : { thinking: { type: traits.leastThinking } };
+}
+
+/** The vendor's own `thinking` field, for callers that know it. */
+function nativeThinking(input: ChatRequest): JsonObject | undefined {
+  const value = input['thinking'];
+  if (value === undefined || value === null) return undefined;
+  const type = isObject(value) ? readString(value['type']) : undefined;
+  if (!isObject(value) || !type) throw invalid('thinking', 'must be an object with a `type`');
+  const { budget_tokens: budget, display } = value;
+  return {
+    type,
+    ...(typeof budget === 'number' && { budget_tokens: budget }),
+    ...(typeof display === 'string' && { display }),
+  };
+}
+
+/** In the middle of a tool loop a thinking model wants its thinking back; a client that lost it goes on without. */
+function lacksThinking({ turns }: Conversation): boolean {
+  if (turns.at(-1)?.kind !== 'results') return false;
+  const turn = turns.at(-2);
+  return turn?.kind === 'assistant' && thinkingBlocksOf(turn.message).length === 0;
+}
