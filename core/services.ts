@@ -1,4 +1,4 @@
-import type { ModelCatalog } from './catalog.ts';
+import type { ModelCatalog } from './models.ts';
 import { completeChat, streamChat } from './pipeline/chat.ts';
 import { embed } from './pipeline/embed.ts';
 import type { CallInit } from './pipeline/live-call.ts';

@@ -1,76 +1,55 @@
-import { createGateway } from '../app.ts';
-import { createLogger } from '../logger.ts';
-import { createEventReader } from '../sse.ts';
+import { createRuntime } from '../runtime.ts';
+import type { Principal } from '../types/call.ts';
+import type { ChatMessage } from '../types/chat.ts';
+import { createId } from '../ids.ts';
 import type { CommandContext } from './commands.ts';
-import { CliError, EXIT } from './io.ts';
-import { makeTemporaryKey } from './temporary-key.ts';
+import { CliError, createIo, EXIT } from './io.ts';
+import { withAssembly } from './load.ts';
 
-interface Answer {
-  readonly choices?: readonly { readonly message?: { readonly content?: string | null }; readonly delta?: { readonly content?: string | null } }[];
-  readonly error?: { readonly message: string; readonly code: string };
-}
+/** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
+const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
 
-/** `tollgate chat`: one question, the answer on stdout as it comes. */
+/** `tollgate chat`: one question through the pipeline of this configuration; the answer on stdout as it comes. */
 export async function run(context: CommandContext): Promise<void> {
-  const { options, args } = context;
+  const { options, args, globals, terminal } = context;
   const [model = '', ...words] = args;
   const prompt = words.length === 0 || words.join(' ') === '-' ? await readStdin() : words.join(' ');
   if (prompt.trim() === '') throw new CliError('there is no prompt', EXIT.usage, 'Write it behind the model, or pipe it in.');
-  const maxTokens = options['maxTokens'] === undefined ? undefined : Number(options['maxTokens']);
-  const stream = options['stream'] !== false && context.globals.json !== true;
-  const messages = [...(typeof options['system'] === 'string' ? [{ role: 'system', content: options['system'] }] : []), { role: 'user', content: prompt }];
-  const body = JSON.stringify({ model, messages, stream, ...(maxTokens !== undefined && { max_tokens: maxTokens }) });
-  await withGateway(context, async (url, key) => {
-    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', redirect: 'error', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body });
-    if (!response.ok || !response.body) throw failure((await response.json()) as Answer);
-    if (!stream) {
-      const text = await response.text();
-      context.terminal.out.write(context.globals.json ? `${text.trim()}\n` : `${(JSON.parse(text) as Answer).choices?.[0]?.message?.content ?? ''}\n`);
-      return;
+  const maxTokens = readCount(options['maxTokens']);
+  const system = options['system'];
+  const messages: ChatMessage[] = [...(typeof system === 'string' ? [{ role: 'system', content: system } as const] : []), { role: 'user', content: prompt }];
+  const request = { model, messages, ...(maxTokens !== undefined && { max_tokens: maxTokens }) };
+
+  await withAssembly(context, async (assembly) => {
+    const runtime = createRuntime(assembly);
+    const stop = new AbortController();
+    process.once('SIGINT', () => stop.abort());
+    const call = { principal: OPERATOR, requestId: createId('req_'), signal: stop.signal };
+    try {
+      if (globals.json || options['stream'] === false) {
+        const response = await runtime.services.chat({ ...request, stream: false }, call);
+        if ('choices' in response) createIo(terminal, globals.json === true).result(response, response.choices[0]?.message.content ?? '');
+        return;
+      }
+      const chunks = await runtime.services.chat({ ...request, stream: true }, call);
+      if (!(Symbol.asyncIterator in chunks)) return;
+      for await (const chunk of chunks) terminal.out.write(chunk.choices[0]?.delta.content ?? '');
+      terminal.out.write('\n');
+    } finally {
+      await runtime.close();
     }
-    await printStream(response.body, context);
   });
 }
 
-async function printStream(body: AsyncIterable<Uint8Array>, { terminal }: CommandContext): Promise<void> {
-  const reader = createEventReader();
-  for await (const bytes of body) {
-    for (const { data } of reader.push(bytes)) {
-      if (data === '[DONE]') continue;
-      const chunk = JSON.parse(data) as Answer;
-      if (chunk.error) throw failure(chunk);
-      terminal.out.write(chunk.choices?.[0]?.delta?.content ?? '');
-    }
-  }
-  terminal.out.write('\n');
-}
-
-function failure({ error }: Answer): CliError {
-  return new CliError(error?.message ?? 'the gateway answered with an error', EXIT.unavailable);
-}
-
-/** A gateway that runs already (`--url`), or one of this configuration for as long as the command takes. */
-async function withGateway({ globals, options }: CommandContext, work: (url: string, key: string) => Promise<void>): Promise<void> {
-  const url = options['url'];
-  const given = typeof options['key'] === 'string' ? options['key'] : process.env['TOLLGATE_API_KEY'];
-  if (typeof url === 'string') {
-    if (!given) throw new CliError('a gateway elsewhere needs an API key', EXIT.usage, 'Set TOLLGATE_API_KEY, or use --key.');
-    await work(url.replace(/\/+$/, ''), given);
-    return;
-  }
-  const log = createLogger({ level: 'silent', format: 'json', isTerminal: false, destination: process.stderr });
-  const gateway = await createGateway({ cwd: process.cwd(), env: process.env, configPath: globals.config, host: '127.0.0.1', port: 0, log });
-  try {
-    const [announced] = gateway.announcements.filter(({ use }) => use === 'key');
-    // An announced first key is shown once, and this is the once.
-    if (announced) process.stderr.write(`${announced.title}:\n  ${announced.value}\n\n`);
-    await work(gateway.url, given ?? announced?.value ?? (await makeTemporaryKey({ globals })));
-  } finally {
-    await gateway.close();
-  }
+function readCount(text: string | boolean | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const count = Number(text);
+  if (!Number.isSafeInteger(count) || count < 1) throw new CliError(`"${String(text)}" is not a number of tokens`, EXIT.usage);
+  return count;
 }
 
 async function readStdin(): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write('Write the message and end it with Ctrl-D:\n');
   let text = '';
   process.stdin.setEncoding('utf8');
   for await (const chunk of process.stdin) text += String(chunk);

@@ -21,10 +21,6 @@ interface CommandRow {
 
 const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] as const;
 const HOST = ['--host <address>', 'replaces server.host'] as const;
-const URL_AND_KEY = [
-  ['--url <url>', 'a gateway that runs elsewhere (else one is started for this command)'],
-  ['--key <key>', 'its API key (else TOLLGATE_API_KEY)'],
-] as const;
 
 /** The commands as data: names, help and parsing come from this table. */
 export const COMMANDS: readonly CommandRow[] = [
@@ -38,7 +34,7 @@ export const COMMANDS: readonly CommandRow[] = [
       ['<model>', 'provider/model or an alias'],
       ['[prompt...]', 'the message; "-" or nothing reads stdin'],
     ],
-    options: [['--system <text>', 'a system message'], ['--no-stream', 'wait for the whole answer'], ['--max-tokens <number>', 'the most tokens to generate'], ...URL_AND_KEY],
+    options: [['--system <text>', 'a system message'], ['--no-stream', 'wait for the whole answer'], ['--max-tokens <number>', 'the most tokens to generate']],
     load: () => import('./chat.ts'),
   },
   { name: 'models', summary: 'List models, their context windows and prices', options: [['--provider <name>', 'of one provider only']], load: () => import('./models.ts') },

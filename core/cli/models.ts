@@ -1,4 +1,4 @@
-import { createCatalog, readVendorTable } from '../catalog.ts';
+import { createCatalog } from '../models.ts';
 import { nearest } from '../nearest.ts';
 import type { Price } from '../provider.ts';
 import type { CommandContext } from './commands.ts';
@@ -9,7 +9,7 @@ import { formatTable } from './table.ts';
 /** `tollgate models`: names, context windows and prices in US dollars per million tokens. */
 export async function run(context: CommandContext): Promise<void> {
   await withAssembly(context, async ({ registry, loaded }) => {
-    const catalog = createCatalog(new Map([...registry.providers].map(([name, { value }]) => [name, value])), readVendorTable());
+    const catalog = createCatalog(new Map([...registry.providers].map(([name, { value }]) => [name, value])));
     const wanted = context.options['provider'];
     if (typeof wanted === 'string' && !catalog.has(wanted)) {
       const near = nearest(wanted, catalog.providers());
@@ -20,7 +20,7 @@ export async function run(context: CommandContext): Promise<void> {
     const rows = names.flatMap((provider) =>
       catalog.list(provider).map((model) => {
         const info = catalog.find(provider, model);
-        return { id: `${provider}/${model}`, context_window: info?.contextWindow ?? null, max_output: info?.maxOutput ?? null, price: catalog.priceOf(provider, model) ?? null };
+        return { id: `${provider}/${model}`, context_window: info?.contextWindow ?? null, max_output: info?.maxOutput ?? null, price: catalog.priceOf({ provider, model }, info) ?? null };
       }),
     );
     const table = formatTable(

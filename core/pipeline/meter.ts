@@ -1,4 +1,4 @@
-import { costOf } from '../pricing.ts';
+import { costOf, estimate } from '../pricing.ts';
 import { estimateInputTokens, estimateTextTokens } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, EmbeddingRequest, Usage } from '../types/chat.ts';
@@ -36,38 +36,26 @@ export function meterEmbeddings(
 }
 
 /** The most a call may cost, over all its targets, in micro-dollars; undefined when one of them has no known price. */
-export function estimateCost(deps: Pick<PipelineDeps, 'catalog'>, call: Call): number | undefined {
+export function estimateCost({ catalog }: Pick<PipelineDeps, 'catalog'>, call: Call): number | undefined {
   if (call.operation === 'speech') return undefined;
   const { request, targets } = call as Call<'chat' | 'embeddings'>;
-  const input = estimateInputTokens(request);
   let most = 0;
-  for (const { provider, model } of targets) {
-    const known = deps.catalog.priceOf(provider, model);
-    if (!known) return undefined;
-    most = Math.max(most, costOf(estimatedUsage(input, outputLimit(request, deps.catalog.find(provider, model)?.maxOutput)), known));
+  for (const target of targets) {
+    const model = catalog.find(target.provider, target.model);
+    const cost = estimate(request, model, catalog.priceOf(target, model));
+    if (cost === undefined) return undefined;
+    most = Math.max(most, cost);
   }
   return most;
 }
-
-/** How many tokens an answer may have: what the caller allows, else what the model can, within reason for a reservation. */
-function outputLimit(request: ChatRequest | EmbeddingRequest, modelLimit: number | undefined): number {
-  if (!('messages' in request)) return 0;
-  const { max_completion_tokens, max_tokens, n } = request as ChatRequest;
-  const asked = max_completion_tokens ?? max_tokens;
-  const each = asked ?? Math.min(modelLimit ?? DEFAULT_OUTPUT_TOKENS, DEFAULT_OUTPUT_TOKENS);
-  return each * (n ?? 1);
-}
-
-/** Reserved for an answer whose caller set no limit; the true cost is settled afterwards. */
-const DEFAULT_OUTPUT_TOKENS = 4096;
 
 function estimatedUsage(prompt: number, completion: number): Usage {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
 function price(deps: PipelineDeps, call: LiveCall, target: Target): void {
-  const known = deps.catalog.priceOf(target.provider, target.model);
-  call.measures.cost = known && call.measures.usage ? costOf(call.measures.usage, known) : undefined;
+  const { usage } = call.measures;
+  call.measures.cost = usage && costOf(usage, deps.catalog.priceOf(target, deps.catalog.find(target.provider, target.model)));
 }
 
 function isCount(value: unknown): value is number {

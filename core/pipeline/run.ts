@@ -1,7 +1,7 @@
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Log } from '../log.ts';
-import type { ModelCatalog } from '../catalog.ts';
+import type { ModelCatalog } from '../models.ts';
 import type { CodecCall, Provider, SpeechProvider } from '../provider.ts';
 import type { Call, Operation, OperationRequest, Target } from '../types/call.ts';
 import type { Upstream } from '../upstream.ts';

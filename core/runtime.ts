@@ -1,0 +1,51 @@
+import type { Assembly } from './assemble.ts';
+import { compileHooks } from './hook-runner.ts';
+import { createCatalog, type ModelCatalog } from './models.ts';
+import type { PipelineDeps } from './pipeline/run.ts';
+import type { Aliases } from './pipeline/targets.ts';
+import type { GatewayServices } from './plugin-api.ts';
+import type { Owned } from './registry.ts';
+import { createServices } from './services.ts';
+import type { Operation } from './types/call.ts';
+import { createUpstream } from './upstream.ts';
+
+/** An assembly that can make model calls: hooks compiled, models known, the way out open. */
+export interface Runtime {
+  readonly deps: PipelineDeps;
+  readonly catalog: ModelCatalog;
+  readonly aliases: Aliases;
+  readonly services: GatewayServices;
+  /** Waits for calls that are being settled, then closes connections, plugins and the store. */
+  close(): Promise<void>;
+}
+
+export function createRuntime(assembly: Assembly): Runtime {
+  const { registry, log, loaded } = assembly;
+  const providers = valuesOf(registry.providers);
+  const catalog = createCatalog(providers);
+  const aliases: Aliases = new Map(Object.entries(loaded.config.models));
+  const upstream = createUpstream({ log });
+  const onFinishError = (owner: string, error: unknown): void => log.error({ plugin: owner, err: error }, 'a finish hook failed');
+  const compile = (operation: Operation) => compileHooks(registry.hooks, operation, onFinishError);
+  const deps: PipelineDeps = {
+    upstream,
+    catalog,
+    hooks: { chat: compile('chat'), embeddings: compile('embeddings'), speech: compile('speech') },
+    providers,
+    speech: valuesOf(registry.speech),
+    log,
+    pending: new Set(),
+  };
+  const services: GatewayServices = { ...createServices(deps, catalog, aliases), speak: () => Promise.reject(new TypeError('no speech vendor is configured')) };
+  assembly.provide(services);
+  const close = async (): Promise<void> => {
+    await Promise.allSettled(deps.pending);
+    await upstream.close();
+    await assembly.close();
+  };
+  return { deps, catalog, aliases, services, close };
+}
+
+function valuesOf<T>(owned: ReadonlyMap<string, Owned<T>>): ReadonlyMap<string, T> {
+  return new Map([...owned].map(([name, { value }]) => [name, value]));
+}
