@@ -11,8 +11,8 @@ import type { Log } from './log.ts';
 import type { ModelCatalog } from './models.ts';
 import { createOpenApi } from './openapi.ts';
 import type { Announcement } from './plugin.ts';
-import { createRuntime } from './runtime.ts';
 import { coreRoutes } from './routes/index.ts';
+import { createRuntime } from './runtime.ts';
 import type { Schema } from './types/json.ts';
 
 /** A gateway that is assembled and listens. */
@@ -50,19 +50,35 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-async function start(assembly: Assembly, runtime: ReturnType<typeof createRuntime>, options: GatewayOptions): Promise<Gateway> {
+async function start(
+  assembly: Assembly,
+  runtime: ReturnType<typeof createRuntime>,
+  options: GatewayOptions,
+): Promise<Gateway> {
   const { registry, log, settings, loaded, store } = assembly;
   const config = loaded.config.server;
   const host = options.host ?? config.host;
   const lifecycle = new Lifecycle();
   let openApiText = '';
-  const own = coreRoutes({ ...runtime, keepAliveMs: config.sseKeepAliveMs, phase: () => lifecycle.phase, storeHealth: () => store.health(), openApi: () => openApiText });
+  const own = coreRoutes({
+    ...runtime,
+    keepAliveMs: config.sseKeepAliveMs,
+    phase: () => lifecycle.phase,
+    storeHealth: () => store.health(),
+    openApi: () => openApiText,
+  });
   const routes = [...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
 
-  const router = createRouter({ routes, schemas, authenticate: runtime.deps.hooks.chat.authenticate, lifecycle, maxBodyBytes: config.bodyLimitBytes });
+  const router = createRouter({
+    routes,
+    schemas,
+    authenticate: runtime.deps.hooks.chat.authenticate,
+    lifecycle,
+    maxBodyBytes: config.bodyLimitBytes,
+  });
   const koa = createKoa([...registry.middleware.map(({ value }) => value), router], lifecycle, log);
   const server = createHttpServer(koa.callback(), config);
   await runReady(registry);
@@ -78,7 +94,10 @@ async function start(assembly: Assembly, runtime: ReturnType<typeof createRuntim
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     server,
     announcements: registry.announcements,
-    providers: [...runtime.deps.providers].map(([name, { credential }]) => ({ name, isConfigured: !credential?.required || credential.value !== undefined })),
+    providers: [...runtime.deps.providers].map(([name, { credential }]) => ({
+      name,
+      isConfigured: !credential?.required || credential.value !== undefined,
+    })),
     models: runtime.catalog,
     openApi,
     close: () => (closing ??= close()),

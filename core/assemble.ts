@@ -1,12 +1,10 @@
 import path from 'node:path';
 import { type Installable, runClosers, setupPlugins } from './boot.ts';
-import { importPlugin } from './import-plugin.ts';
 import type { LoadedConfig } from './load-config.ts';
 import type { Log } from './log.ts';
 import type { GatewaySettings } from './plugin.ts';
 import { createPluginApi, type GatewayServices } from './plugin-api.ts';
 import { PluginFault, Registry } from './registry.ts';
-import { readStoreUrl } from './store-url.ts';
 import type { Store } from './types/store.ts';
 import { VERSION } from './version.ts';
 
@@ -29,8 +27,9 @@ const DATA = 'data';
 /** Opens the store, then sets the plugins up one by one in the order of the configuration. */
 export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly> {
   const { config } = loaded;
-  const choice = readStoreUrl(config.store ?? `sqlite:./${DATA}`, config.baseDir);
-  const folder = choice.config['folder'];
+  const [storePlugin, ...plugins] = loaded.plugins;
+  const { name: storeName, config: storeConfig } = config.store;
+  const folder = storeConfig['folder'];
   const settings: GatewaySettings = Object.freeze({
     billing: config.billing,
     plans: config.plans,
@@ -50,9 +49,16 @@ export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly
   };
   const deps = { registry, settings, log, store: () => store, services: () => services, openStore };
 
-  const storePlugin = await importPlugin(choice.plugin, { kind: 'store', builtins: loaded.builtins, baseDir: config.baseDir });
-  await setupPlugins([{ instance: choice.plugin, plugin: storePlugin, api: createPluginApi(deps, storePlugin, choice.plugin), config: choice.config }]);
-  if (!opener) throw new PluginFault(choice.plugin, 'is a store plugin and registers no store');
+  if (!storePlugin) throw new PluginFault(storeName, 'was not imported');
+  await setupPlugins([
+    {
+      instance: storeName,
+      plugin: storePlugin,
+      api: createPluginApi(deps, storePlugin, storeName),
+      config: storeConfig,
+    },
+  ]);
+  if (!opener) throw new PluginFault(storeName, 'is a store plugin and registers no store');
   const opened: Store = await opener();
   store = opened;
 
@@ -62,9 +68,14 @@ export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly
   };
   try {
     const installables = config.instances.map((instance, at): Installable => {
-      const plugin = loaded.plugins[at];
+      const plugin = plugins[at];
       if (!plugin) throw new PluginFault(instance.name, 'was not imported');
-      return { instance: instance.name, plugin, api: createPluginApi(deps, plugin, instance.name), config: instance.config };
+      return {
+        instance: instance.name,
+        plugin,
+        api: createPluginApi(deps, plugin, instance.name),
+        config: instance.config,
+      };
     });
     await setupPlugins(installables);
     registry.freeze();

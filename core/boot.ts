@@ -34,13 +34,18 @@ export async function runClosers(registry: Registry, onError: (error: unknown) =
 async function withDeadline(owner: string, what: string, run: () => void | Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new PluginFault(owner, `${what} did not finish within ${SETUP_TIMEOUT_MS / 1000} s`)), SETUP_TIMEOUT_MS);
+    timer = setTimeout(
+      () => reject(new PluginFault(owner, `${what} did not finish within ${SETUP_TIMEOUT_MS / 1000} s`)),
+      SETUP_TIMEOUT_MS,
+    );
   });
   try {
     await Promise.race([run(), late]);
   } catch (error) {
     if (error instanceof PluginFault) throw error;
-    throw new PluginFault(owner, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new PluginFault(owner, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   } finally {
     clearTimeout(timer);
   }

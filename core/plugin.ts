@@ -1,5 +1,4 @@
 import type { Got } from 'got';
-import type { FromSchema } from './types/from-schema.ts';
 import type Keyv from 'keyv';
 import type Koa from 'koa';
 import type { Hook, HookName } from './hooks.ts';
@@ -8,6 +7,7 @@ import type { Provider, SpeechProvider } from './provider.ts';
 import type { AgentDefinition } from './types/agent.ts';
 import type { Call, Outcome, Principal } from './types/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
+import type { FromSchema } from './types/from-schema.ts';
 import type { Schema } from './types/json.ts';
 import type { SpeechRequest } from './types/speech.ts';
 import type { Ledger, Store } from './types/store.ts';

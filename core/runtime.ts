@@ -25,7 +25,8 @@ export function createRuntime(assembly: Assembly): Runtime {
   const catalog = createCatalog(providers);
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const upstream = createUpstream({ log });
-  const onFinishError = (owner: string, error: unknown): void => log.error({ plugin: owner, err: error }, 'a finish hook failed');
+  const onFinishError = (owner: string, error: unknown): void =>
+    log.error({ plugin: owner, err: error }, 'a finish hook failed');
   const compile = (operation: Operation) => compileHooks(registry.hooks, operation, onFinishError);
   const deps: PipelineDeps = {
     upstream,
@@ -36,7 +37,10 @@ export function createRuntime(assembly: Assembly): Runtime {
     log,
     pending: new Set(),
   };
-  const services: GatewayServices = { ...createServices(deps, catalog, aliases), speak: () => Promise.reject(new TypeError('no speech vendor is configured')) };
+  const services: GatewayServices = {
+    ...createServices(deps, catalog, aliases),
+    speak: () => Promise.reject(new TypeError('no speech vendor is configured')),
+  };
   assembly.provide(services);
   const close = async (): Promise<void> => {
     await Promise.allSettled(deps.pending);

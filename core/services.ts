@@ -12,7 +12,11 @@ import { allModels } from './routes/models.ts';
 import type { ChatChunk } from './types/chat.ts';
 
 /** What plugins may call: the same pipeline that requests go through, with the principal they act for. */
-export function createServices(deps: PipelineDeps, catalog: ModelCatalog, aliases: Aliases): Omit<GatewayServices, 'speak'> {
+export function createServices(
+  deps: PipelineDeps,
+  catalog: ModelCatalog,
+  aliases: Aliases,
+): Omit<GatewayServices, 'speak'> {
   const targetsOf = (model: string) => requestedTargets({ catalog, aliases }, model);
   return {
     async chat(request, context) {
@@ -21,7 +25,13 @@ export function createServices(deps: PipelineDeps, catalog: ModelCatalog, aliase
       return (await completeChat(deps, { ...ask, stream: false }, initOf(context))).response;
     },
     async embed(request, context) {
-      return (await embed(deps, { operation: 'embeddings', request, stream: false, ...targetsOf(request.model) }, initOf(context))).response;
+      return (
+        await embed(
+          deps,
+          { operation: 'embeddings', request, stream: false, ...targetsOf(request.model) },
+          initOf(context),
+        )
+      ).response;
     },
     estimate: (call) => estimateCost(deps, call),
     models: (principal) => allModels({ catalog, aliases }, principal),
@@ -31,10 +41,20 @@ export function createServices(deps: PipelineDeps, catalog: ModelCatalog, aliase
 /** A plugin's call, as the pipeline takes it. */
 export function initOf(context: CallContext): CallInit {
   const { principal, requestId, signal, skip } = context;
-  return { principal, requestId, signal: signal ?? new AbortController().signal, ...(skip && { skip }), ...(context.onOutcome && { onOutcome: context.onOutcome }) };
+  return {
+    principal,
+    requestId,
+    signal: signal ?? new AbortController().signal,
+    ...(skip && { skip }),
+    ...(context.onOutcome && { onOutcome: context.onOutcome }),
+  };
 }
 
-async function streamOf(deps: PipelineDeps, ask: Parameters<typeof streamChat>[1], init: CallInit): Promise<AsyncIterable<ChatChunk>> {
+async function streamOf(
+  deps: PipelineDeps,
+  ask: Parameters<typeof streamChat>[1],
+  init: CallInit,
+): Promise<AsyncIterable<ChatChunk>> {
   const stream = await streamChat(deps, ask, init);
   return (async function* () {
     try {
@@ -44,4 +64,3 @@ async function streamOf(deps: PipelineDeps, ask: Parameters<typeof streamChat>[1
     }
   })();
 }
-

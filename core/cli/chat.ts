@@ -1,7 +1,7 @@
+import { createId } from '../ids.ts';
 import { createRuntime } from '../runtime.ts';
 import type { Principal } from '../types/call.ts';
 import type { ChatMessage } from '../types/chat.ts';
-import { createId } from '../ids.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { withAssembly } from './load.ts';
@@ -14,10 +14,14 @@ export async function run(context: CommandContext): Promise<void> {
   const { options, args, globals, terminal } = context;
   const [model = '', ...words] = args;
   const prompt = words.length === 0 || words.join(' ') === '-' ? await readStdin() : words.join(' ');
-  if (prompt.trim() === '') throw new CliError('there is no prompt', EXIT.usage, 'Write it behind the model, or pipe it in.');
+  if (prompt.trim() === '')
+    throw new CliError('there is no prompt', EXIT.usage, 'Write it behind the model, or pipe it in.');
   const maxTokens = readCount(options['maxTokens']);
   const system = options['system'];
-  const messages: ChatMessage[] = [...(typeof system === 'string' ? [{ role: 'system', content: system } as const] : []), { role: 'user', content: prompt }];
+  const messages: ChatMessage[] = [
+    ...(typeof system === 'string' ? [{ role: 'system', content: system } as const] : []),
+    { role: 'user', content: prompt },
+  ];
   const request = { model, messages, ...(maxTokens !== undefined && { max_tokens: maxTokens }) };
 
   await withAssembly(context, async (assembly) => {
@@ -28,7 +32,8 @@ export async function run(context: CommandContext): Promise<void> {
     try {
       if (globals.json || options['stream'] === false) {
         const response = await runtime.services.chat({ ...request, stream: false }, call);
-        if ('choices' in response) createIo(terminal, globals.json === true).result(response, response.choices[0]?.message.content ?? '');
+        if ('choices' in response)
+          createIo(terminal, globals.json === true).result(response, response.choices[0]?.message.content ?? '');
         return;
       }
       const chunks = await runtime.services.chat({ ...request, stream: true }, call);
@@ -44,7 +49,8 @@ export async function run(context: CommandContext): Promise<void> {
 function readCount(text: string | boolean | undefined): number | undefined {
   if (text === undefined) return undefined;
   const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1) throw new CliError(`"${String(text)}" is not a number of tokens`, EXIT.usage);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new CliError(`"${String(text)}" is not a number of tokens`, EXIT.usage);
   return count;
 }
 

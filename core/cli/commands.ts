@@ -24,9 +24,19 @@ const HOST = ['--host <address>', 'replaces server.host'] as const;
 
 /** The commands as data: names, help and parsing come from this table. */
 export const COMMANDS: readonly CommandRow[] = [
-  { name: 'start', summary: 'Run the gateway', options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']], load: () => import('./start.ts') },
+  {
+    name: 'start',
+    summary: 'Run the gateway',
+    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']],
+    load: () => import('./start.ts'),
+  },
   { name: 'check', summary: 'Check the configuration without starting anything', load: () => import('./check.ts') },
-  { name: 'init', summary: 'Write a configuration, .env.example and .gitignore into this folder', options: [['--force', 'replace files that exist']], load: () => import('./init.ts') },
+  {
+    name: 'init',
+    summary: 'Write a configuration, .env.example and .gitignore into this folder',
+    options: [['--force', 'replace files that exist']],
+    load: () => import('./init.ts'),
+  },
   {
     name: 'chat',
     summary: 'Ask a model once; reads the prompt from stdin when none is given',
@@ -34,19 +44,40 @@ export const COMMANDS: readonly CommandRow[] = [
       ['<model>', 'provider/model or an alias'],
       ['[prompt...]', 'the message; "-" or nothing reads stdin'],
     ],
-    options: [['--system <text>', 'a system message'], ['--no-stream', 'wait for the whole answer'], ['--max-tokens <number>', 'the most tokens to generate']],
+    options: [
+      ['--system <text>', 'a system message'],
+      ['--no-stream', 'wait for the whole answer'],
+      ['--max-tokens <number>', 'the most tokens to generate'],
+    ],
     load: () => import('./chat.ts'),
   },
-  { name: 'models', summary: 'List models, their context windows and prices', options: [['--provider <name>', 'of one provider only']], load: () => import('./models.ts') },
-  { name: 'providers', summary: 'List the providers of the configuration and whether each can be called', load: () => import('./providers.ts') },
+  {
+    name: 'models',
+    summary: 'List models, their context windows and prices',
+    options: [['--provider <name>', 'of one provider only']],
+    load: () => import('./models.ts'),
+  },
+  {
+    name: 'providers',
+    summary: 'List the providers of the configuration and whether each can be called',
+    load: () => import('./providers.ts'),
+  },
   { name: 'plugins', summary: 'List the plugins that the configuration loads', load: () => import('./plugins.ts') },
   {
     name: 'config',
     summary: 'Show the configuration',
     load: () => import('./config.ts'),
     subcommands: [
-      { name: 'print', summary: 'Print it as it counts, defaults included, secrets masked', load: async () => ({ run: (await import('./config.ts')).printConfig }) },
-      { name: 'schema', summary: 'Print the JSON Schema of this configuration and its plugins', load: async () => ({ run: (await import('./config.ts')).printSchema }) },
+      {
+        name: 'print',
+        summary: 'Print it as it counts, defaults included, secrets masked',
+        load: async () => ({ run: (await import('./config.ts')).printConfig }),
+      },
+      {
+        name: 'schema',
+        summary: 'Print the JSON Schema of this configuration and its plugins',
+        load: async () => ({ run: (await import('./config.ts')).printSchema }),
+      },
     ],
   },
   { name: 'openapi', summary: 'Print the OpenAPI document of this configuration', load: () => import('./openapi.ts') },
@@ -72,7 +103,12 @@ export function addCommands(program: Command, terminal: Terminal): void {
       .argument('[words...]')
       .action(async (words: readonly string[], _options, command: Command) => {
         const { runPluginCommand } = await import('./plugin-command.ts');
-        await runPluginCommand(name, command.args.length > 0 ? command.args : words, { terminal, globals: program.opts(), args: words, options: {} });
+        await runPluginCommand(name, command.args.length > 0 ? command.args : words, {
+          terminal,
+          globals: program.opts(),
+          args: words,
+          options: {},
+        });
       });
   }
 }

@@ -12,7 +12,10 @@ interface Failure {
 /** Says what went wrong, where, why and what to do, on stderr (and as one JSON document with `--json`); answers the exit code. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): number {
   const failure = describeFailure(error);
-  if (json) terminal.out.write(`${JSON.stringify({ ok: false, error: { code: failure.code, message: failure.lines.join('\n'), ...(failure.hint && { hint: failure.hint }), ...(failure.faults && { faults: failure.faults }) } })}\n`);
+  if (json)
+    terminal.out.write(
+      `${JSON.stringify({ ok: false, error: { code: failure.code, message: failure.lines.join('\n'), ...(failure.hint && { hint: failure.hint }), ...(failure.faults && { faults: failure.faults }) } })}\n`,
+    );
   else {
     for (const line of failure.lines) terminal.err.write(`${terminal.colors.red('error')}  ${line}\n`);
     if (failure.hint) terminal.err.write(`       ${failure.hint}\n`);
@@ -21,18 +24,28 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
 }
 
 function describeFailure(error: unknown): Failure {
-  if (error instanceof CliError) return { exitCode: error.exitCode, code: 'cli', lines: [error.message], hint: error.hint };
+  if (error instanceof CliError)
+    return { exitCode: error.exitCode, code: 'cli', lines: [error.message], hint: error.hint };
   if (!(error instanceof Error)) return { exitCode: EXIT.unexpected, code: 'unexpected', lines: [String(error)] };
   if (error.name === 'ConfigError') {
     const { faults } = error as unknown as { faults: readonly unknown[] };
     return { exitCode: EXIT.config, code: 'config', lines: error.message.split('\n'), faults };
   }
   if (error.name === 'PluginFault') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };
-  if (isGatewayError(error)) return { exitCode: error.status === 503 ? EXIT.unavailable : EXIT.unexpected, code: error.code, lines: [error.message] };
+  if (isGatewayError(error))
+    return { exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage, code: error.code, lines: [error.message] };
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE' || code === 'EACCES') {
-    return { exitCode: EXIT.unavailable, code, lines: [`cannot listen: ${error.message}`], hint: 'Another process has this port: choose one with --port or server.port in the configuration.' };
+    return {
+      exitCode: EXIT.unavailable,
+      code,
+      lines: [`cannot listen: ${error.message}`],
+      hint: 'Another process has this port: choose one with --port or server.port in the configuration.',
+    };
   }
-  if (error instanceof TypeError) return { exitCode: EXIT.usage, code: 'usage', lines: [error.message] };
-  return { exitCode: EXIT.unexpected, code: code ?? 'unexpected', lines: [syscall ? error.message : (error.stack ?? error.message)] };
+  return {
+    exitCode: EXIT.unexpected,
+    code: code ?? 'unexpected',
+    lines: [syscall ? error.message : (error.stack ?? error.message)],
+  };
 }

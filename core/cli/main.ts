@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
+import { VERSION } from '../version.ts';
 import { addCommands } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal, EXIT } from './io.ts';
-import { VERSION } from '../version.ts';
 
 const terminal = createTerminal();
 const program = new Command('tollgate')

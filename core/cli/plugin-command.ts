@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { Command } from 'commander';
 import { nearest } from '../nearest.ts';
 import type { Command as PluginCommand } from '../plugin.ts';
 import type { CommandContext } from './commands.ts';
@@ -11,14 +11,22 @@ export async function runPluginCommand(name: string, words: readonly string[], c
     const found = registry.commands.get(name)?.value;
     if (!found) {
       const near = nearest(name, registry.commands.keys());
-      throw new CliError(`no plugin of this configuration brings the command "${name}"`, EXIT.usage, near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Switch the plugin on that has it.');
+      throw new CliError(
+        `no plugin of this configuration brings the command "${name}"`,
+        EXIT.usage,
+        near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Switch the plugin on that has it.',
+      );
     }
     await buildCommand(found, context).parseAsync([...words], { from: 'user' });
   });
 }
 
 function buildCommand(found: PluginCommand, context: CommandContext): Command {
-  const command = new Command(`tollgate ${found.name}`).description(found.summary).exitOverride().option('--json', 'print one JSON document on stdout').option('-c, --config <file>', 'the configuration file');
+  const command = new Command(`tollgate ${found.name}`)
+    .description(found.summary)
+    .exitOverride()
+    .option('--json', 'print one JSON document on stdout')
+    .option('-c, --config <file>', 'the configuration file');
   for (const sub of found.subcommands) {
     const child = command.command(sub.name).description(sub.summary);
     for (const { name, summary } of sub.args ?? []) child.argument(name, summary);
@@ -32,9 +40,5 @@ function buildCommand(found: PluginCommand, context: CommandContext): Command {
       await sub.run({ args, options: child.opts(), io: createIo(context.terminal, json) });
     });
   }
-  command.action(() => {
-    context.terminal.err.write(command.helpInformation());
-    throw new CommanderError(EXIT.usage, 'commander.help', '(a subcommand is missing)');
-  });
   return command;
 }

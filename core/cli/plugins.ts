@@ -12,6 +12,9 @@ export async function run(context: CommandContext): Promise<void> {
     plugin,
     source: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin) ? 'built in' : 'yours',
   }));
-  const table = formatTable(['KIND', 'NAME', 'PLUGIN', 'SOURCE'], rows.map(({ kind, name, plugin, source }) => [kind, name, plugin, source]));
+  const table = formatTable(
+    ['KIND', 'NAME', 'PLUGIN', 'SOURCE'],
+    rows.map(({ kind, name, plugin, source }) => [kind, name, plugin, source]),
+  );
   createIo(context.terminal, context.globals.json === true).result(rows, table);
 }

@@ -30,14 +30,16 @@ export async function run(context: CommandContext): Promise<void> {
 function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
   if (text === undefined) return undefined;
   const level = LEVELS.find((known) => known === text);
-  if (!level) throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Levels are ${LEVELS.join(', ')}.`);
+  if (!level)
+    throw new CliError(`"${String(text)}" is not a log level`, EXIT.usage, `Levels are ${LEVELS.join(', ')}.`);
   return level;
 }
 
 function readPort(text: unknown): number | undefined {
   if (text === undefined) return undefined;
   const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
   return port;
 }
 
@@ -59,7 +61,12 @@ export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal
 
 /** A curl line that works as it stands: with the key when it was just made. */
 function tryLine({ url, providers, models }: Gateway, key: string | undefined): string {
-  const provider = (providers.find(({ name }) => name === 'echo') ?? providers.find(({ isConfigured }) => isConfigured) ?? providers[0])?.name ?? 'echo';
+  const provider =
+    (
+      providers.find(({ name }) => name === 'echo') ??
+      providers.find(({ isConfigured }) => isConfigured) ??
+      providers[0]
+    )?.name ?? 'echo';
   const model = models.list(provider)[0] ?? 'MODEL';
   const body = JSON.stringify({ model: `${provider}/${model}`, messages: [{ role: 'user', content: 'Hello there' }] });
   return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;

@@ -55,7 +55,8 @@ function estimatedUsage(prompt: number, completion: number): Usage {
 
 function price(deps: PipelineDeps, call: LiveCall, target: Target): void {
   const { usage } = call.measures;
-  call.measures.cost = usage && costOf(usage, deps.catalog.priceOf(target, deps.catalog.find(target.provider, target.model)));
+  call.measures.cost =
+    usage && costOf(usage, deps.catalog.priceOf(target, deps.catalog.find(target.provider, target.model)));
 }
 
 function isCount(value: unknown): value is number {

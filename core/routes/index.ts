@@ -16,7 +16,12 @@ export interface CoreRouteDeps extends HealthRouteDeps, Pick<Runtime, 'deps' | '
 export function coreRoutes({ deps, catalog, aliases, keepAliveMs, ...health }: CoreRouteDeps): readonly Route[] {
   const models = { catalog, aliases };
   return [
-    ...chatRoutes({ ...models, keepAliveMs, complete: (ask, init) => completeChat(deps, ask, init), stream: (ask, init) => streamChat(deps, ask, init) }),
+    ...chatRoutes({
+      ...models,
+      keepAliveMs,
+      complete: (ask, init) => completeChat(deps, ask, init),
+      stream: (ask, init) => streamChat(deps, ask, init),
+    }),
     ...embeddingRoutes({ ...models, embed: (ask, init) => embed(deps, ask, init) }),
     ...modelRoutes({ ...models, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(health),

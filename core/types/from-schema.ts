@@ -43,4 +43,10 @@ type FromObject<S> = S extends { readonly properties: infer P }
     ? Readonly<Record<string, A extends boolean ? unknown : FromSchema<A>>>
     : Readonly<Record<string, unknown>>;
 
-type IsPresent<S, P, K extends keyof P> = P[K] extends { readonly default: unknown } ? true : S extends { readonly required: readonly (infer R)[] } ? (K extends R ? true : false) : false;
+type IsPresent<S, P, K extends keyof P> = P[K] extends { readonly default: unknown }
+  ? true
+  : S extends { readonly required: readonly (infer R)[] }
+    ? K extends R
+      ? true
+      : false
+    : false;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Command, formatUsd, type PluginApi, parseUsd } from '../../../core/index.ts';
+import { type Command, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../core/index.ts';
 import { ACCOUNTS, type AccountRecord, accountKey } from '../parts/plan-of.ts';
 
 /** How many ledger entries `accounts show` prints. */
@@ -93,7 +93,7 @@ export function accountCommand(api: PluginApi): Command {
         async run({ args: [user = '', plan = ''], io }) {
           const names = Object.keys(api.settings.plans);
           if (!names.includes(plan))
-            throw new TypeError(
+            throw new GatewayError('invalid_request',
               `there is no plan "${plan}" in the configuration; plans are: ${names.join(', ') || 'none'}`,
             );
           await api.keyv<AccountRecord>(ACCOUNTS).set(accountKey(user), { plan });
@@ -105,7 +105,14 @@ export function accountCommand(api: PluginApi): Command {
 }
 
 function readAmount(text: string): number {
-  const micro = parseUsd(text);
-  if (micro === 0) throw new TypeError('the amount must not be 0');
-  return micro;
+  try {
+    const micro = parseUsd(text);
+    if (micro !== 0) return micro;
+  } catch (cause) {
+    throw new GatewayError('invalid_request', cause instanceof Error ? cause.message : 'not an amount', {
+      param: 'amount',
+      cause,
+    });
+  }
+  throw new GatewayError('invalid_request', 'The amount must not be 0.', { param: 'amount' });
 }
