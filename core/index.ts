@@ -15,7 +15,7 @@ export type { Log } from './log.ts';
 export type * from './plugin.ts';
 export { API_VERSION, definePlugin, PLUGIN_KINDS } from './plugin.ts';
 export type * from './provider.ts';
-export { PROVIDER_OPTIONS, StreamFailure } from './provider.ts';
+export { isStreamFailure, PROVIDER_OPTIONS, StreamFailure } from './provider.ts';
 export type { EndpointDefaults, ProviderConfig } from './provider-options.ts';
 export { readProviderOptions } from './provider-options.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './read-json.ts';

@@ -85,6 +85,13 @@ export interface StreamDecoder {
   end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean };
 }
 
+const STREAM_FAILURE = Symbol.for('tollgate.StreamFailure');
+
+/** Whether a value is a {@link StreamFailure}, also one made by another copy of this package (a plugin's). */
+export function isStreamFailure(value: unknown): value is StreamFailure {
+  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[STREAM_FAILURE] === true;
+}
+
 /** Thrown by a codec when an answer with a good status, or an event of a stream, turns out to be a failure. */
 export class StreamFailure extends Error {
   override readonly name = 'StreamFailure';
@@ -92,6 +99,7 @@ export class StreamFailure extends Error {
   constructor(failure: UpstreamFailure) {
     super(failure.message);
     this.failure = failure;
+    Object.defineProperty(this, STREAM_FAILURE, { value: true });
   }
 }
 

@@ -1,17 +1,24 @@
 import { type Assembly, assemble } from '../assemble.ts';
+import type { ConfigInput } from '../config/read.ts';
 import { type LoadedConfig, loadConfig } from '../load-config.ts';
 import { createLogger } from '../logger.ts';
 import type { CommandContext } from './commands.ts';
 
 /** The configuration that a command works on. */
-export function loadFor({ globals }: Pick<CommandContext, 'globals'>): Promise<LoadedConfig> {
-  return loadConfig({ cwd: process.cwd(), env: process.env, configPath: globals.config });
+export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Place = HERE): Promise<LoadedConfig> {
+  return loadConfig({ ...place, configPath: globals.config });
 }
+
+/** Where a command looks for its configuration. */
+export type Place = Pick<ConfigInput, 'cwd' | 'env'>;
+
+const HERE: Place = { cwd: process.cwd(), env: process.env };
 
 /** Runs work on the configured store and plugins, without listening; the gateway may run beside it. Always closes. */
 export async function withAssembly<T>(
   context: Pick<CommandContext, 'globals'>,
   work: (assembly: Assembly) => Promise<T>,
+  place: Place = HERE,
 ): Promise<T> {
   const log = createLogger({
     level: 'warn',
@@ -19,7 +26,7 @@ export async function withAssembly<T>(
     isTerminal: process.stderr.isTTY === true,
     destination: process.stderr,
   });
-  const assembly = await assemble(await loadFor(context), log);
+  const assembly = await assemble(await loadFor(context, place), log);
   try {
     return await work(assembly);
   } finally {

@@ -1,13 +1,19 @@
 import { Command } from 'commander';
+import type { Assembly } from '../assemble.ts';
 import { nearest } from '../nearest.ts';
 import type { Command as PluginCommand } from '../plugin.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import { withAssembly } from './load.ts';
+import { type Place, withAssembly } from './load.ts';
 
 /** Runs a command that a plugin registered (`api.command`): its arguments are data, parsed and explained here. */
-export async function runPluginCommand(name: string, words: readonly string[], context: CommandContext): Promise<void> {
-  await withAssembly(context, async ({ registry }) => {
+export async function runPluginCommand(
+  name: string,
+  words: readonly string[],
+  context: CommandContext,
+  place?: Place,
+): Promise<void> {
+  const work = async ({ registry }: Assembly): Promise<void> => {
     const found = registry.commands.get(name)?.value;
     if (!found) {
       const near = nearest(name, registry.commands.keys());
@@ -18,7 +24,8 @@ export async function runPluginCommand(name: string, words: readonly string[], c
       );
     }
     await buildCommand(found, context).parseAsync([...words], { from: 'user' });
-  });
+  };
+  await withAssembly(context, work, place);
 }
 
 function buildCommand(found: PluginCommand, context: CommandContext): Command {

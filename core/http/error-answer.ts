@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
-import { type ErrorCode, errorHeaders, GatewayError, toGatewayError } from '../errors.ts';
+import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../errors.ts';
 import { createId } from '../ids.ts';
 import type { Log } from '../log.ts';
 
@@ -28,7 +28,7 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
 
 /** Errors with a status that Koa middleware from npm throws (`http-errors`), by the nearest row of the table. */
 function httpError(thrown: unknown): GatewayError | undefined {
-  if (!(thrown instanceof Error) || thrown instanceof GatewayError) return undefined;
+  if (!(thrown instanceof Error) || isGatewayError(thrown)) return undefined;
   const { status, expose } = thrown as { status?: unknown; expose?: unknown };
   if (typeof status !== 'number' || expose !== true) return undefined;
   const code = BY_STATUS[status];

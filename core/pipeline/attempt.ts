@@ -1,8 +1,8 @@
-import { GatewayError } from '../errors.ts';
+import { GatewayError, isGatewayError } from '../errors.ts';
 import { FAILURES, failureToError } from '../failures.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Endpoint, HttpRequest, UpstreamFailure } from '../provider.ts';
-import { StreamFailure } from '../provider.ts';
+import { isStreamFailure, StreamFailure } from '../provider.ts';
 import type { Call, Target } from '../types/call.ts';
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../upstream.ts';
 import type { LiveCall } from './live-call.ts';
@@ -99,12 +99,12 @@ export function parseErrorBody(text: string): unknown {
 
 /** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */
 export function failedAttempt(thrown: unknown, target: Target): FailedAttempt {
-  if (thrown instanceof StreamFailure) return fromFailure(thrown.failure, target, true, thrown);
+  if (isStreamFailure(thrown)) return fromFailure(thrown.failure, target, true, thrown);
   if (thrown instanceof UpstreamError) {
     if (thrown.phase === 'aborted') throw thrown;
     return fromFailure({ class: thrown.failure, message: thrown.message }, target, thrown.sent, thrown);
   }
-  if (thrown instanceof GatewayError)
+  if (isGatewayError(thrown))
     return { error: thrown, failover: thrown.code === 'provider_not_configured', sent: false };
   throw thrown;
 }

@@ -2,6 +2,7 @@ import {
   type Call,
   definePlugin,
   GatewayError,
+  isGatewayError,
   type Outcome,
   type PluginApi,
   type UsageFacts,
@@ -68,7 +69,7 @@ export default definePlugin({
         try {
           await reserve(api, call, billing === 'enforce', config.unknownPrice === 'allow');
         } catch (error) {
-          if (!(isOpen && error instanceof GatewayError && error.code === 'store_unavailable')) throw error;
+          if (!(isOpen && isGatewayError(error) && error.code === 'store_unavailable')) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },
