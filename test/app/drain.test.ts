@@ -1,0 +1,85 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type Running, startCli } from '../support/cli.ts';
+import { chunk, LAST_CHUNK, SSE_HEAD, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+const frame = (delta: object, finish_reason: string | null = null) =>
+  chunk(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+
+describe('SIGTERM', function () {
+  this.timeout(40_000);
+  let upstream: ScriptedUpstream;
+  const folder = useTempFolder('drain');
+  let running: Running;
+  let url: string;
+  let key: string;
+
+  beforeEach(async () => {
+    upstream = await startScriptedUpstream();
+    const config = { server: { port: 0, drainTimeout: '1s', drainDelay: '0s' }, store: 'memory:', auth: { 'api-key': { bootstrap: true } }, providers: { slow: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] } } };
+    await writeFile(path.join(folder, 'tollgate.config.json'), JSON.stringify(config));
+    running = startCli(['start'], folder);
+    [, url = ''] = await running.seen(/listens on (http:\S+)/);
+    [, key = ''] = await running.seen(/(tg_\w+)/);
+  });
+
+  afterEach(async () => {
+    running.child.kill('SIGKILL');
+    await running.finished;
+    await upstream.close();
+  });
+
+  const open = () =>
+    fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'slow/m', stream: true, messages: [{ role: 'user', content: 'x' }] }) });
+
+  it('lets running streams finish, takes nothing new, and ends with exit code 0', async () => {
+    let finish = (): void => {};
+    const told = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    upstream.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(frame({ role: 'assistant', content: 'one' }));
+      await told;
+      await wire.send(frame({}, 'stop'));
+      await wire.send(LAST_CHUNK);
+    });
+    const streams = await Promise.all(Array.from({ length: 20 }, open));
+    running.child.kill('SIGTERM');
+    await running.seen(/draining/);
+    finish();
+    const texts = await Promise.all(streams.map((response) => response.text()));
+    for (const text of texts) expect(text).to.match(/"finish_reason":"stop"[\s\S]*\[DONE\]/);
+    expect((await running.finished).code).to.equal(0);
+    expect(await fetch(`${url}/livez`).catch(() => 'refused')).to.equal('refused');
+  });
+
+  it('ends a stream that is longer than the deadline in one error frame, and exits with 0', async () => {
+    upstream.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(frame({ role: 'assistant', content: 'one' }));
+      await wire.hang();
+    });
+    const response = await open();
+    running.child.kill('SIGTERM');
+    const text = await response.text();
+    const frames = text.split('\n\n').filter((each) => each.startsWith('data:'));
+    expect(frames.at(-1)).to.include('"code":"shutting_down"');
+    expect(text).not.to.include('[DONE]');
+    expect((await running.finished).code).to.equal(0);
+    await upstream.requests[0]!.closed;
+  });
+
+  it('ends at once, with another exit code, on a second signal', async () => {
+    upstream.script((wire) => wire.hang());
+    const pending = open().catch(() => 'cut');
+    await upstream.request(0);
+    running.child.kill('SIGTERM');
+    await running.seen(/draining/);
+    running.child.kill('SIGTERM');
+    expect((await running.finished).code).to.equal(143);
+    expect(await pending).to.equal('cut');
+  });
+});
