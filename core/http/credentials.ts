@@ -19,7 +19,7 @@ export function readCredential(request: IncomingMessage): PresentedCredential | 
   const apiKey = request.headers['x-api-key'];
   if (authorization === undefined && apiKey === undefined) return undefined;
   assertOnce(request.rawHeaders);
-  const bearer = authorization === undefined ? undefined : readBearer(authorization);
+  const bearer = authorization?.trim() ? readBearer(authorization) : undefined;
   const key = typeof apiKey === 'string' ? apiKey.trim() : undefined;
   if (bearer && key && bearer !== key)
     throw ambiguous(

@@ -17,8 +17,8 @@ const contentPart: Schema = {
     },
   },
   allOf: [
-    { if: { properties: { type: { const: 'text' } } }, then: { required: ['text'] } },
-    { if: { properties: { type: { const: 'image_url' } } }, then: { required: ['image_url'] } },
+    { if: { required: ['type'], properties: { type: { const: 'text' } } }, then: { required: ['text'] } },
+    { if: { required: ['type'], properties: { type: { const: 'image_url' } } }, then: { required: ['image_url'] } },
   ],
 };
 
@@ -54,7 +54,7 @@ const message: Schema = {
       then: { required: ['content'], properties: { content: { type: ['string', 'array'] } } },
       else: { if: { not: { required: ['tool_calls'] } }, then: { required: ['content'] } },
     },
-    { if: { properties: { role: { const: 'tool' } } }, then: { required: ['tool_call_id'] } },
+    { if: { required: ['role'], properties: { role: { const: 'tool' } } }, then: { required: ['tool_call_id'] } },
   ],
 };
 
@@ -74,7 +74,7 @@ const tool: Schema = {
       },
     },
   },
-  if: { properties: { type: { const: 'function' } } },
+  if: { required: ['type'], properties: { type: { const: 'function' } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   then: { required: ['function'] },
 };
@@ -121,7 +121,7 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
           },
         },
       },
-      if: { type: 'object', properties: { type: { const: 'json_schema' } } },
+      if: { type: 'object', required: ['type'], properties: { type: { const: 'json_schema' } } },
       // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
       then: { required: ['json_schema'] },
     },

@@ -94,7 +94,7 @@ function embed(body: Readonly<Record<string, unknown>>): TransportAnswer {
 function splitWords(said: string): readonly string[] {
   const words = said.trimEnd().match(/\s*\S+/g) ?? [];
   const rest = said.slice(words.join('').length);
-  return rest === '' || words.length === 0 ? words : [...words.slice(0, -1), `${words.at(-1)}${rest}`];
+  return rest === '' ? words : [...words.slice(0, -1), `${words.at(-1) ?? ''}${rest}`];
 }
 
 function contentText(content: unknown): string {
