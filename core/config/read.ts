@@ -4,7 +4,7 @@ import { cosmiconfig, type Loader } from 'cosmiconfig';
 import { PACKAGE_ROOT } from '../paths.ts';
 import type { Json } from '../types/json.ts';
 import { type Environment, loadEnv } from './env.ts';
-import { ConfigError, displayPath, locateFault } from './faults.ts';
+import { ConfigError, displayPath, type FaultAt } from './faults.ts';
 import { findConfig } from './find.ts';
 import { loadScript } from './load-script.ts';
 import { toPlain } from './plain.ts';
@@ -37,9 +37,11 @@ export interface RawConfig {
   readonly positions: Positions;
   /** The environment with `.env` and `.env.local` in it. */
   readonly env: Environment;
+  /** What in the file is no data and was left out. */
+  readonly faults: readonly FaultAt[];
 }
 
-/** Finds and parses the configuration; throws a {@link ConfigError} with every fault of finding, syntax and data. */
+/** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
 export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
   const { cwd } = input;
   const here = await loadEnv(input.env, [cwd], cwd);
@@ -51,9 +53,6 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
   const { value: parsed, positions } = await parseFile(file, name, cwd, env);
   const plain = toPlain(parsed);
-  if (plain.faults.length > 0) {
-    throw new ConfigError(plain.faults.map((fault) => locateFault(fault, name, positions)));
-  }
   if (!isMap(plain.value)) {
     const message = plain.value === null ? 'is empty' : 'is not a map of sections such as "providers"';
     throw new ConfigError([
@@ -61,7 +60,7 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
     ]);
   }
   const value = isDefault ? plain.value : inherit(plain.value, readDefaults());
-  return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env });
+  return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env, faults: plain.faults });
 }
 
 /**
@@ -71,7 +70,11 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
 function inherit(value: JsonMap, defaults: JsonMap): JsonMap {
   const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
   const schemes = isMap(defaults['auth']) ? Object.keys(defaults['auth']).map((name) => [name, {}]) : [];
-  return { store: defaults['store'] ?? null, auth: Object.fromEntries(schemes), ...own };
+  return {
+    ...(!('store' in own) && { store: defaults['store'] ?? null }),
+    ...(!('auth' in own) && { auth: Object.fromEntries(schemes) }),
+    ...own,
+  };
 }
 
 function readDefaults(): JsonMap {

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
 import { ConfigError, formatFault } from '../../../core/config/faults.ts';
 import { removeFolders } from '../../support/config-folder.ts';
@@ -307,6 +308,24 @@ describe('the faults of a configuration', () => {
     expect(await faultLines('export default { billing: "of" };\n', { name: 'tollgate.config.mjs' })).to.deep.equal([
       'tollgate.config.mjs billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
     ]);
+  });
+
+  const scripts: readonly [title: string, text: string, fault: string][] = [
+    ['a function', 'export default { models: { a: () => 1 } }', 'models.a: is a function, not data'],
+    ['an object of a class', 'export default { plans: new Map() }', 'plans: is an object of a class, not data'],
+    ['a number that is none', 'export default { server: { port: NaN } }', 'server.port: is the number NaN, not data'],
+  ];
+  for (const [title, text, fault] of scripts) {
+    it(`tells ${title} among the values of a module`, async () => {
+      expect(await faultLines(text, { name: 'tollgate.config.mjs' })).to.deep.equal([
+        `tollgate.config.mjs ${fault}. Use text, numbers, true, false, lists and maps only.`,
+      ]);
+    });
+  }
+
+  it('tells a value of a module that contains itself', async () => {
+    const lines = await faultLines('const a = {}; a.plans = a; export default a;', { name: 'tollgate.config.mjs' });
+    expect(lines.join('\n')).to.include('is nested deeper than 64 levels, or contains itself');
   });
 
   it('puts all of them and their number into one message', () => {
