@@ -1,9 +1,9 @@
 import type { Schema } from '../core/types/json.ts';
 
-/** A schema's properties as a Markdown table, nested ones as `cors.origins`. */
+/** A schema's properties as a Markdown table, nested ones as `cors.origins`; empty when it has none. */
 export function schemaTable(schema: Schema): string {
   const rows = rowsOf(schema, '');
-  if (rows.length === 0) return 'No options.';
+  if (rows.length === 0) return '';
   return ['| Key | Value | Default | What |', '|---|---|---|---|', ...rows].join('\n');
 }
 
@@ -18,7 +18,7 @@ function rowsOf(schema: Schema, prefix: string): readonly string[] {
     const inner = members && asSchema(members['properties']) ? rowsOf(members, `${key}.*.`) : [];
     const about = cell(`${property['description'] ?? ''}${required.includes(name) ? ' Required.' : ''}`);
     const shown = property['default'];
-    const hasDefault = shown !== undefined && JSON.stringify(shown) !== '{}';
+    const hasDefault = shown !== undefined && shown !== '' && JSON.stringify(shown) !== '{}';
     const row = `| \`${key}\` | ${cell(describeValue(property))} | ${hasDefault ? `\`${cell(asText(shown))}\`` : ''} | ${about.trim()} |`;
     return [...(nested.length > 0 && about.trim() === '' ? [] : [row]), ...nested, ...inner];
   });

@@ -103,11 +103,14 @@ async function parseFile(file: string, name: string, cwd: string, env: Environme
   };
   try {
     const result = await cosmiconfig('tollgate', { loaders, cache: false }).load(file);
-    const positions = sources.get(file)?.positions ?? new Map();
-    return {
-      value: result?.config ?? null,
-      positions: path.basename(file) === 'package.json' ? under('/tollgate', positions) : positions,
-    };
+    const own = sources.get(file)?.positions ?? new Map();
+    const imported = [...sources]
+      .filter(([other]) => other !== file)
+      .flatMap(([other, source]) => {
+        return [...inFile(source.positions, displayPath(other, cwd))];
+      });
+    const positions = path.basename(file) === 'package.json' ? under('/tollgate', own) : own;
+    return { value: result?.config ?? null, positions: new Map([...imported, ...positions]) };
   } catch (error) {
     const culprit = (error as { readonly filepath?: string }).filepath;
     throw new ConfigError(
@@ -121,6 +124,16 @@ function faultsOf(error: unknown, file: string): ConfigError['faults'] {
   if (error instanceof SourceError) return error.faults.map((fault) => ({ file, path: '', ...fault }));
   const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
   return [{ file, path: '', message: `cannot be loaded: ${message?.replace(/\.$/, '')}`, hint: 'Correct the file.' }];
+}
+
+/** The positions of a file that the configuration imports (cosmiconfig's `$import`). */
+function inFile(positions: Positions, file: string): Positions {
+  return new Map(
+    [...positions].map(([pointer, { key, value }]) => [
+      pointer,
+      { ...(key && { key: { ...key, file } }), value: { ...value, file } },
+    ]),
+  );
 }
 
 /** The positions below a pointer, as if it were the root. */

@@ -304,6 +304,19 @@ describe('the faults of a configuration', () => {
     ]);
   });
 
+  it('tells places in the files that a configuration imports', async () => {
+    const files = { 'shared/plans.yaml': 'plans:\n  free: { rpm: -1 }\nbilling: of\n' };
+    expect(await faultLines('$import: ./shared/plans.yaml\nbilling: no\n', { files })).to.deep.equal([
+      'shared/plans.yaml:2:16 plans.free.rpm: must be at least 0, not -1.',
+      'tollgate.config.yaml:2:10 billing: must be off, track or enforce, not the text "no".',
+    ]);
+  });
+
+  it('names the imported file whose syntax is wrong', async () => {
+    const [line] = await faultLines('$import: ./a.json\n', { files: { 'a.json': '{' } });
+    expect(line).to.equal('a.json:1:2 is not valid JSON: expected a name in double quotes, the file ends.');
+  });
+
   it('names the file alone where the format tells no places', async () => {
     expect(await faultLines('export default { billing: "of" };\n', { name: 'tollgate.config.mjs' })).to.deep.equal([
       'tollgate.config.mjs billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
