@@ -5,39 +5,26 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
-import { type Builtin, listBuiltins } from '../core/builtins.ts';
 import { composeSchema } from '../core/config/compose-schema.ts';
 import { CORE_PROPERTIES } from '../core/config/core-schema.ts';
-import { importPlugin } from '../core/import-plugin.ts';
+import type { PluginSchema } from '../core/config/groups.ts';
+import { readBuiltinSchemas } from '../core/load-config.ts';
 import { PROVIDER_OPTIONS } from '../core/provider.ts';
 import type { Schema } from '../core/types/json.ts';
 import { schemaTable } from './schema-table.ts';
-
-interface Described extends Builtin {
-  readonly schema: Schema;
-}
 
 const SCHEMA_FILE = fileURLToPath(new URL('./tollgate.schema.json', import.meta.url));
 const DOCS_FILE = fileURLToPath(new URL('../docs/config.md', import.meta.url));
 const TABLE = /(<!-- table: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g;
 
-const plugins = await describeBuiltins();
+const plugins = await readBuiltinSchemas();
 const files = [
   { file: SCHEMA_FILE, text: `${JSON.stringify(composeSchema(plugins), null, 2)}\n` },
   { file: DOCS_FILE, text: fillTables(readFileSync(DOCS_FILE, 'utf8'), plugins) },
 ];
 for (const { file, text } of files) writeOrCheck(file, text, process.argv.includes('--check'));
 
-async function describeBuiltins(): Promise<readonly Described[]> {
-  const builtins = listBuiltins();
-  const described = builtins.map(async (builtin): Promise<Described> => {
-    const { configSchema } = await importPlugin(builtin.name, { kind: builtin.kind, builtins, baseDir: process.cwd() });
-    return { ...builtin, schema: { type: 'object', ...configSchema } };
-  });
-  return await Promise.all(described);
-}
-
-function fillTables(text: string, described: readonly Described[]): string {
+function fillTables(text: string, described: readonly PluginSchema[]): string {
   const shared = { properties: PROVIDER_OPTIONS };
   const tables: Readonly<Record<string, () => string>> = {
     top: () => schemaTable({ properties: withoutMembers(CORE_PROPERTIES) }),
@@ -70,9 +57,12 @@ function withoutMembers(properties: Readonly<Record<string, Schema>>): Readonly<
 }
 
 /** One table a plugin; what every provider takes has its own and is left out here. */
-function pluginTables(described: readonly Described[]): string {
-  if (described.length === 0) return 'None.';
-  return described.map(({ name, schema }) => `### \`${name}\`\n\n${schemaTable(ownOptions(schema))}`).join('\n\n');
+function pluginTables(described: readonly PluginSchema[]): string {
+  const own = described.map(({ name, schema }) => ({ name, table: schemaTable(ownOptions(schema)) }));
+  const tables = own.filter(({ table }) => table !== '').map(({ name, table }) => `### \`${name}\`\n\n${table}`);
+  const plain = own.filter(({ table }) => table === '').map(({ name }) => `\`${name}\``);
+  const rest = plain.length > 0 ? [`${tables.length > 0 ? 'Nothing more: ' : 'No options: '}${plain.join(', ')}.`] : [];
+  return [...tables, ...rest].join('\n\n') || 'None.';
 }
 
 function ownOptions(schema: Schema): Schema {

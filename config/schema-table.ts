@@ -1,9 +1,9 @@
 import type { Schema } from '../core/types/json.ts';
 
-/** A schema's properties as a Markdown table, nested ones as `cors.origins`. */
+/** A schema's properties as a Markdown table, nested ones as `cors.origins`; empty when it has none. */
 export function schemaTable(schema: Schema): string {
   const rows = rowsOf(schema, '');
-  if (rows.length === 0) return 'No options.';
+  if (rows.length === 0) return '';
   return ['| Key | Value | Default | What |', '|---|---|---|---|', ...rows].join('\n');
 }
 
@@ -18,22 +18,22 @@ function rowsOf(schema: Schema, prefix: string): readonly string[] {
     const inner = members && asSchema(members['properties']) ? rowsOf(members, `${key}.*.`) : [];
     const about = cell(`${property['description'] ?? ''}${required.includes(name) ? ' Required.' : ''}`);
     const shown = property['default'];
-    const hasDefault = shown !== undefined && JSON.stringify(shown) !== '{}';
-    const row = `| \`${key}\` | ${cell(valueOf(property))} | ${hasDefault ? `\`${cell(asText(shown))}\`` : ''} | ${about.trim()} |`;
+    const hasDefault = shown !== undefined && shown !== '' && JSON.stringify(shown) !== '{}';
+    const row = `| \`${key}\` | ${cell(describeValue(property))} | ${hasDefault ? `\`${cell(asText(shown))}\`` : ''} | ${about.trim()} |`;
     return [...(nested.length > 0 && about.trim() === '' ? [] : [row]), ...nested, ...inner];
   });
 }
 
-function valueOf(schema: Schema): string {
+function describeValue(schema: Schema): string {
   if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => `\`${String(value)}\``).join(', ');
   if (schema['const'] !== undefined) return `\`${String(schema['const'])}\``;
   const branches = schema['anyOf'] ?? schema['oneOf'];
   if (Array.isArray(branches)) {
-    return [...new Set(branches.map((branch) => valueOf(asSchema(branch) ?? {})))].filter(Boolean).join(' or ');
+    return [...new Set(branches.map((branch) => describeValue(asSchema(branch) ?? {})))].filter(Boolean).join(' or ');
   }
   if (typeof schema['format'] === 'string') return schema['format'];
   const items = asSchema(schema['items']);
-  if (schema['type'] === 'array') return items ? `list of ${valueOf(items) || 'values'}` : 'list';
+  if (schema['type'] === 'array') return items ? `list of ${describeValue(items) || 'values'}` : 'list';
   const types = [schema['type']].flat().filter((type) => type !== undefined);
   const range = [schema['minimum'], schema['maximum']];
   const bounds = range.some((bound) => bound !== undefined) ? ` ${range.map((bound) => bound ?? '').join('…')}` : '';

@@ -1,9 +1,11 @@
 import { type Builtin, listBuiltins } from './builtins.ts';
 import { checkConfig, findInstances } from './config/check.ts';
 import type { FaultAt } from './config/faults.ts';
+import type { PluginSchema } from './config/groups.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from './config/read.ts';
 import type { GatewayConfig } from './config/types.ts';
 import { importPlugin, PluginImportError } from './import-plugin.ts';
+import { PACKAGE_ROOT } from './paths.ts';
 import type { Plugin } from './plugin.ts';
 
 export interface LoadedConfig {
@@ -40,6 +42,18 @@ export async function loadConfig(
   const faults = imports.flatMap((found) => (found.fault ? [found.fault] : []));
   const config = checkConfig(raw, { builtins, schemas, faults });
   return { raw, config, builtins, plugins: imported.map(({ plugin }) => plugin) };
+}
+
+/** The schemas of all built-in plugins, for a whole `tollgate.schema.json`; imports every one of them. */
+export async function readBuiltinSchemas(
+  builtins: readonly Builtin[] = listBuiltins(),
+): Promise<readonly PluginSchema[]> {
+  return await Promise.all(
+    builtins.map(async ({ kind, name }) => {
+      const { configSchema } = await importPlugin(name, { kind, builtins, baseDir: PACKAGE_ROOT });
+      return { kind, name, schema: { type: 'object', ...configSchema } };
+    }),
+  );
 }
 
 function toFault({ message, hint }: PluginImportError, pointer: string): FaultAt {

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
+import { readBuiltinSchemas } from '../load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo } from './io.ts';
 import { loadFor } from './load.ts';
@@ -15,14 +16,16 @@ export async function printConfig(context: CommandContext): Promise<void> {
   );
 }
 
-/** `tollgate config schema`: the JSON Schema of this configuration, plugins of its own included, for editors. */
+/** `tollgate config schema`: the JSON Schema of every built-in plugin and of this configuration's own, for editors. */
 export async function printSchema(context: CommandContext): Promise<void> {
-  const { plugins, config } = await loadFor(context);
-  const schemas = [config.store, ...config.instances].flatMap(({ kind, plugin: name }, at) => {
+  const { plugins, config, builtins } = await loadFor(context);
+  const own = [config.store, ...config.instances].flatMap(({ kind, plugin: name }, at) => {
     const schema = plugins[at]?.configSchema;
-    return schema ? [{ kind, name, schema: { ...schema } }] : [];
+    const isBuiltin = builtins.some((builtin) => builtin.kind === kind && builtin.name === name);
+    return schema && !isBuiltin ? [{ kind, name, schema: { ...schema } }] : [];
   });
-  context.terminal.out.write(`${JSON.stringify(composeSchema(schemas), null, 2)}\n`);
+  const schema = composeSchema([...(await readBuiltinSchemas(builtins)), ...own]);
+  context.terminal.out.write(`${JSON.stringify(schema, null, 2)}\n`);
 }
 
 export const run = printConfig;

@@ -45,6 +45,7 @@ export function checkConfig(raw: RawConfig, plugins: KnownPlugins): GatewayConfi
   const checked = instances.filter(isImported).map((instance) => checkInstance(instance, schemaOf(instance), context));
   const providers = namesIn(raw.value['providers']);
   const faults = [
+    ...raw.faults,
     ...namingFaults,
     ...(plugins.faults ?? []),
     ...core.faults,

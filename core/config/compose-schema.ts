@@ -37,7 +37,7 @@ function groupSchema(group: Group, members: readonly PluginSchema[]): Schema {
       description: schema['description'] ?? `The ${GROUPS[group].noun} \`${name}\`; \`false\` switches it off.`,
       type: ['object', 'boolean', 'null'],
       ...when(
-        { type: 'object', required: ['plugin'] },
+        { type: 'object', properties: { plugin: true }, required: ['plugin'] },
         { $ref: `#/$defs/${group}.*` },
         { $ref: `#/$defs/${definitionName(group, name)}` },
       ),

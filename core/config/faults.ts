@@ -51,7 +51,7 @@ export function formatFault(fault: ConfigFault): string {
 export function locateFault(fault: FaultAt, file: string, positions: Positions): ConfigFault {
   const position = positionOf(positions, fault.pointer, fault.atKey === true);
   return {
-    file,
+    file: position?.file ?? file,
     ...(position && { line: position.line, column: position.column }),
     path: formatPath(fault.pointer),
     message: fault.message,
@@ -67,8 +67,13 @@ export function displayPath(file: string, cwd: string): string {
 
 function byPlace(a: ConfigFault, b: ConfigFault): number {
   return (
+    compareText(a.file, b.file) ||
     (a.line ?? 0) - (b.line ?? 0) ||
     (a.column ?? 0) - (b.column ?? 0) ||
-    (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
+    compareText(a.path, b.path)
   );
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

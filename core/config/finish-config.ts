@@ -54,8 +54,8 @@ export function finishConfig(
     server: readServer(value.server),
     logging: value.logging,
     store: readInstance(store),
-    models: Object.fromEntries(aliases),
-    plans: value.plans,
+    models: dictionary(aliases),
+    plans: dictionary(Object.entries(value.plans)),
     defaultPlan: value.defaultPlan,
     billing: value.billing,
     instances: instances.map(readInstance),
@@ -100,6 +100,11 @@ function printConfig(core: CheckedSection, instances: readonly CheckedInstance[]
   }
   const { $schema: _schema, ...shared } = mask(core, CORE_SCHEMA, '');
   return { ...shared, ...groups };
+}
+
+/** A record without a prototype: callers look names up in it that strangers send, such as `constructor`. */
+function dictionary<T>(entries: readonly (readonly [string, T])[]): Readonly<Record<string, T>> {
+  return Object.assign(Object.create(null), Object.fromEntries(entries));
 }
 
 function deepFreeze<T>(value: T): T {

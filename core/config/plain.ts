@@ -5,7 +5,10 @@ import { childPointer } from './pointer.ts';
 const MAX_DEPTH = 64;
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** A value as plain data, and the faults of what is not: functions and class instances (from js and ts), cycles, `__proto__`. */
+/**
+ * A value as plain data, and the faults of what is not and is left out: functions and class instances (from js and ts),
+ * cycles, `__proto__`.
+ */
 export function toPlain(value: unknown): { readonly value: Json; readonly faults: readonly FaultAt[] } {
   const faults: FaultAt[] = [];
   return { value: convert(value, '', 0, faults) ?? null, faults };
@@ -17,10 +20,11 @@ function convert(value: unknown, pointer: string, depth: number, faults: FaultAt
   if (value === undefined) return undefined;
   if (depth > MAX_DEPTH) {
     faults.push({ pointer, message: `is nested deeper than ${MAX_DEPTH} levels, or contains itself` });
-    return null;
+    return undefined;
   }
   if (Array.isArray(value)) {
-    return value.map((item, index) => convert(item, childPointer(pointer, index), depth + 1, faults) ?? null);
+    const items = value.map((item, index) => convert(item, childPointer(pointer, index), depth + 1, faults));
+    return items.filter((item) => item !== undefined);
   }
   if (isPlainObject(value)) {
     const entries: [string, Json][] = [];
@@ -40,7 +44,7 @@ function convert(value: unknown, pointer: string, depth: number, faults: FaultAt
     message: `is ${describe(value)}, not data`,
     hint: 'Use text, numbers, true, false, lists and maps only.',
   });
-  return null;
+  return undefined;
 }
 
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -28,13 +28,3 @@ export function formatPath(pointer: string): string {
   }
   return path;
 }
-
-/** The value that a pointer names, or undefined. Own properties only. */
-export function valueAt(root: unknown, pointer: string): unknown {
-  let value = root;
-  for (const key of pointerKeys(pointer)) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Readonly<Record<string, unknown>>)[key];
-  }
-  return value;
-}

@@ -4,6 +4,8 @@ import { parentPointer } from './pointer.ts';
 export interface Position {
   readonly line: number;
   readonly column: number;
+  /** Another file than the configuration's own, for what it imports. */
+  readonly file?: string;
 }
 
 /** Where each place of a configuration stands in its file, by JSON pointer: its key, and its value. */

@@ -4,7 +4,7 @@ import { cosmiconfig, type Loader } from 'cosmiconfig';
 import { PACKAGE_ROOT } from '../paths.ts';
 import type { Json } from '../types/json.ts';
 import { type Environment, loadEnv } from './env.ts';
-import { ConfigError, displayPath, locateFault } from './faults.ts';
+import { ConfigError, displayPath, type FaultAt } from './faults.ts';
 import { findConfig } from './find.ts';
 import { loadScript } from './load-script.ts';
 import { toPlain } from './plain.ts';
@@ -37,9 +37,11 @@ export interface RawConfig {
   readonly positions: Positions;
   /** The environment with `.env` and `.env.local` in it. */
   readonly env: Environment;
+  /** What in the file is no data and was left out. */
+  readonly faults: readonly FaultAt[];
 }
 
-/** Finds and parses the configuration; throws a {@link ConfigError} with every fault of finding, syntax and data. */
+/** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
 export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
   const { cwd } = input;
   const here = await loadEnv(input.env, [cwd], cwd);
@@ -51,9 +53,6 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
   const { value: parsed, positions } = await parseFile(file, name, cwd, env);
   const plain = toPlain(parsed);
-  if (plain.faults.length > 0) {
-    throw new ConfigError(plain.faults.map((fault) => locateFault(fault, name, positions)));
-  }
   if (!isMap(plain.value)) {
     const message = plain.value === null ? 'is empty' : 'is not a map of sections such as "providers"';
     throw new ConfigError([
@@ -61,7 +60,7 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
     ]);
   }
   const value = isDefault ? plain.value : inherit(plain.value, readDefaults());
-  return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env });
+  return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env, faults: plain.faults });
 }
 
 /**
@@ -71,7 +70,11 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
 function inherit(value: JsonMap, defaults: JsonMap): JsonMap {
   const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
   const schemes = isMap(defaults['auth']) ? Object.keys(defaults['auth']).map((name) => [name, {}]) : [];
-  return { store: defaults['store'] ?? null, auth: Object.fromEntries(schemes), ...own };
+  return {
+    ...(!('store' in own) && { store: defaults['store'] ?? null }),
+    ...(!('auth' in own) && { auth: Object.fromEntries(schemes) }),
+    ...own,
+  };
 }
 
 function readDefaults(): JsonMap {
@@ -100,11 +103,14 @@ async function parseFile(file: string, name: string, cwd: string, env: Environme
   };
   try {
     const result = await cosmiconfig('tollgate', { loaders, cache: false }).load(file);
-    const positions = sources.get(file)?.positions ?? new Map();
-    return {
-      value: result?.config ?? null,
-      positions: path.basename(file) === 'package.json' ? under('/tollgate', positions) : positions,
-    };
+    const own = sources.get(file)?.positions ?? new Map();
+    const imported = [...sources]
+      .filter(([other]) => other !== file)
+      .flatMap(([other, source]) => {
+        return [...inFile(source.positions, displayPath(other, cwd))];
+      });
+    const positions = path.basename(file) === 'package.json' ? under('/tollgate', own) : own;
+    return { value: result?.config ?? null, positions: new Map([...imported, ...positions]) };
   } catch (error) {
     const culprit = (error as { readonly filepath?: string }).filepath;
     throw new ConfigError(
@@ -118,6 +124,16 @@ function faultsOf(error: unknown, file: string): ConfigError['faults'] {
   if (error instanceof SourceError) return error.faults.map((fault) => ({ file, path: '', ...fault }));
   const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
   return [{ file, path: '', message: `cannot be loaded: ${message?.replace(/\.$/, '')}`, hint: 'Correct the file.' }];
+}
+
+/** The positions of a file that the configuration imports (cosmiconfig's `$import`). */
+function inFile(positions: Positions, file: string): Positions {
+  return new Map(
+    [...positions].map(([pointer, { key, value }]) => [
+      pointer,
+      { ...(key && { key: { ...key, file } }), value: { ...value, file } },
+    ]),
+  );
 }
 
 /** The positions below a pointer, as if it were the root. */

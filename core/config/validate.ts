@@ -122,7 +122,7 @@ function listKeys(known: readonly string[], pointer: string): string | undefined
 }
 
 /** The schemas that apply at a place below the root. */
-export function schemasAt(root: Schema, pointer: string): readonly Schema[] {
+function schemasAt(root: Schema, pointer: string): readonly Schema[] {
   let nodes = expandSchema(root, root);
   for (const key of pointerKeys(pointer)) {
     const index = /^\d+$/.test(key) && !propertyNames(nodes).includes(key) ? Number(key) : key;

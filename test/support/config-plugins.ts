@@ -6,7 +6,7 @@ import { PROVIDER_OPTIONS } from '../../core/provider.ts';
 import { makeFolder } from './config-folder.ts';
 
 /** A gateway's plugins as the configuration sees them: names and schemas, nothing that runs. */
-export const PLUGINS: KnownPlugins = Object.freeze({
+export const PLUGINS: KnownPlugins = {
   builtins: [
     { kind: 'policy', name: 'gate' },
     { kind: 'policy', name: 'meter' },
@@ -65,7 +65,7 @@ export const PLUGINS: KnownPlugins = Object.freeze({
     },
     { kind: 'store', name: 'redis', schema: { type: 'object', properties: { url: { type: 'string', secret: true } } } },
   ],
-});
+};
 
 export interface TextInput {
   /** The configuration's file name; YAML unless told. */

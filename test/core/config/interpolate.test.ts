@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
 import { interpolate, type Lookup } from '../../../core/config/interpolate.ts';
 

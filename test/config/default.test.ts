@@ -1,0 +1,80 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { composeSchema } from '../../core/config/compose-schema.ts';
+import type { GatewayConfig } from '../../core/config/types.ts';
+import { createValidator } from '../../core/config/validator.ts';
+import { loadConfig, readBuiltinSchemas } from '../../core/load-config.ts';
+import { PACKAGE_ROOT } from '../../core/paths.ts';
+import type { Schema } from '../../core/types/json.ts';
+import { makeFolder, removeFolders } from '../support/config-folder.ts';
+
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
+
+const compile = (schema: Schema) => {
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
+  for (const format of ['duration', 'money', 'url', 'size']) ajv.addFormat(format, true);
+  return ajv.compile(schema);
+};
+
+describe('the configuration that comes with the package', () => {
+  afterEach(removeFolders);
+
+  const load = async (env: Readonly<Record<string, string>>): Promise<GatewayConfig> =>
+    (await loadConfig({ cwd: makeFolder(), env })).config;
+
+  it('has no fault in an empty environment', async () => {
+    const config = await load({});
+    expect(config.isDefault).to.equal(true);
+    expect(config.instances.map(({ name }) => name)).to.include.members([
+      'echo',
+      'openai',
+      'gemini',
+      'api-key',
+      'access-log',
+    ]);
+  });
+
+  it('gives a provider its key as soon as the variable is set', async () => {
+    const keyOf = (config: GatewayConfig): unknown =>
+      config.instances.find(({ name }) => name === 'openai')?.config['apiKey'];
+    expect(keyOf(await load({}))).to.equal(undefined);
+    expect(keyOf(await load({ OPENAI_API_KEY: 'sk-1' }))).to.equal('sk-1');
+  });
+
+  it('keeps its store beside the working directory, where it runs', async () => {
+    const cwd = makeFolder();
+    const { config } = await loadConfig({ cwd, env: {} });
+    expect(config.store.config).to.deep.equal({ folder: path.join(cwd, 'data') });
+  });
+});
+
+describe('the schema that comes with the package', () => {
+  it('is strict JSON Schema 2020-12 and takes the built-in configuration', () => {
+    const validate = compile(JSON.parse(read('config/tollgate.schema.json')) as Schema);
+    validate(parse(read('config/default.yaml').replace('${PORT:-8787}', '8787')));
+    expect(validate.errors).to.equal(null);
+  });
+
+  it('composes from the built-in plugins, each compiling on its own as a start compiles it', async () => {
+    const schemas = await readBuiltinSchemas();
+    compile(composeSchema(schemas));
+    const validator = createValidator();
+    for (const { name, schema } of schemas) expect(() => validator.compile(schema), name).not.to.throw();
+  });
+});
+
+describe('docs/config.md', () => {
+  afterEach(removeFolders);
+
+  const blocks = [...read('docs/config.md').matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = '']) => text);
+  for (const [index, text] of blocks.entries()) {
+    it(`shows a configuration without faults in example ${index + 1}`, async () => {
+      const { config } = await loadConfig({ cwd: makeFolder({ 'tollgate.config.yaml': text }), env: {} });
+      expect(config.isDefault).to.equal(false);
+    });
+  }
+});

