@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import type { FailureClass, ResponseHeaders } from '../../core/index.ts';
+import { itShows } from './cells.ts';
+import { assertIncludes } from './provider-shape.ts';
+import type { ProviderSubject } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+interface ErrorCase {
+  readonly name: string;
+  readonly status: number;
+  readonly headers?: ResponseHeaders;
+  readonly body: unknown;
+  readonly class: FailureClass;
+  readonly retryAfterMs?: number;
+  readonly param?: string;
+}
+
+/** Classes that a status alone leads to, whatever the body is. */
+const BY_STATUS: readonly (readonly [number, readonly FailureClass[]])[] = [
+  [400, ['invalid_request']],
+  [401, ['authentication', 'billing']],
+  [402, ['billing']],
+  [403, ['authentication']],
+  [404, ['model_not_found']],
+  [408, ['upstream_error', 'timeout']],
+  [413, ['invalid_request', 'context_length']],
+  [422, ['invalid_request']],
+  [429, ['rate_limit']],
+  [500, ['upstream_error']],
+  [502, ['upstream_error']],
+  [503, ['overloaded', 'upstream_error']],
+  [504, ['timeout']],
+  [529, ['overloaded', 'upstream_error']],
+];
+const POOR_BODIES: readonly unknown[] = ['', '<html><body>Bad gateway</body></html>', null, 7, [], {}, { error: null }];
+
+/** In milliseconds, for a 429 with an empty body. */
+const HINTS: readonly (readonly [ResponseHeaders, number | undefined])[] = [
+  [{ 'retry-after': '7' }, 7000],
+  [{ 'retry-after-ms': '250' }, 250],
+  [{ 'retry-after-ms': '250', 'retry-after': '7' }, 250],
+  [{ 'retry-after': 'Fri, 20 Nov 2026 10:00:30 GMT', date: 'Fri, 20 Nov 2026 10:00:00 GMT' }, 30_000],
+  [{ 'retry-after': 'soon' }, undefined],
+  [{ 'retry-after': '-5' }, undefined],
+  [{ 'retry-after': '' }, undefined],
+  [{}, undefined],
+];
+
+/** Error answers are classified, by the vendor's fields and else by status; hints to wait are read. */
+export function testErrors({ name, provider, fixtures }: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const shows = (feature: string, title: string, body: () => void) =>
+    itShows(it, { provider: name, feature, says: 'verified' }, title, body);
+
+  describe('an error', () => {
+    for (const { text } of fixtures('errors', '.json')) {
+      for (const { name: title, status, headers = {}, body, ...expected } of JSON.parse(text) as readonly ErrorCase[]) {
+        shows('errors', `is ${expected.class}: ${title}`, () => {
+          assertIncludes(provider.error(status, body, headers), expected);
+        });
+      }
+    }
+    for (const [status, classes] of BY_STATUS) {
+      shows('errors', `with status ${status} and a body that says nothing is ${classes.join(' or ')}`, () => {
+        for (const body of POOR_BODIES) {
+          const failure = provider.error(status, body, {});
+          assert.ok(classes.includes(failure.class), `${failure.class} for ${JSON.stringify(body)}`);
+          assert.ok(typeof failure.message === 'string' && !failure.message.includes('<'), 'no page of HTML');
+        }
+      });
+    }
+    for (const [headers, expected] of HINTS) {
+      shows(
+        'retry hints',
+        `with ${JSON.stringify(headers)} may be retried after ${expected ?? 'nobody knows how many'} ms`,
+        () => {
+          assert.equal(provider.error(429, {}, headers).retryAfterMs, expected);
+        },
+      );
+    }
+  });
+}

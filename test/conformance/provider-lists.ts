@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { base64ToFloats, StreamFailure } from '../../core/index.ts';
+import { itShows } from './cells.ts';
+import { assertIncludes } from './provider-shape.ts';
+import { CALL, type ProviderSubject } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+/** Embeddings in both encodings, and the vendor's list of models. */
+export function testLists({ name, provider: { embed, listModels }, kit, fixtures }: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const shows = (feature: string, title: string, body: () => void) =>
+    itShows(it, { provider: name, feature, says: 'verified' }, title, body);
+
+  if (embed) {
+    describe('embeddings', () => {
+      const input = { model: CALL.model, input: ['one', 'two'] };
+      it('ask for the texts and the model', () => {
+        const sent = JSON.stringify(embed.request(input, CALL));
+        for (const words of ['one', 'two', CALL.model]) assert.ok(sent.includes(words));
+      });
+      for (const { name: file, text, expected } of fixtures('embeddings', '.json')) {
+        shows('embeddings', `come as numbers: ${file}`, () => {
+          const answer = embed.response(JSON.parse(text), { ...input, encoding_format: 'float' }, CALL);
+          kit.validate?.embeddings?.(answer);
+          for (const { embedding } of answer.data) assert.ok(Array.isArray(embedding) && embedding.length > 0);
+          if (expected) assertIncludes(answer, expected);
+        });
+        shows('embeddings as base64', `come as base64 of the same numbers: ${file}`, () => {
+          const numbers = embed.response(JSON.parse(text), { ...input, encoding_format: 'float' }, CALL);
+          const packed = embed.response(JSON.parse(text), { ...input, encoding_format: 'base64' }, CALL);
+          packed.data.forEach(({ embedding }, at) => {
+            assert.ok(typeof embedding === 'string');
+            const wanted = Float32Array.from(numbers.data[at]?.embedding as readonly number[]);
+            assert.deepEqual(Float32Array.from(base64ToFloats(embedding)), wanted);
+          });
+        });
+      }
+      for (const body of [null, {}, { data: 1 }, { error: { message: 'no' } }]) {
+        it(`that are ${JSON.stringify(body)} are a failure, not a crash`, () => {
+          assert.throws(() => embed.response(body, input, CALL), StreamFailure);
+        });
+      }
+    });
+  }
+
+  if (listModels) {
+    describe('the list of models', () => {
+      it('is asked for with GET, below the base URL', () => {
+        const { method = 'GET', path } = listModels.request();
+        assert.equal(method, 'GET');
+        assert.match(path, /^\//);
+      });
+      for (const { name: file, text, expected } of fixtures('models', '.json')) {
+        shows('model list', `is read: ${file}`, () => {
+          const ids = listModels.response(JSON.parse(text));
+          assert.ok(ids.length > 0 && ids.every((id) => typeof id === 'string' && id !== ''));
+          if (expected) assertIncludes({ ids }, expected);
+        });
+      }
+      it('is empty for an answer that is none', () => {
+        for (const body of [null, 'no', {}, { data: null }, [null, {}]])
+          assert.deepEqual(listModels.response(body), []);
+      });
+    });
+  }
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { type ChatMessage, isGatewayError } from '../../core/index.ts';
+import { itShows } from './cells.ts';
+import { CALL, type ProviderSubject } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+function call(id: string, city: string) {
+  return { id, type: 'function', function: { name: 'get_weather', arguments: JSON.stringify({ city }) } } as const;
+}
+
+/** Conversations, and the words of them that have to reach the vendor. */
+const CONVERSATIONS: readonly {
+  readonly feature: string;
+  readonly messages: readonly ChatMessage[];
+  readonly arrives: readonly string[];
+}[] = [
+  {
+    feature: 'system messages',
+    messages: [
+      { role: 'system', content: 'Be BRIEF' },
+      { role: 'user', content: 'Hello YOU' },
+    ],
+    arrives: ['BRIEF', 'YOU'],
+  },
+  {
+    feature: 'developer messages',
+    messages: [
+      { role: 'developer', content: 'Be BRIEF' },
+      { role: 'user', content: 'Hello YOU' },
+    ],
+    arrives: ['BRIEF', 'YOU'],
+  },
+  {
+    feature: 'several turns',
+    messages: [
+      { role: 'user', content: 'FIRST' },
+      { role: 'assistant', content: 'SECOND' },
+      { role: 'user', content: 'THIRD' },
+    ],
+    arrives: ['FIRST', 'SECOND', 'THIRD'],
+  },
+  {
+    feature: 'text parts',
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'PART-ONE' },
+          { type: 'text', text: 'PART-TWO' },
+        ],
+      },
+    ],
+    arrives: ['PART-ONE', 'PART-TWO'],
+  },
+  {
+    feature: 'images by URL',
+    messages: [
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://images.example/cat.png' } }] },
+    ],
+    arrives: ['https://images.example/cat.png'],
+  },
+  {
+    feature: 'images as data',
+    messages: [
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } }] },
+    ],
+    arrives: [PIXEL],
+  },
+  {
+    feature: 'tool results',
+    messages: [
+      { role: 'user', content: 'Weather in PARIS?' },
+      { role: 'assistant', content: null, tool_calls: [call('call_1', 'PARIS')] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'SUNNY' },
+    ],
+    arrives: ['PARIS', 'SUNNY', 'get_weather'],
+  },
+  {
+    feature: 'results of parallel tools',
+    messages: [
+      { role: 'user', content: 'Weather?' },
+      { role: 'assistant', content: null, tool_calls: [call('call_1', 'PARIS'), call('call_2', 'ROME')] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'SUNNY' },
+      { role: 'tool', tool_call_id: 'call_2', content: 'RAINY' },
+    ],
+    arrives: ['PARIS', 'ROME', 'SUNNY', 'RAINY'],
+  },
+];
+
+/** What a conversation says reaches the vendor, or is refused with the place where it stands. */
+export function testMessages({ name, provider: { chat } }: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  if (!chat) return;
+  const request = (messages: readonly ChatMessage[]) => chat.request({ model: CALL.model, messages }, CALL);
+
+  describe('a conversation', () => {
+    for (const { feature, messages, arrives } of CONVERSATIONS) {
+      const refusal = refusalOf(() => request(messages));
+      const says = refusal ? 'refused' : 'verified';
+      itShows(it, { provider: name, feature, says }, refusal ? `refuses ${feature}` : `keeps ${feature}`, () => {
+        if (refusal) return assert.match(refusal.param ?? '', /^messages\[\d+\]/);
+        const sent = JSON.stringify(request(messages).body);
+        for (const words of arrives) assert.ok(sent.includes(words), `${words} is missing`);
+      });
+    }
+
+    it('gives a tool’s call and its result the same id, also when the id has to change', () => {
+      const id = 'call_from+another/vendor=='.repeat(3);
+      const sent = JSON.stringify(
+        request([
+          { role: 'user', content: 'Weather?' },
+          { role: 'assistant', content: null, tool_calls: [call(id, 'PARIS')] },
+          { role: 'tool', tool_call_id: id, content: 'SUNNY' },
+        ]).body,
+      );
+      const ids = [...sent.matchAll(/"(?:id|tool_call_id|tool_use_id)":"([^"]+)"/g)].map((match) => match[1]);
+      assert.ok(new Set(ids).size <= 1, `${ids.join(' and ')} differ`);
+    });
+  });
+}
+
+function refusalOf(request: () => unknown): { readonly param: string | undefined } | undefined {
+  try {
+    request();
+    return undefined;
+  } catch (error) {
+    if (isGatewayError(error) && error.code === 'invalid_request') return error;
+    throw error;
+  }
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { type ChatRequest, type FieldRule, type FieldRules, isGatewayError } from '../../core/index.ts';
+import { type Cell, itShows } from './cells.ts';
+import { CALL, type ProviderSubject, SECRET, streamCall } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+const TOOL = {
+  type: 'function',
+  function: {
+    name: 'get_weather',
+    description: 'The weather of a city.',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
+} as const;
+const SCHEMA = {
+  type: 'object',
+  properties: { city: { type: 'string' } },
+  required: ['city'],
+  additionalProperties: false,
+};
+
+/** A telling value for each field of OpenAI's chat completions, and what it needs beside it. */
+const SAMPLES: Readonly<Record<string, { readonly value: unknown; readonly beside?: object }>> = Object.freeze({
+  audio: { value: { voice: 'alloy', format: 'mp3' } },
+  frequency_penalty: { value: 0.5 },
+  function_call: { value: { name: 'get_weather' } },
+  functions: { value: [TOOL.function] },
+  logit_bias: { value: { '50256': -100 } },
+  logprobs: { value: true },
+  max_completion_tokens: { value: 78 },
+  max_tokens: { value: 77 },
+  metadata: { value: { purpose: 'test' } },
+  modalities: { value: ['text', 'image'] },
+  moderation: { value: { model: 'omni-moderation-latest' } },
+  n: { value: 2 },
+  parallel_tool_calls: { value: false, beside: { tools: [TOOL] } },
+  prediction: { value: { type: 'content', content: 'x' } },
+  presence_penalty: { value: 0.25 },
+  prompt_cache_key: { value: 'cache-1' },
+  prompt_cache_options: { value: { mode: 'implicit' } },
+  prompt_cache_retention: { value: '24h' },
+  reasoning_effort: { value: 'low' },
+  response_format: { value: { type: 'json_schema', json_schema: { name: 'city', schema: SCHEMA, strict: true } } },
+  safety_identifier: { value: 'user-1' },
+  seed: { value: 7 },
+  service_tier: { value: 'flex' },
+  stop: { value: ['END'] },
+  store: { value: true },
+  temperature: { value: 0.5 },
+  tool_choice: { value: 'required', beside: { tools: [TOOL] } },
+  tools: { value: [TOOL] },
+  top_logprobs: { value: 2, beside: { logprobs: true } },
+  top_p: { value: 0.75 },
+  user: { value: 'user-1' },
+  verbosity: { value: 'low' },
+  web_search_options: { value: {} },
+});
+
+/** Steering that belongs to other gateways; nobody's request chooses a host, a key or a header here. */
+const ROUTING = ['api_base', 'api_key', 'base_url', 'extra_body', 'extra_headers', 'headers', 'organization'] as const;
+
+type Rule = FieldRule | undefined;
+
+/** Every field of a chat request becomes what the provider's table says. */
+export function testRequests({ name, provider }: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const { chat, fields: table } = provider;
+  if (!chat) return;
+  const messages = [{ role: 'user', content: 'Hello' }] as const;
+  const translate = (fields: object) => chat.request({ model: CALL.model, messages, ...fields }, CALL);
+
+  describe('a chat request', () => {
+    it('goes to a path below the base URL and holds no key', () => {
+      const request = translate({ temperature: 0.5 });
+      assert.match(request.path, /^\/[^\s#]*$/);
+      assert.ok(!request.path.includes('..') && !JSON.stringify(request).includes(SECRET));
+    });
+
+    it('is the same when it is made again, and leaves its input alone', () => {
+      const fields = allFields(table?.fields ?? {});
+      const input = deepFreeze({ model: CALL.model, messages: structuredClone(messages), ...fields });
+      const make = () => outcomeOf(() => chat.request(input as unknown as ChatRequest, CALL));
+      assert.deepEqual(make(), make());
+    });
+
+    it('names the model as the provider knows it, not as the caller wrote it', () => {
+      const request = chat.request({ model: 'an/alias', messages }, CALL);
+      assert.ok(JSON.stringify([request.path, request.body]).includes(CALL.model));
+      assert.ok(!JSON.stringify([request.path, request.body]).includes('an/alias'));
+    });
+
+    it('takes null for absent', () => {
+      const nothing = Object.fromEntries(Object.keys(SAMPLES).map((field) => [field, null]));
+      assert.deepEqual(toJson(translate(nothing)), toJson(translate({})));
+    });
+
+    it('asks for a stream when the call is one', () => {
+      const streamed = chat.request({ model: CALL.model, messages, stream: true }, streamCall());
+      assert.notDeepEqual(toJson(streamed), toJson(translate({ stream: false })));
+    });
+
+    it('sends the caller’s bytes only while they say the same', () => {
+      const input = { model: CALL.model, messages, api_base: 'https://evil.example' };
+      const raw = new TextEncoder().encode(JSON.stringify(input));
+      const { body } = chat.request(input, { ...CALL, raw });
+      assert.ok(!(body instanceof Uint8Array), 'the bytes hold a field that may not leave');
+    });
+
+    for (const field of ROUTING) {
+      it(`does not send "${field}"`, () => {
+        const request = translate({ [field]: 'https://evil.example' });
+        assert.ok(!JSON.stringify(request.body).includes('evil.example'));
+        assert.ok(!JSON.stringify([request.path, request.headers ?? {}]).includes('evil.example'));
+      });
+    }
+
+    if (!table) return;
+    for (const field of Object.keys(SAMPLES)) {
+      const rule = table.fields[field];
+      itShows(it, cell(name, field, rule), `${verb(rule)} ${field}`, () => {
+        assertRule(translate, field, rule, table.fields);
+      });
+    }
+    for (const variant of table.variants ?? []) {
+      for (const [field, rule] of Object.entries(variant.fields)) {
+        if (!SAMPLES[field]) continue;
+        it(`${verb(rule)} ${field} for ${variant.when}`, () => {
+          const call = { ...CALL, model: variant.example.model };
+          const inVariant = (more: object) => chat.request({ messages, ...variant.example, ...more }, call);
+          assertRule(inVariant, field, rule, { ...table.fields, ...variant.fields }, variant.example);
+        });
+      }
+    }
+  });
+}
+
+type Translate = (fields: object) => { readonly body?: object | Uint8Array; readonly dropped?: readonly string[] };
+
+function assertRule(translate: Translate, field: string, rule: Rule, rules: FieldRules, example: object = {}): void {
+  const sample = SAMPLES[field];
+  if (!sample) return;
+  const value: unknown = field in example ? (example as Record<string, unknown>)[field] : sample.value;
+  const beside = Object.entries(sample.beside ?? {}).filter(([name]) => rules[name]?.rule !== 'refused');
+  const input = { ...Object.fromEntries(beside), [field]: value };
+  if (rule?.rule === 'refused') {
+    assertRefused(() => translate(input), field);
+    return;
+  }
+  const { body = {}, dropped = [] } = translate(input);
+  const told = dropped.includes(field);
+  const sent = body as Readonly<Record<string, unknown>>;
+  if (rule?.rule === 'dropped') {
+    assert.ok(!(field in sent), `${field} is not sent`);
+    assert.ok(told, `${field} is told as dropped`);
+  } else if (rule?.rule === 'renamed') {
+    const arrives = !isPath(rule.to) || at(sent, rule.to ?? '') !== undefined;
+    assert.ok(told || arrives, `${field} is sent as ${rule.to}`);
+  } else if (rule?.rule === 'passed' && rule.note === undefined) {
+    assert.deepEqual(sent[field], value, `${field} is sent as it is, for the table notes no change`);
+  } else if (rule?.rule !== 'emulated') {
+    assert.ok(told || field in sent, `${field} is sent or told as dropped`);
+  }
+}
+
+function assertRefused(translate: () => unknown, field: string): void {
+  assert.throws(translate, (error: unknown) => {
+    assert.ok(isGatewayError(error), 'a refusal is a GatewayError');
+    assert.equal(error.code, 'invalid_request');
+    assert.equal(error.param, field);
+    return true;
+  });
+}
+
+function cell(provider: string, field: string, rule: Rule): Cell {
+  const says = {
+    passed: 'verified',
+    renamed: 'verified',
+    emulated: 'emulated',
+    dropped: 'not offered',
+    refused: 'refused',
+  };
+  return { provider, feature: `\`${field}\``, says: says[rule?.rule ?? 'passed'] as Cell['says'] };
+}
+
+function verb(rule: Rule): string {
+  return { passed: 'passes', renamed: 'renames', emulated: 'emulates', dropped: 'drops and tells', refused: 'refuses' }[
+    rule?.rule ?? 'passed'
+  ];
+}
+
+/** Every sample that is not refused. */
+function allFields(rules: FieldRules): object {
+  const taken = Object.entries(SAMPLES).filter(([field]) => rules[field]?.rule !== 'refused');
+  return Object.fromEntries(taken.map(([field, { value }]) => [field, value]));
+}
+
+function isPath(to: string | undefined): boolean {
+  return to !== undefined && /^\w+(\.\w+)*$/.test(to);
+}
+
+function at(body: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], body);
+}
+
+/** What a translation comes to: a request, or the refusal of fields that do not go together. */
+function outcomeOf(translate: () => unknown): unknown {
+  try {
+    return translate();
+  } catch (error) {
+    if (isGatewayError(error) && error.code === 'invalid_request') return { refused: error.param };
+    throw error;
+  }
+}
+
+function toJson(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return Object.freeze(value);
+}

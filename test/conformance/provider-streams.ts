@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { StreamFailure } from '../../core/index.ts';
+import { createEventReader } from '../../core/sse.ts';
+import { itShows } from './cells.ts';
+import { assertFailure } from './provider-answers.ts';
+import { assertIncludes, type Outcome, readChunks } from './provider-shape.ts';
+import { decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
+import { tortureStream } from './provider-torture.ts';
+import { findRunner } from './runner.ts';
+
+const FEATURES: readonly (readonly [string, (outcome: Outcome) => boolean])[] = [
+  ['streamed tool calls', ({ choices }) => choices.some(({ tool_calls: calls }) => calls.length > 0)],
+  ['streamed parallel tool calls', ({ choices }) => choices.some(({ tool_calls: calls }) => calls.length > 1)],
+  ['streamed reasoning content', ({ choices }) => choices.some(({ reasoning_content: text }) => text !== '')],
+  ['usage in streams', ({ usage }) => usage !== undefined],
+];
+
+/** Streams come out in OpenAI's exact chunks, whatever happens to their bytes on the way. */
+export function testStreams(subject: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const { name, provider, kit, fixtures } = subject;
+  if (!provider.chat) return;
+  const decode = ({ text }: Fixture) => decodeStream(provider, [new TextEncoder().encode(text)]);
+
+  describe('a stream', () => {
+    const streams = fixtures('stream', '.sse');
+    it('is among the fixtures', () => {
+      assert.ok(streams.length > 0, 'put a stream.sse of the vendor’s bytes into the fixtures');
+    });
+    for (const fixture of streams) {
+      itShows(
+        it,
+        { provider: name, feature: 'streams', says: 'verified' },
+        `has OpenAI’s chunks: ${fixture.name}`,
+        () => {
+          const { chunks, complete } = decode(fixture);
+          const outcome = readChunks(chunks);
+          for (const chunk of chunks) kit.validate?.chunk?.(chunk);
+          if (fixture.expected) assertIncludes(outcome, fixture.expected);
+          assert.ok(complete, 'it is complete');
+          assert.ok(outcome.choices.every((choice) => choice.finish_reason !== null));
+        },
+      );
+      for (const [feature, shows] of FEATURES) {
+        if (!shows(readChunks(decode(fixture).chunks))) continue;
+        itShows(it, { provider: name, feature, says: 'verified' }, `shows ${feature}: ${fixture.name}`, () => {
+          assert.ok(shows(readChunks(decode(fixture).chunks)));
+        });
+      }
+      tortureStream(subject, fixture);
+    }
+
+    for (const fixture of fixtures('failure', '.sse')) {
+      itShows(
+        it,
+        { provider: name, feature: 'failures in streams', says: 'verified' },
+        `fails: ${fixture.name}`,
+        () => {
+          assertFailure(() => decode(fixture), fixture);
+        },
+      );
+    }
+
+    it('with nothing in it is not complete', () => {
+      const { chunks, complete } = decodeStream(provider, []);
+      assert.deepEqual([chunks, complete], [[], false]);
+    });
+
+    it('with an event that is not JSON fails', () => {
+      const decoder = provider.chat?.stream(streamCall());
+      const events = createEventReader().push(new TextEncoder().encode('data: {"half":\n\n'));
+      assert.throws(() => events.map((event) => decoder?.push(event)), StreamFailure);
+    });
+  });
+}

@@ -1,0 +1,108 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import type { ChatChunk, CodecCall, Plugin, PluginApi, Provider } from '../../core/index.ts';
+import { createEventReader } from '../../core/sse.ts';
+
+/** What {@link testProvider} is given. */
+export interface ProviderKit {
+  readonly plugin: Plugin;
+  /** Options that the plugin needs beside its key. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /**
+   * A folder of the vendor's own bytes. `chat*.json` are answers, `stream*.sse` are streams; both are needed, the rest
+   * is optional: `embeddings*.json`, `models.json`, `failure*.json` and `failure*.sse` (failures with status 200) and
+   * `errors.json`, a list of `{ name, status, headers?, body, class, retryAfterMs?, param? }`. Beside each file,
+   * `<file>.expected.json` says what has to come out; of objects, the fields that are named there.
+   */
+  readonly fixtures: URL;
+  /** An error event of the vendor's stream; OpenAI's unless told. */
+  readonly errorEvent?: string;
+  /** Looks at what comes out, beside the kit's own checks: a schema, say. */
+  readonly validate?: {
+    readonly response?: (value: unknown) => void;
+    readonly chunk?: (value: unknown) => void;
+    readonly embeddings?: (value: unknown) => void;
+  };
+}
+
+export interface Fixture {
+  readonly name: string;
+  readonly text: string;
+  /** What `<name>.expected.json` says. */
+  readonly expected: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The provider that a plugin registers, and how its parts are called. */
+export interface ProviderSubject {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly kit: ProviderKit;
+  fixtures(prefix: string, extension: string): readonly Fixture[];
+}
+
+/** A key that no output may hold. */
+export const SECRET = 'sk-conformance-0123456789abcdefghij';
+
+export const CALL: CodecCall = Object.freeze({
+  model: 'conformance-model',
+  stream: false,
+  created: 1_750_000_000,
+  id: 'chatcmpl-conformance',
+});
+
+/** Sets the plugin up alone and takes what it registers. Throws when that is not exactly one provider. */
+export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, unknown>>): Provider {
+  const registered: Provider[] = [];
+  const api = { instance: plugin.name, provider: (provider: Provider) => void registered.push(provider) };
+  void plugin.setup(api as unknown as PluginApi, config as never);
+  const [provider, ...more] = registered;
+  if (!provider || more.length > 0) throw new Error(`${plugin.name} registers ${registered.length} providers, not one`);
+  return provider;
+}
+
+export function createSubject(kit: ProviderKit): ProviderSubject {
+  const folder = kit.fixtures;
+  return {
+    name: kit.plugin.name,
+    provider: setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config }),
+    kit,
+    fixtures(prefix, extension) {
+      if (!existsSync(folder)) return [];
+      const names = readdirSync(folder).filter(
+        (name) => name.startsWith(prefix) && name.endsWith(extension) && !name.endsWith('.expected.json'),
+      );
+      return names.sort().map((name) => {
+        const expected = new URL(`${name}.expected.json`, folder);
+        return {
+          name,
+          text: readFileSync(new URL(name, folder), 'utf8'),
+          expected: existsSync(expected) ? JSON.parse(readFileSync(expected, 'utf8')) : undefined,
+        };
+      });
+    },
+  };
+}
+
+export interface Decoded {
+  readonly chunks: readonly ChatChunk[];
+  readonly complete: boolean;
+}
+
+/** Runs a stream's bytes, in the pieces given, through the gateway's event reader and the provider's decoder. */
+export function decodeStream(
+  provider: Provider,
+  pieces: readonly Uint8Array[],
+  call: CodecCall = streamCall(),
+): Decoded {
+  const decoder = provider.chat?.stream(call);
+  if (!decoder) throw new Error('the provider has no chat');
+  const reader = createEventReader();
+  const chunks: ChatChunk[] = [];
+  for (const piece of pieces) for (const event of reader.push(piece)) chunks.push(...decoder.push(event));
+  for (const event of reader.end()) chunks.push(...decoder.push(event));
+  const end = decoder.end();
+  return { chunks: [...chunks, ...end.chunks], complete: end.complete };
+}
+
+export function streamCall(): CodecCall {
+  return { ...CALL, stream: true };
+}

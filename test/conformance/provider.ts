@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { testAnswers } from './provider-answers.ts';
+import { testErrors } from './provider-errors.ts';
+import { testLists } from './provider-lists.ts';
+import { testMessages } from './provider-messages.ts';
+import { testRequests } from './provider-requests.ts';
+import { testStreams } from './provider-streams.ts';
+import { createSubject, type ProviderKit, SECRET, setUpProvider } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+export type { ProviderKit } from './provider-subject.ts';
+
+/**
+ * Runs the tests that every provider must pass: its requests keep what its field rules say, its answers and streams
+ * come out in OpenAI's exact shape whatever happens to the bytes, its errors are classified.
+ *
+ * ```ts
+ * import { testProvider } from 'tollgate/conformance';
+ * import acme from '../acme.ts';
+ * testProvider({ plugin: acme, fixtures: new URL('./fixtures/acme/', import.meta.url) });
+ * ```
+ */
+export function testProvider(kit: ProviderKit): void {
+  const { describe, it } = findRunner();
+  const subject = createSubject(kit);
+  const { name, provider } = subject;
+
+  describe(`${name}: what every provider promises`, () => {
+    describe('the plugin', () => {
+      it('is a provider of this plugin version, named in kebab-case', () => {
+        assert.deepEqual([kit.plugin.kind, kit.plugin.apiVersion, provider.specVersion], ['provider', 1, 1]);
+        assert.match(name, /^[a-z][a-z0-9-]{0,39}$/);
+      });
+      it('takes the options of every provider, and no unknown ones', () => {
+        const check = configChecker(kit.plugin.configSchema ?? {});
+        assert.ok(check({ ...kit.config, apiKey: SECRET, models: ['m'], prices: { '*': { input: 1, output: 2 } } }));
+        assert.ok(!check({ ...kit.config, apiKye: SECRET }));
+      });
+      it('is set up without a key: it answers "not configured" until there is one', () => {
+        const { credential } = setUpProvider(kit.plugin, { ...kit.config });
+        assert.equal(credential?.value, undefined);
+      });
+      it('keeps its key for the credential alone', () => {
+        const { credential, ...rest } = provider;
+        assert.equal(credential?.value, SECRET);
+        assert.ok(!JSON.stringify(rest).includes(SECRET));
+      });
+      it('has an absolute base URL without a trailing slash', () => {
+        assert.match(new URL(provider.baseUrl).protocol, /^https?:$/);
+        assert.ok(!provider.baseUrl.endsWith('/'));
+      });
+      it('goes to the base URL that the configuration names', () => {
+        const { baseUrl } = setUpProvider(kit.plugin, { ...kit.config, baseUrl: 'https://relay.example/v1/' });
+        assert.match(baseUrl, /^https:\/\/relay\.example(\/v1)?$/);
+      });
+    });
+    testRequests(subject);
+    testMessages(subject);
+    testAnswers(subject);
+    testStreams(subject);
+    testErrors(subject);
+    testLists(subject);
+  });
+}
+
+function configChecker(schema: object): (config: unknown) => boolean {
+  const ajv = new Ajv2020({ strict: true });
+  ajv.addVocabulary(['secret']);
+  for (const format of ['duration', 'money', 'url']) ajv.addFormat(format, true);
+  return ajv.compile(schema);
+}
