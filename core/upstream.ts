@@ -75,16 +75,20 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const clock = createDeadlineClock();
   let closed = false;
   /** By origin and connect deadline, which is the socket's. As many as the configuration has endpoints. */
-  const origins = new Map<string, Connections>();
+  const origins = new Map<string, Map<number, Connections>>();
   const prepare = createRequestPreparer();
 
   function connectionsTo(origin: string, connectMs: number): Connections {
-    const key = `${origin} ${connectMs}`;
-    let connections = origins.get(key);
+    let byDeadline = origins.get(origin);
+    if (!byDeadline) {
+      byDeadline = new Map();
+      origins.set(origin, byDeadline);
+    }
+    let connections = byDeadline.get(connectMs);
     if (!connections) {
       const { maxHeaderBytes, maxConnections: max } = limits;
       connections = createConnections(origin, { connectMs, maxHeaderBytes, max });
-      origins.set(key, connections);
+      byDeadline.set(connectMs, connections);
     }
     return connections;
   }
@@ -95,7 +99,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     timeouts: Timeouts,
     signal: AbortSignal,
   ): Exchange {
-    const { origin, ...prepared } = prepare(endpoint, request);
+    const prepared = prepare(endpoint, request);
+    const { origin } = prepared;
     const connections = connectionsTo(origin, timeouts.connectMs);
     let connection: Connection | undefined;
     const exchange = new Exchange({
@@ -135,7 +140,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     async close() {
       closed = true;
       clock.close();
-      await Promise.all([...origins.values()].map((connections) => connections.close()));
+      const all = [...origins.values()].flatMap((byDeadline) => [...byDeadline.values()]);
+      await Promise.all(all.map((connections) => connections.close()));
     },
   };
 

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 
 /** One keep-alive connection; carries one request at a time. */
@@ -5,7 +6,12 @@ export interface Connection {
   readonly client: Client;
   /** Answers read in full since the socket was opened; 0 means fresh. */
   served: number;
+  /** The socket while it is being connected. */
+  connecting: Socket | undefined;
 }
+
+/** Undici types it as returning nothing; it returns the socket that it opens. */
+type Connect = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket;
 
 export interface Connections {
   /** An idle connection, the last used first, or a new one (always, with `fresh`); undefined when all `max` are busy. */
@@ -30,13 +36,18 @@ const KEEP_ALIVE_MS = 30_000;
  * the transparent retry has to know, queues where we want to refuse, and looks through all its clients for a free one.
  */
 export function createConnections(origin: string, options: ConnectionOptions): Connections {
-  const connect = buildConnector({ timeout: options.connectMs, rejectUnauthorized: true });
+  const connect = buildConnector({ timeout: options.connectMs, rejectUnauthorized: true }) as Connect;
   const all = new Set<Connection>();
   const idle: Connection[] = [];
 
   function open(): Connection {
     const client = new Client(origin, {
-      connect,
+      connect(target, callback) {
+        connection.connecting = connect(target, (...result) => {
+          connection.connecting = undefined;
+          callback(...result);
+        });
+      },
       pipelining: 1,
       maxHeaderSize: options.maxHeaderBytes,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -45,7 +56,7 @@ export function createConnections(origin: string, options: ConnectionOptions): C
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    const connection: Connection = { client, served: 0 };
+    const connection: Connection = { client, served: 0, connecting: undefined };
     client.on('disconnect', () => {
       connection.served = 0;
       const at = idle.lastIndexOf(connection);
@@ -60,7 +71,7 @@ export function createConnections(origin: string, options: ConnectionOptions): C
   function drop(connection: Connection): void {
     if (!all.delete(connection)) return;
     // Not from within undici's own callbacks: it still has to finish with the request that just failed.
-    queueMicrotask(() => void connection.client.destroy());
+    queueMicrotask(() => void destroy(connection));
   }
 
   return {
@@ -81,10 +92,17 @@ export function createConnections(origin: string, options: ConnectionOptions): C
       }
     },
     async close() {
-      const clients = [...all].map((connection) => connection.client);
+      const open = [...all];
       all.clear();
       idle.length = 0;
-      await Promise.all(clients.map((client) => client.destroy()));
+      await Promise.all(open.map(destroy));
     },
   };
+}
+
+/** A client that is destroyed leaves a socket that is still being connected to its own timeout; so it is cut here. */
+function destroy({ client, connecting }: Connection): Promise<void> {
+  const destroyed = client.destroy();
+  connecting?.destroy(new Error('not needed any more'));
+  return destroyed;
 }

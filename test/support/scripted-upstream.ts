@@ -4,6 +4,7 @@
  */
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import tls from 'node:tls';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -107,7 +108,8 @@ export async function startScriptedUpstream(
       send: (bytes) => new Promise((resolve) => (socket.destroyed ? resolve() : socket.write(bytes, () => resolve()))),
       pause: (ms) => sleep(ms),
       end: () => void socket.end(),
-      reset: () => void socket.resetAndDestroy(),
+      // Over TLS there is no way to RST; without its goodbye it is as abrupt.
+      reset: () => void (socket instanceof tls.TLSSocket ? socket.destroy() : socket.resetAndDestroy()),
       hang: () => closed,
       get isGone() {
         return socket.destroyed;
