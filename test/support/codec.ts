@@ -86,7 +86,8 @@ export function collect(chunks: readonly ChatChunk[], index = 0): Collected {
     whole.reasoning += delta.reasoning_content ?? '';
     whole.refusal += delta.refusal ?? '';
     for (const call of delta.tool_calls ?? []) {
-      const known = (whole.calls[call.index] ??= { id: '', name: '', arguments: '' });
+      const known = whole.calls[call.index] ?? { id: '', name: '', arguments: '' };
+      whole.calls[call.index] = known;
       known.id ||= call.id ?? '';
       known.name += call.function?.name ?? '';
       known.arguments += call.function?.arguments ?? '';
