@@ -10,6 +10,7 @@ import {
   isObject,
   type JsonObject,
   parseJson,
+  readArray,
   readObject,
   readString,
   type SseEvent,
@@ -30,6 +31,7 @@ interface OpenBlock {
   /** Text, thinking or arguments so far. */
   written: string;
   signature: string;
+  closed: boolean;
 }
 
 /** Decodes the Messages API's events, told apart by the `type` in their data. */
@@ -39,6 +41,7 @@ export function anthropicStream(call: CodecCall): StreamDecoder {
   let usage: JsonObject = {};
   let tools = 0;
   let finish: FinishReason | undefined;
+  let stopped = false;
   const blocks = new Map<unknown, OpenBlock>();
 
   const emit = (delta: ChatDelta): readonly ChatChunk[] => [deltaChunk(head, delta)];
@@ -56,13 +59,26 @@ export function anthropicStream(call: CodecCall): StreamDecoder {
     started = id;
     head = { ...head, id, model: readString(message['model']) ?? head.model };
     usage = merge(usage, message['usage']);
-    return emit({ role: 'assistant', content: '', refusal: null });
+    const role = emit({ role: 'assistant', content: '', refusal: null });
+    // A call made by the vendor's own code runner comes whole, in the first event.
+    const whole = readArray(message['content']).flatMap((block, index) => [
+      ...startBlock(index, readObject(block)),
+      ...closeBlock(index),
+    ]);
+    return [...role, ...whole, ...end(message)];
   };
 
   const startBlock = (index: unknown, start: JsonObject): readonly ChatChunk[] => {
     const type = readString(start['type']) ?? '';
     const isTool = type === 'tool_use' && start['name'] !== ANSWER_TOOL;
-    const block: OpenBlock = { type, tool: isTool ? tools++ : undefined, start, written: '', signature: '' };
+    const block: OpenBlock = {
+      type,
+      tool: isTool ? tools++ : undefined,
+      start,
+      written: '',
+      signature: '',
+      closed: false,
+    };
     blocks.set(index, block);
     if (block.tool !== undefined) {
       const called = { name: readString(start['name']) ?? '', arguments: '' };
@@ -96,7 +112,10 @@ export function anthropicStream(call: CodecCall): StreamDecoder {
     }
   };
 
-  const stopBlock = (block: OpenBlock): readonly ChatChunk[] => {
+  const closeBlock = (index: unknown): readonly ChatChunk[] => {
+    const block = blocks.get(index);
+    if (!block || block.closed) return [];
+    block.closed = true;
     const { type, start, written } = block;
     // A tool without input streams none; some servers send all of it in the first event.
     if (type === 'tool_use' && written === '') return write(block, JSON.stringify(start['input'] ?? {}));
@@ -116,7 +135,7 @@ export function anthropicStream(call: CodecCall): StreamDecoder {
 
   return {
     push(event: SseEvent) {
-      if (event.data.trim() === '') return [];
+      if (stopped || event.data.trim() === '') return [];
       const data = parseJson(event.data);
       if (!isObject(data)) {
         throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event that is not JSON.' });
@@ -133,10 +152,12 @@ export function anthropicStream(call: CodecCall): StreamDecoder {
             ...startBlock(data['index'], readObject(data['content_block'])),
           ];
         case 'content_block_delta':
-          return block ? extend(block, readObject(data['delta'])) : [];
+          return block && !block.closed ? extend(block, readObject(data['delta'])) : [];
         case 'content_block_stop':
-          blocks.set(data['index'], { type: '', tool: undefined, start: {}, written: '', signature: '' });
-          return block ? stopBlock(block) : [];
+          return closeBlock(data['index']);
+        case 'message_stop':
+          stopped = true;
+          return [];
         case 'message_delta':
           usage = merge(usage, data['usage']);
           return [...(started === undefined ? open({}) : []), ...end(readObject(data['delta']))];

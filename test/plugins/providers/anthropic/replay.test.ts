@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import {
+  type ChatRequest,
+  isObject,
+  readArray,
+  readObject,
+  type SseEvent,
+  StreamFailure,
+} from '../../../../core/index.ts';
+import { anthropicFailure } from '../../../../plugins/providers/anthropic/errors.ts';
+import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
+import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
+import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
+import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import { codecCall, collect, decode } from '../../../support/codec.ts';
+import { corpusFiles, corpusJson, corpusLines, corpusText, hasProviderFixtures } from '../../../support/corpus.ts';
+import { hasOpenAiSpec, openAiFaults } from '../../../support/openai-schema.ts';
+
+const VERCEL = 'vercel-ai/packages/anthropic/src/__fixtures__/';
+const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
+
+/** A stream that the recorder spliced out of two: it must fail. */
+const SPLICED = 'spliced-message-start.chunks.txt';
+
+function textOf(message: unknown): string {
+  const blocks = readArray(readObject(message)['content']).filter(isObject);
+  return blocks.map(({ type, text }) => (type === 'text' ? text : '')).join('');
+}
+
+/** Some files hold the answers of several steps, one after the other; each was a stream of its own. */
+function answersOf(path: string): readonly (readonly SseEvent[])[] {
+  const answers: SseEvent[][] = [[]];
+  for (const event of corpusLines(path)) {
+    answers.at(-1)?.push(event);
+    if (event.data.includes('"message_stop"')) answers.push([]);
+  }
+  return answers.filter(({ length }) => length > 0);
+}
+
+(hasProviderFixtures ? describe : describe.skip)('recorded anthropic answers', () => {
+  for (const name of corpusFiles(VERCEL, '.json')) {
+    it(`of ${name} keep their text and count`, () => {
+      const message = corpusJson(VERCEL + name);
+      const answer = anthropicResponse(message, codecCall());
+      expect(answer.choices[0]?.message.content ?? '').to.equal(textOf(message));
+      expect(answer.usage?.total_tokens).to.be.greaterThan(0);
+      if (hasOpenAiSpec) expect(openAiFaults('CreateChatCompletionResponse', answer)).to.deep.equal([]);
+    });
+  }
+
+  for (const name of corpusFiles(VERCEL, '.chunks.txt').filter((file) => file !== SPLICED)) {
+    it(`of ${name} end once, counted, with calls that parse`, () => {
+      for (const answer of answersOf(VERCEL + name)) {
+        const { chunks, complete } = decode(anthropicStream(codecCall()), answer);
+        const whole = collect(chunks);
+        expect([whole.roles, whole.finish.length, complete]).to.deep.equal([1, 1, true]);
+        expect(chunks.at(-1)?.usage?.total_tokens).to.be.at.least(0);
+        for (const call of whole.calls) expect(JSON.parse(call.arguments)).to.be.an('object');
+        if (!hasOpenAiSpec) continue;
+        for (const chunk of chunks) expect(openAiFaults('CreateChatCompletionStreamResponse', chunk)).to.deep.equal([]);
+      }
+    });
+  }
+
+  it(`of ${SPLICED} fail, as half of them cannot be taken back`, () => {
+    expect(() => decode(anthropicStream(codecCall()), corpusLines(VERCEL + SPLICED))).to.throw(StreamFailure);
+  });
+
+  for (const name of ['good', 'no_usage_response', 'malformed_usage_response']) {
+    it(`of Kong’s ${name}.json keep their text`, () => {
+      const answer = anthropicResponse(corpusJson(`${KONG}anthropic/llm-v1-chat/responses/${name}.json`), codecCall());
+      expect(answer.choices[0]?.message.content).to.equal('The sum of 1 + 1 is 2.');
+      expect(answer.usage === undefined).to.equal(name !== 'good');
+      if (hasOpenAiSpec) expect(openAiFaults('CreateChatCompletionResponse', answer)).to.deep.equal([]);
+    });
+  }
+
+  it('of Kong’s bad_upstream_response.json fail', () => {
+    const body = corpusJson(`${KONG}anthropic/llm-v1-chat/responses/bad_upstream_response.json`);
+    expect(() => anthropicResponse(body, codecCall())).to.throw(StreamFailure);
+  });
+
+  for (const [name, status, expected] of [
+    ['bad_request.json', 400, 'invalid_request'],
+    ['unauthorized.json', 401, 'authentication'],
+    ['internal_server_error.html', 500, 'upstream_error'],
+  ] as const) {
+    it(`of Kong’s ${name} are classified as ${expected}`, () => {
+      const text = corpusText(`${KONG}anthropic/llm-v1-chat/responses/${name}`);
+      const body: unknown = name.endsWith('.json') ? JSON.parse(text) : text;
+      expect(anthropicFailure(status, body, {}).class).to.equal(expected);
+    });
+  }
+
+  it('belong to requests that say what Kong’s say', () => {
+    const input = corpusJson(`${KONG}unit/requests/llm-v1-chat.json`) as ChatRequest;
+    const wanted = corpusJson(`${KONG}unit/expected-requests/anthropic/llm-v1-chat.json`) as {
+      messages: { role: string; content: string }[];
+      system: string;
+    };
+    const body = anthropicRequest(input, codecCall({ model: 'claude-2.1' })).body as AnthropicRequest;
+    expect(body.system?.map(({ text }) => text)).to.deep.equal([wanted.system]);
+    expect(body.messages.map(({ role, content }) => [role, textOf({ content })])).to.deep.equal(
+      wanted.messages.map(({ role, content }) => [role, content]),
+    );
+  });
+});

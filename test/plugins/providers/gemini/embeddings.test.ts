@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import { base64ToFloats, type EmbeddingRequest, StreamFailure } from '../../../../core/index.ts';
+import { geminiEmbedRequest, geminiEmbedResponse } from '../../../../plugins/providers/gemini/embeddings.ts';
+import { codecCall } from '../../../support/codec.ts';
+
+const call = codecCall({ model: 'gemini-embedding-001' });
+const ask = (fields: Partial<EmbeddingRequest>): EmbeddingRequest => ({
+  model: 'gemini-embedding-001',
+  input: 'Hi',
+  ...fields,
+});
+
+describe('gemini embeddings', () => {
+  it('ask for one text by embedContent', () => {
+    expect(geminiEmbedRequest(ask({ dimensions: 768, task_type: 'RETRIEVAL_QUERY' }), call)).to.deep.equal({
+      path: '/models/gemini-embedding-001:embedContent',
+      body: {
+        model: 'models/gemini-embedding-001',
+        content: { parts: [{ text: 'Hi' }] },
+        taskType: 'RETRIEVAL_QUERY',
+        outputDimensionality: 768,
+      },
+    });
+  });
+
+  it('ask for several texts by batchEmbedContents', () => {
+    const { path, body } = geminiEmbedRequest(ask({ input: ['a', 'b'] }), call);
+    expect(path).to.equal('/models/gemini-embedding-001:batchEmbedContents');
+    expect((body as { requests: unknown[] }).requests).to.have.length(2);
+  });
+
+  for (const [input, param] of [
+    [[1, 2], 'input[0]'],
+    [[[1, 2]], 'input[0]'],
+    ['', 'input'],
+    [['a', ''], 'input[1]'],
+    [[], 'input'],
+  ] as const) {
+    it(`refuse the input ${JSON.stringify(input)}`, () => {
+      expect(() => geminiEmbedRequest(ask({ input }), call))
+        .to.throw()
+        .with.property('param', param);
+    });
+  }
+
+  it('come back as unit vectors with the vendor’s token count', () => {
+    const body = { embeddings: [{ values: [3, 4] }, { values: [0, 0] }], usageMetadata: { promptTokenCount: 5 } };
+    expect(geminiEmbedResponse(body, ask({ input: ['a', 'b'] }), call)).to.deep.equal({
+      object: 'list',
+      data: [
+        { object: 'embedding', index: 0, embedding: [0.6, 0.8] },
+        { object: 'embedding', index: 1, embedding: [0, 0] },
+      ],
+      model: 'gemini-embedding-001',
+      usage: { prompt_tokens: 5, total_tokens: 5 },
+    });
+  });
+
+  it('come back as base64 of little-endian floats when asked', () => {
+    const body = { embedding: { values: [0, -1] } };
+    const { data } = geminiEmbedResponse(body, ask({ encoding_format: 'base64' }), call);
+    expect(base64ToFloats(String(data[0]?.embedding))).to.deep.equal([0, -1]);
+  });
+
+  it('say that the tokens are estimated where the vendor counts none', () => {
+    const { usage } = geminiEmbedResponse({ embedding: { values: [1] } }, ask({ input: '12345678' }), call);
+    expect(usage).to.deep.equal({ prompt_tokens: 2, total_tokens: 2, estimated: true });
+  });
+
+  for (const [title, body] of [
+    ['too few vectors', { embeddings: [] }],
+    ['a vector of texts', { embedding: { values: ['x'] } }],
+    ['nothing', null],
+  ] as const) {
+    it(`fail on ${title}`, () => {
+      expect(() => geminiEmbedResponse(body, ask({}), call)).to.throw(StreamFailure);
+    });
+  }
+});

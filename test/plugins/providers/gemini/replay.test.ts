@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import type { ChatRequest } from '../../../../core/index.ts';
+import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
+import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
+import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
+import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import { codecCall, decode, fixture, jsonFixture, readSse } from '../../../support/codec.ts';
+import { corpusJson, hasProviderFixtures } from '../../../support/corpus.ts';
+import { hasOpenAiSpec, openAiFaults } from '../../../support/openai-schema.ts';
+
+const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
+
+(hasProviderFixtures ? describe : describe.skip)('recorded gemini answers', () => {
+  for (const [path, finish, tokens] of [
+    ['gemini/llm-v1-chat/responses/good.json', 'stop', 13],
+    ['gemini/llm-v1-chat/responses/fails_safety.json', 'content_filter', 319],
+    ['gemini/request-transformer/response-in-json.json', 'stop', 13],
+    ['unit/real-responses/gemini/llm-v1-chat.json', 'stop', 142],
+  ] as const) {
+    it(`of Kong’s ${path} keep their text, end and count`, () => {
+      const body = corpusJson(KONG + path) as { candidates: { content?: { parts: { text: string }[] } }[] };
+      const answer = geminiResponse(body, codecCall());
+      expect(answer.choices[0]?.message.content).to.equal(body.candidates[0]?.content?.parts[0]?.text ?? '');
+      expect(answer.choices[0]?.finish_reason).to.equal(finish);
+      expect(answer.usage?.total_tokens).to.equal(tokens);
+      if (hasOpenAiSpec) expect(openAiFaults('CreateChatCompletionResponse', answer)).to.deep.equal([]);
+    });
+  }
+
+  it('belong to requests that say what Kong’s say', () => {
+    const input = corpusJson(`${KONG}unit/requests/llm-v1-chat.json`) as ChatRequest;
+    const wanted = corpusJson(`${KONG}unit/expected-requests/gemini/llm-v1-chat.json`) as GeminiRequest;
+    const body = geminiRequest(input, codecCall({ model: 'gemini-pro' })).body as GeminiRequest;
+    expect(body.contents).to.deep.equal(wanted.contents);
+    expect(body.systemInstruction).to.deep.equal(wanted.systemInstruction);
+  });
+});
+
+(hasOpenAiSpec ? describe : describe.skip)('gemini answers by OpenAI’s own schemas', () => {
+  for (const name of ['answer', 'blocked']) {
+    it(`conform: ${name}.json`, () => {
+      const answer = geminiResponse(jsonFixture(`gemini/${name}.json`), codecCall());
+      expect(openAiFaults('CreateChatCompletionResponse', answer)).to.deep.equal([]);
+    });
+  }
+
+  for (const name of ['text', 'tools', 'no-parts', 'repeated-stop', 'blocked', 'cut', 'two-candidates']) {
+    it(`conform: ${name}.sse`, () => {
+      const { chunks } = decode(geminiStream(codecCall()), readSse([fixture(`gemini/${name}.sse`)]));
+      expect(chunks.flatMap((chunk) => openAiFaults('CreateChatCompletionStreamResponse', chunk))).to.deep.equal([]);
+    });
+  }
+});

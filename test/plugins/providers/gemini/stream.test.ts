@@ -1,0 +1,96 @@
+import { expect } from 'chai';
+import { StreamFailure } from '../../../../core/index.ts';
+import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
+import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/codec.ts';
+
+function play(name: string): Decoded {
+  return decode(geminiStream(codecCall({ stream: true })), readSse([fixture(`gemini/${name}.sse`)]));
+}
+
+describe('gemini streams', () => {
+  it('open with the role, end with one finish reason and the last usage', () => {
+    const { chunks, complete } = play('text');
+    expect(chunks[0]?.choices[0]?.delta).to.deep.equal({ role: 'assistant', content: '', refusal: null });
+    expect(collect(chunks)).to.deep.include({ content: 'Grüß Gott 👋!', finish: ['stop'], roles: 1 });
+    expect(chunks.at(-1)).to.deep.include({ choices: [] });
+    expect(chunks.at(-1)?.usage).to.deep.include({ prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 });
+    expect(chunks.filter(({ usage }) => usage)).to.have.length(1);
+    expect(complete).to.equal(true);
+  });
+
+  it('carry every part of a chunk: thinking, text and parallel calls with their signature', () => {
+    const { chunks } = play('tools');
+    const whole = collect(chunks);
+    expect(whole.reasoning).to.equal('The user wants weather.');
+    expect(whole.content).to.equal('Looking.');
+    expect(whole.calls).to.deep.equal([
+      { id: 'fc_1__thought__CiQBcsjafG1wX3Fib_rY-0pQk3s', name: 'get_weather', arguments: '{"city":"Paris"}' },
+      { id: 'call_chatcmpl-test_0_1', name: 'get_time', arguments: '{}' },
+    ]);
+    expect(chunks.at(-1)?.usage).to.deep.include({ prompt_tokens: 40, completion_tokens: 33, total_tokens: 73 });
+  });
+
+  it('end with tool_calls although the last event says STOP and holds no call', () => {
+    expect(collect(play('tools').chunks).finish).to.deep.equal(['tool_calls']);
+  });
+
+  it('go on over events without parts', () => {
+    expect(collect(play('no-parts').chunks)).to.deep.include({ content: 'ok', finish: ['length'] });
+  });
+
+  it('say once that they ended where the vendor says STOP in every event', () => {
+    expect(collect(play('repeated-stop').chunks)).to.deep.include({ content: 'one two', finish: ['stop'] });
+  });
+
+  it('end as filtered when the prompt was blocked', () => {
+    const { chunks, complete } = play('blocked');
+    expect(collect(chunks)).to.deep.include({ content: '', finish: ['content_filter'], roles: 1 });
+    expect(complete).to.equal(true);
+  });
+
+  it('are not complete, and get no invented end, when the vendor broke off', () => {
+    const { chunks, complete } = play('cut');
+    expect(complete).to.equal(false);
+    expect(collect(chunks).finish).to.deep.equal([]);
+    expect(chunks.at(-1)?.usage?.completion_tokens).to.equal(3);
+  });
+
+  it('fail with the class of an error in their midst', () => {
+    const decoder = geminiStream(codecCall());
+    const [first, second] = readSse([fixture('gemini/error-midway.sse')]);
+    expect(collect(decoder.push(first!)).content).to.equal('half');
+    expect(() => decoder.push(second!))
+      .to.throw(StreamFailure)
+      .with.nested.property('failure.class', 'overloaded');
+  });
+
+  it('keep several candidates apart', () => {
+    const { chunks } = play('two-candidates');
+    expect(collect(chunks, 0)).to.deep.include({ content: 'Aa', finish: ['stop'], roles: 1 });
+    expect(collect(chunks, 1)).to.deep.include({ content: 'Bb', finish: ['length'], roles: 1 });
+  });
+
+  it('are not complete when one of several candidates has no end', () => {
+    const decoder = geminiStream(codecCall());
+    decoder.push({
+      data: '{"candidates":[{"index":0,"finishReason":"STOP"},{"index":1,"content":{"parts":[{"text":"x"}]}}]}',
+    });
+    expect(decoder.end().complete).to.equal(false);
+  });
+
+  it('fail when the model broke off', () => {
+    const event = { data: '{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}' };
+    expect(() => geminiStream(codecCall()).push(event)).to.throw(StreamFailure);
+  });
+
+  it('ignore blank events and a [DONE] that a proxy added, and fail on what is not JSON', () => {
+    const decoder = geminiStream(codecCall());
+    expect(decoder.push({ data: '' })).to.deep.equal([]);
+    expect(decoder.push({ data: '[DONE]' })).to.deep.equal([]);
+    expect(() => decoder.push({ data: '<html>' })).to.throw(StreamFailure);
+  });
+
+  it('that never begin are not complete', () => {
+    expect(geminiStream(codecCall()).end()).to.deep.equal({ chunks: [], complete: false });
+  });
+});
