@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -28,10 +28,12 @@ export interface ServerCommand {
   isReady(): Promise<boolean>;
 }
 
-const READY_MS = 20_000;
+const READY_MS = 30_000;
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
+  for (const child of running) {
+    for (const pid of [child.pid, ...childrenOf(child.pid)]) signal(pid, 'SIGKILL');
+  }
 });
 
 /** Makes a server out of a command: it is started, and the promise resolves when it answers. */
@@ -58,18 +60,25 @@ export async function startServer(
     started.once('exit', () => running.delete(started));
     const deadline = Date.now() + READY_MS;
     while (!(await isReady())) {
-      if (started.exitCode !== null || Date.now() > deadline) throw new Error(`${program} did not start: ${talk}`);
-      await pause(25);
+      if (Date.now() > deadline) throw new Error(`${program} did not start: ${talk}`);
+      if (started.exitCode === null && started.signalCode === null) await pause(25);
+      // A server that was killed leaves helpers behind for a moment, which a new one refuses to live beside.
+      else return pause(100).then(start);
     }
   };
 
   const kill = async (): Promise<void> => {
     const dying = child;
-    if (!dying || dying.exitCode !== null || dying.signalCode !== null) return;
+    if (dying?.pid === undefined || dying.exitCode !== null || dying.signalCode !== null) return;
     const gone = new Promise((resolve) => dying.once('exit', resolve));
-    dying.kill('SIGCONT');
+    const helpers = childrenOf(dying.pid);
     dying.kill('SIGKILL');
+    for (const pid of helpers) signal(pid, 'SIGKILL');
     await gone;
+  };
+
+  const toAll = (name: NodeJS.Signals): void => {
+    for (const pid of [child?.pid, ...childrenOf(child?.pid)]) signal(pid, name);
   };
 
   await start();
@@ -78,13 +87,35 @@ export async function startServer(
     url,
     kill,
     start,
-    freeze: () => void child?.kill('SIGSTOP'),
-    thaw: () => void child?.kill('SIGCONT'),
+    freeze: () => toAll('SIGSTOP'),
+    thaw: () => toAll('SIGCONT'),
     close: async () => {
       await kill();
       cleanUp();
     },
   };
+}
+
+/** The processes that a process started (Postgres has one per connection), where the system tells: on Linux. */
+function childrenOf(parent: number | undefined): number[] {
+  if (parent === undefined || !existsSync('/proc/self/stat')) return [];
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const stat = /^\d+$/.test(name) ? readFileSync(`/proc/${name}/stat`, 'utf8') : '';
+      const [, ppid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return Number(ppid) === parent ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function signal(pid: number | undefined, name: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(pid, name);
+  } catch {
+    // It is gone, which is as well.
+  }
 }
 
 /** A port on the loopback that was free a moment ago. */
