@@ -27,14 +27,14 @@ export function createPostgresDocuments(connection: Connection): (namespace: str
 
   return (namespace) => {
     const inner = new Reader({ schema: 'tollgate', table: 'documents' });
-    inner.namespace = namespace;
     inner.on('error', () => undefined);
-    const keyOf = (key: string): string => `${namespace}:${storeKey(key)}`;
+    const keyOf = (key: string): string => `${adapter.namespace}:${storeKey(key)}`;
     const has = async (key: string): Promise<boolean> =>
       (await connection.read('has_document', HAS, [keyOf(key), Date.now()])).length > 0;
 
     const adapter = {
       opts: { dialect: 'postgres', url: 'postgres:' },
+      /** Keyv sets it too, to what it was opened with. */
       namespace,
       on: () => adapter,
       get: (key: string) => inner.get(keyOf(key)),
@@ -49,11 +49,14 @@ export function createPostgresDocuments(connection: Connection): (namespace: str
         ]);
       },
       delete: async (key: string) => (await connection.write('drop_document', [keyOf(key)]))['result'] === true,
-      clear: () => inner.clear(),
+      clear: () => {
+        inner.namespace = adapter.namespace;
+        return inner.clear();
+      },
       async *iterator() {
-        for (let after: string | undefined = `${namespace}:`; after !== undefined; ) {
-          const rows = await connection.read('list_documents', LIST, [after, `${namespace};`, Date.now()]);
-          for (const row of rows) yield [String(row['key']).slice(namespace.length + 1), row['value']];
+        for (let after: string | undefined = `${adapter.namespace}:`; after !== undefined; ) {
+          const rows = await connection.read('list_documents', LIST, [after, `${adapter.namespace};`, Date.now()]);
+          for (const row of rows) yield [String(row['key']).slice(adapter.namespace.length + 1), row['value']];
           after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
         }
       },

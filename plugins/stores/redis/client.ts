@@ -7,6 +7,7 @@ export interface RedisClient {
   destroy(): void;
   close(): Promise<unknown>;
   on(event: string, listener: (error: unknown) => void): unknown;
+  setMaxListeners(count: number): unknown;
   get(key: string): Promise<string | null>;
   hmGet(key: string, fields: string[]): Promise<(string | null)[]>;
   hGetAll(key: string): Promise<Record<string, string>>;

@@ -99,6 +99,8 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     drop(client);
     client = undefined;
     const next = makeClient(options);
+    // The Keyv adapter of every namespace listens on it.
+    next.setMaxListeners(0);
     next.on('error', (error) => {
       if (next === client && !cluster) guard.trip(error);
     });

@@ -21,18 +21,19 @@ const DELETE = defineWrite(`return redis.call('UNLINK', KEYS[1])`);
 export function createRedisDocuments(connection: Connection, keys: Keys): (namespace: string) => KeyvStoreAdapter {
   return (namespace) => {
     const inner = new KeyvRedis<string>(undefined, { throwOnErrors: true });
-    inner.namespace = keys.documents(namespace);
     const use = (client: RedisClient): KeyvRedis<string> => {
+      inner.namespace = keys.documents(adapter.namespace);
       const current = client as unknown as RedisClientType;
       if (inner.client !== current) inner.client = current;
       return inner;
     };
     const read = <T>(command: (adapter: KeyvRedis<string>) => Promise<T>) =>
       connection.read((client) => command(use(client)));
-    const keyOf = (key: string): string => inner.createKeyPrefix(storeKey(key), inner.namespace);
+    const keyOf = (key: string): string => inner.createKeyPrefix(storeKey(key), keys.documents(adapter.namespace));
 
     const adapter = {
       opts: { dialect: 'redis', url: 'redis:' },
+      /** Keyv sets it too, to what it was opened with. */
       namespace,
       on: () => adapter,
       get: (key: string) => read((of) => of.get(storeKey(key))),
