@@ -1,0 +1,86 @@
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { KeyvStoreAdapter } from 'keyv';
+import { storeUnavailable } from '../parts/failure.ts';
+import type { Guard } from '../parts/guard.ts';
+import { storeKey } from '../parts/key.ts';
+
+export interface AdapterChoice {
+  /** A package's name, or the absolute path of a module, whose default export is a Keyv adapter class. */
+  readonly adapter: string;
+  /** What its constructor is given; a list is its arguments one by one. */
+  readonly options?: unknown;
+  /** Where the package is looked for. */
+  readonly baseDir: string;
+}
+
+type AdapterClass = new (...args: unknown[]) => KeyvStoreAdapter;
+
+/** Imports an adapter's module; answers a function that makes one adapter. Throws when there is none. */
+export async function importAdapter({ adapter, options, baseDir }: AdapterChoice): Promise<() => KeyvStoreAdapter> {
+  const Adapter = await importClass(adapter, baseDir);
+  if (!Adapter) throw refusal(`The module of the store's Keyv adapter has no class as its default export.`);
+  const args = Array.isArray(options) ? options : options === undefined ? [] : [options];
+  return () => {
+    const made = new Adapter(...args);
+    if (typeof made.get !== 'function' || typeof made.set !== 'function' || typeof made.delete !== 'function') {
+      throw refusal(`The module of the store's Keyv adapter makes something without get, set and delete.`);
+    }
+    return made;
+  };
+}
+
+async function importClass(adapter: string, baseDir: string): Promise<AdapterClass | undefined> {
+  let module: { readonly default?: unknown };
+  try {
+    const file = path.isAbsolute(adapter) ? adapter : createRequire(path.join(baseDir, 'tollgate.js')).resolve(adapter);
+    module = await import(pathToFileURL(file).href);
+  } catch (cause) {
+    throw refusal(
+      `The Keyv adapter of the store cannot be imported: npm install it beside the configuration, or correct its name.`,
+      cause,
+    );
+  }
+  // A CommonJS module arrives as `default`, with its own default export inside.
+  const found = [module.default, (module.default as { readonly default?: unknown } | undefined)?.default];
+  return found.find((value): value is AdapterClass => typeof value === 'function');
+}
+
+function refusal(why: string, cause?: unknown) {
+  return storeUnavailable(why, cause);
+}
+
+/**
+ * One namespace over an adapter of any make: keys carry the namespace themselves (not every adapter keeps namespaces
+ * apart), every operation is bounded, and an adapter that emits an error while it answers "absent" (many do when their
+ * server is away) has not answered.
+ */
+export function guardAdapter(inner: KeyvStoreAdapter, namespace: string, guard: Guard): KeyvStoreAdapter {
+  let faults = 0;
+  inner.namespace = namespace;
+  inner.on?.('error', () => {
+    faults += 1;
+  });
+  const keyOf = (key: string): string => `${namespace}:${storeKey(key)}`;
+  const ask = <T>(operation: () => Promise<T> | T): Promise<T> =>
+    guard.run(async () => {
+      const before = faults;
+      const answer = await operation();
+      if (faults !== before && !answer) throw storeUnavailable('The store of the Keyv adapter reported an error.');
+      return answer;
+    });
+  const adapter = {
+    opts: {},
+    namespace,
+    on: () => adapter,
+    get: (key: string) => ask(() => inner.get<string>(keyOf(key))),
+    set: (key: string, value: string, ttlMs?: number) =>
+      ask(async () => (await inner.set(keyOf(key), value, ttlMs)) ?? true),
+    delete: (key: string) => ask(() => inner.delete(keyOf(key))),
+    clear: async () => {
+      throw storeUnavailable('A Keyv adapter cannot clear one namespace: many clear others with it.');
+    },
+  };
+  return adapter as unknown as KeyvStoreAdapter;
+}

@@ -1,0 +1,157 @@
+import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
+import {
+  checkCredit,
+  checkReservation,
+  checkSettlement,
+  entryId,
+  finite,
+  pageLimit,
+  REMEMBER_MS,
+  readCursor,
+} from '../parts/check.ts';
+import { unreadable } from '../parts/failure.ts';
+import { storeKey } from '../parts/key.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts } from '../parts/usage.ts';
+import type { Connection, Row } from './connection.ts';
+
+const SWEEP_BATCH = 100;
+
+const BALANCE = 'SELECT balance, held, spent, credited, updated_at FROM tollgate.accounts WHERE id = $1';
+const PURSE = 'SELECT spent, held FROM tollgate.purses WHERE account = $1 AND id = $2';
+const ENTRIES =
+  'SELECT n, kind, ref, amount, reason, at FROM tollgate.entries WHERE account = $1 AND n < $2 ORDER BY n DESC LIMIT $3';
+const USAGE = `SELECT day, operation, provider, model, key, requests, prompt_tokens, completion_tokens, characters, cost
+  FROM tollgate.usage WHERE account = $1 AND day BETWEEN $2 AND $3 ORDER BY day, operation, provider, model, key`;
+const EXPIRED = 'SELECT account, ref, facts FROM tollgate.holds WHERE expires_at < $1 ORDER BY expires_at LIMIT $2';
+
+/** Money in Postgres: one function per change, which locks the account first. */
+export function createPostgresLedger(connection: Connection): Ledger {
+  const settle = async (
+    account: string,
+    ref: string,
+    amount: number | null,
+    usage: UsageFacts,
+    now: number,
+  ): Promise<boolean> => {
+    const { operation, provider, model, key } = usage;
+    const { promptTokens, completionTokens, characters } = countUsage(usage);
+    const dimensions = [dayOf(now), operation, provider, model, key].map(storeKey);
+    const values = [
+      account,
+      ref,
+      amount,
+      now,
+      chargeReason(usage).replaceAll('\0', ''),
+      ...dimensions,
+      promptTokens,
+      completionTokens,
+      characters,
+    ];
+    return (await connection.write('settle', values))['result'] === true;
+  };
+
+  const sweepSome = async (now: number): Promise<{ readonly found: number; readonly settled: number }> => {
+    const rows = await connection.read('expired', EXPIRED, [now, SWEEP_BATCH]);
+    let settled = 0;
+    for (const row of rows) {
+      const facts = expiredFacts(readFacts(row));
+      if (await settle(String(row['account']), String(row['ref']), null, facts, now)) settled += 1;
+    }
+    return { found: rows.length, settled };
+  };
+
+  return {
+    reserve: async (reservation: Reservation) => {
+      checkReservation(reservation);
+      const { account, requestId, amount, floor, expiresAt, purse, facts } = reservation;
+      const values = [storeKey(account), storeKey(requestId), amount, finite(floor), expiresAt];
+      const limits = purse ? [storeKey(purse.id), finite(purse.limit)] : [null, null];
+      const { result } = await connection.write('reserve', [...values, ...limits, JSON.stringify(facts)]);
+      return result as ReserveOutcome;
+    },
+    settle: async (settlement) => {
+      checkSettlement(settlement);
+      const { account, requestId, amount, usage, now } = settlement;
+      return settle(storeKey(account), storeKey(requestId), amount, usage, now);
+    },
+    release: async (account, requestId) =>
+      (await connection.write('release', [storeKey(account), storeKey(requestId), REMEMBER_MS]))['result'] === true,
+    credit: async (account, id, amount, reason, now) => {
+      checkCredit(amount);
+      const values = [storeKey(account), storeKey(id), amount, reason.replaceAll('\0', ''), now];
+      return (await connection.write('credit', values))['result'] === true;
+    },
+    balance: async (account) => {
+      const [row = {}] = await connection.read('balance', BALANCE, [storeKey(account)]);
+      const { balance, held, spent, credited, updated_at } = row;
+      return {
+        balance: whole(balance),
+        held: whole(held),
+        spent: whole(spent),
+        credited: whole(credited),
+        updatedAt: whole(updated_at),
+      };
+    },
+    purse: async (account, purseId) => {
+      const [row = {}] = await connection.read('purse', PURSE, [storeKey(account), storeKey(purseId)]);
+      return { spent: whole(row['spent']), held: whole(row['held']) };
+    },
+    entries: async (account, { limit, after }) => {
+      const rows = await connection.read('entries', ENTRIES, [storeKey(account), readCursor(after), pageLimit(limit)]);
+      return rows.map((row) => readEntry(account, row));
+    },
+    usage: async (account, from, to) =>
+      (await connection.read('usage', USAGE, [storeKey(account), from, to])).map(readUsage),
+    sweep: async (now) => {
+      let total = 0;
+      for (let found = SWEEP_BATCH; found === SWEEP_BATCH; ) {
+        const batch = await sweepSome(now);
+        total += batch.settled;
+        found = batch.settled === 0 ? 0 : batch.found;
+      }
+      return total;
+    },
+  };
+}
+
+/** A bigint of Postgres, which the driver gives as text, as a number. */
+function whole(value: unknown): number {
+  const number = Number(value ?? 0);
+  if (!Number.isSafeInteger(number)) throw unreadable('balance');
+  return number;
+}
+
+function readFacts(row: Row): UsageFacts {
+  try {
+    return JSON.parse(String(row['facts']));
+  } catch (cause) {
+    throw unreadable('reservation', cause);
+  }
+}
+
+function readEntry(account: string, row: Row): LedgerEntry {
+  return {
+    id: entryId(whole(row['n'])),
+    account,
+    kind: row['kind'] === 'credit' ? 'credit' : 'charge',
+    amount: whole(row['amount']),
+    reason: String(row['reason']),
+    ref: String(row['ref']),
+    at: whole(row['at']),
+  };
+}
+
+function readUsage(row: Row): UsageRow {
+  return {
+    day: String(row['day']),
+    operation: String(row['operation']),
+    provider: String(row['provider']),
+    model: String(row['model']),
+    key: String(row['key']),
+    requests: whole(row['requests']),
+    prompt_tokens: whole(row['prompt_tokens']),
+    completion_tokens: whole(row['completion_tokens']),
+    characters: whole(row['characters']),
+    cost: whole(row['cost']),
+  };
+}

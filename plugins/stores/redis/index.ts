@@ -1,0 +1,72 @@
+import { definePlugin, type Log, parseDuration, type Store } from '../../../core/index.ts';
+import { createDocuments } from '../parts/documents.ts';
+import { connect } from './connection.ts';
+import { createRedisCounters } from './counters.ts';
+import { createRedisDocuments } from './documents.ts';
+import { createKeys } from './keys.ts';
+import { createRedisLedger } from './ledger.ts';
+import { createRedisSets } from './sets.ts';
+
+export interface RedisOptions {
+  /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
+  readonly url: string;
+  /** Speaks the cluster protocol; `url` is then one node of it. */
+  readonly cluster?: boolean;
+  /** What all keys begin with; `tollgate` unless told, so that gateways may share a server. */
+  readonly prefix?: string;
+  /** The longest an operation may take; 500 unless told. */
+  readonly timeoutMs?: number;
+  /** How many entries an account keeps; the oldest beyond that become one line. 100,000 unless told. */
+  readonly keepEntries?: number;
+  readonly log?: Log;
+}
+
+/**
+ * Opens a store on a Redis server or cluster, version 6.2 or later. Resolves also while the server is away (then
+ * everything is refused until it answers); rejects when it refuses the password or database of the URL.
+ */
+export async function openRedis(options: RedisOptions): Promise<Store> {
+  const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
+  const connection = await connect({ url, cluster, prefix, timeoutMs, log });
+  const keys = createKeys(prefix);
+  let closing: Promise<void> | undefined;
+  return {
+    kind: 'redis',
+    keyv: createDocuments(createRedisDocuments(connection, keys)),
+    ledger: createRedisLedger(connection, keys, keepEntries),
+    sets: createRedisSets(connection, keys),
+    counters: createRedisCounters(connection, keys, cluster),
+    health: () => connection.health(),
+    close: () => {
+      closing ??= connection.close();
+      return closing;
+    },
+  };
+}
+
+export default definePlugin({
+  name: 'redis',
+  kind: 'store',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['url'],
+    properties: {
+      url: {
+        type: 'string',
+        format: 'url',
+        secret: true,
+        description: 'redis://user:password@host:port/database, or rediss:// for TLS.',
+      },
+      cluster: { type: 'boolean', description: 'Speaks the cluster protocol; the URL is then one node of it.' },
+      prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'What all keys begin with.' },
+      timeout: { type: 'string', format: 'duration', description: 'The longest an operation may take, 50ms to 1s.' },
+      keepEntries: { type: 'integer', minimum: 100, description: 'How many ledger entries an account keeps.' },
+    },
+  },
+  setup(api, { timeout, ...rest }) {
+    const timeoutMs = timeout === undefined ? {} : { timeoutMs: Math.min(1000, Math.max(50, parseDuration(timeout))) };
+    api.store(() => openRedis({ ...rest, ...timeoutMs, log: api.log } as RedisOptions));
+  },
+});

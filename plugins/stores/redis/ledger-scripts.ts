@@ -1,0 +1,93 @@
+import { defineWrite } from './connection.ts';
+
+/*
+ * Numbers go in and out as text: Lua would write a large one as 1e+15. An account is a hash with the fields balance,
+ * held, spent, credited, updated_at, last_entry, and `spent:+<purse>`, `held:+<purse>`. A request is a hash that holds
+ * `state` (held or done) and, while it is held, amount, expires_at, purse and facts.
+ */
+
+const NUMBERS = `
+local function text(n) if n == 0 then return '0' end return string.format('%.0f', n) end
+local function number(value) return tonumber(value or '0') end
+`;
+
+/** KEYS: account, request, due. ARGV: deadline, amount, floor, expiresAt, +purse or '', purse limit, facts, member. */
+export const RESERVE = defineWrite(`${NUMBERS}
+if redis.call('EXISTS', KEYS[2]) == 1 then return 'duplicate' end
+local amount, purse = tonumber(ARGV[2]), ARGV[5]
+local account = redis.call('HMGET', KEYS[1], 'balance', 'held', 'spent:' .. purse, 'held:' .. purse)
+if number(account[1]) - number(account[2]) - amount < tonumber(ARGV[3]) then return 'insufficient' end
+if purse ~= '' then
+  if number(account[3]) + number(account[4]) + amount > tonumber(ARGV[6]) then return 'over_budget' end
+  redis.call('HINCRBY', KEYS[1], 'held:' .. purse, ARGV[2])
+end
+redis.call('HINCRBY', KEYS[1], 'held', ARGV[2])
+redis.call('HSET', KEYS[2], 'state', 'held', 'amount', ARGV[2], 'expires_at', ARGV[4], 'purse', purse, 'facts', ARGV[7])
+redis.call('ZADD', KEYS[3], ARGV[4], ARGV[8])
+return 'held'
+`);
+
+/** Turns a held request into a finished one; the books stay short by folding their two oldest lines into one. */
+const FINISH = `
+local function unhold(member, remember)
+  local hold = redis.call('HMGET', KEYS[2], 'state', 'amount', 'purse')
+  if hold[1] ~= 'held' then return nil end
+  redis.call('HINCRBY', KEYS[1], 'held', text(-tonumber(hold[2])))
+  if hold[3] ~= '' then redis.call('HINCRBY', KEYS[1], 'held:' .. hold[3], text(-tonumber(hold[2]))) end
+  redis.call('ZREM', KEYS[3], member)
+  redis.call('DEL', KEYS[2])
+  redis.call('HSET', KEYS[2], 'state', 'done')
+  redis.call('PEXPIRE', KEYS[2], remember)
+  return hold
+end
+
+local function append(entries, amount, rest, keep)
+  local n = redis.call('HINCRBY', KEYS[1], 'last_entry', 1)
+  redis.call('RPUSH', entries, text(n) .. ' ' .. text(amount) .. ' ' .. rest)
+  if redis.call('LLEN', entries) > keep then
+    local first, second = redis.call('LPOP', entries), redis.call('LPOP', entries)
+    local _, one = string.match(first, '^(%d+) (-?%d+) ')
+    local id, two, tail = string.match(second, '^(%d+) (-?%d+) (.*)$')
+    local sum = tonumber(one) + tonumber(two)
+    local folded = cjson.decode(tail)
+    folded.reason, folded.ref, folded.kind = 'carried forward', '', sum < 0 and 'charge' or 'credit'
+    redis.call('LPUSH', entries, id .. ' ' .. text(sum) .. ' ' .. cjson.encode(folded))
+  end
+end
+`;
+
+/**
+ * KEYS: account, request, due, entries, usage. ARGV: deadline, member, remember, amount or '' for what was held, at,
+ * the rest of the entry, keep, the usage row's dimensions, prompt tokens, completion tokens, characters, usage lifetime.
+ */
+export const SETTLE = defineWrite(`${NUMBERS}${FINISH}
+local hold = unhold(ARGV[2], ARGV[3])
+if not hold then return 0 end
+local amount = ARGV[4] == '' and hold[2] or ARGV[4]
+redis.call('HINCRBY', KEYS[1], 'balance', text(-tonumber(amount)))
+redis.call('HINCRBY', KEYS[1], 'spent', amount)
+redis.call('HSET', KEYS[1], 'updated_at', ARGV[5])
+if hold[3] ~= '' then redis.call('HINCRBY', KEYS[1], 'spent:' .. hold[3], amount) end
+append(KEYS[4], 0 - tonumber(amount), ARGV[6], tonumber(ARGV[7]))
+local row = redis.call('HGET', KEYS[5], ARGV[8]) or '0 0 0 0 0'
+local requests, prompt, completion, characters, cost = string.match(row, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+redis.call('HSET', KEYS[5], ARGV[8], table.concat({ text(requests + 1), text(prompt + ARGV[9]),
+  text(completion + ARGV[10]), text(characters + ARGV[11]), text(cost + amount) }, ' '))
+redis.call('PEXPIRE', KEYS[5], ARGV[12])
+return 1
+`);
+
+/** KEYS: account, request, due. ARGV: deadline, member, remember. */
+export const RELEASE = defineWrite(`${NUMBERS}${FINISH}
+return unhold(ARGV[2], ARGV[3]) and 1 or 0
+`);
+
+/** KEYS: account, credits, entries. ARGV: deadline, id, amount, at, the rest of the entry, keep. */
+export const CREDIT = defineWrite(`${NUMBERS}${FINISH}
+if redis.call('SADD', KEYS[2], ARGV[2]) == 0 then return 0 end
+redis.call('HINCRBY', KEYS[1], 'balance', ARGV[3])
+redis.call('HINCRBY', KEYS[1], 'credited', ARGV[3])
+redis.call('HSET', KEYS[1], 'updated_at', ARGV[4])
+append(KEYS[3], tonumber(ARGV[3]), ARGV[5], tonumber(ARGV[6]))
+return 1
+`);

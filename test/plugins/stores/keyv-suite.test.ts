@@ -1,0 +1,58 @@
+import { connect as connectPostgres } from '../../../plugins/stores/postgres/connection.ts';
+import { createPostgresDocuments } from '../../../plugins/stores/postgres/documents.ts';
+import { connect as connectRedis } from '../../../plugins/stores/redis/connection.ts';
+import { createRedisDocuments } from '../../../plugins/stores/redis/documents.ts';
+import { createKeys } from '../../../plugins/stores/redis/keys.ts';
+import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
+import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
+import { createWriter } from '../../../plugins/stores/sqlite/writer.ts';
+import { testWithKeyvSuite } from '../../support/keyv-suite.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
+import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { useTempFolder } from '../../support/temp-folder.ts';
+
+type OpenAdapter = ReturnType<typeof createDocumentAdapters>;
+
+describe('documents in sqlite', () => {
+  const folder = useTempFolder('keyv-suite');
+  let open: OpenAdapter;
+  let close: () => Promise<void>;
+  before(async () => {
+    const database = await openDatabase({ folder });
+    const writer = createWriter(database);
+    open = createDocumentAdapters(database, writer);
+    close = () => writer.close().then(() => database.close());
+  });
+  after(() => close());
+  testWithKeyvSuite('sqlite', () => open('keyv'));
+});
+
+describeWith('documents in redis', { 'redis-server': REDIS_SERVER }, () => {
+  let server: TestServer;
+  let connection: Awaited<ReturnType<typeof connectRedis>>;
+  before(async () => {
+    server = await startRedisServer();
+    connection = await connectRedis({ url: server.url, prefix: 'suite', timeoutMs: 1000 });
+  });
+  after(async () => {
+    await connection?.close();
+    await server?.close();
+  });
+  testWithKeyvSuite('redis', () => createRedisDocuments(connection, createKeys('suite'))('keyv'));
+});
+
+describeWith('documents in postgres', { postgres: POSTGRES, initdb: INITDB }, () => {
+  let server: TestServer;
+  let connection: Awaited<ReturnType<typeof connectPostgres>>;
+  before(async function () {
+    this.timeout(60_000);
+    server = await startPostgresServer();
+    connection = await connectPostgres({ url: server.url, connections: 4, timeoutMs: 1000 });
+  });
+  after(async () => {
+    await connection?.close();
+    await server?.close();
+  });
+  testWithKeyvSuite('postgres', () => createPostgresDocuments(connection)('keyv'));
+});

@@ -1,0 +1,56 @@
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { openKeyv } from '../../../plugins/stores/keyv/index.ts';
+import { rejectsUnavailable, testStore } from '../../conformance/store.ts';
+import { captureLog } from '../../support/capture-log.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
+import { describeWith, type TestServer } from '../../support/server-process.ts';
+
+const fixture = (name: string): string => fileURLToPath(new URL(`../../fixtures/stores/${name}`, import.meta.url));
+const baseDir = fileURLToPath(new URL('../../..', import.meta.url));
+
+describe('keyv store', () => {
+  testStore('keyv over an adapter from a file', () => openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir }));
+
+  it('says at start that balances and limits are in this process alone', async () => {
+    const log = captureLog();
+    const store = await openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, log });
+    await store.close();
+    expect(log.lines.find(({ level }) => level === 'warn')?.message).to.match(
+      /this process alone.*gone after a restart/,
+    );
+  });
+
+  it('takes an error that the adapter emits beside "absent" for an outage', async () => {
+    const store = await openKeyv({ adapter: fixture('hiding-adapter.mjs'), baseDir });
+    await rejectsUnavailable(store.keyv('keys').get('k'));
+    await rejectsUnavailable(store.keyv('keys').set('k', 1));
+    await rejectsUnavailable(store.keyv('keys').delete('k'));
+    await store.close();
+  });
+
+  for (const [adapter, options, why] of [
+    ['no-such-keyv-adapter', undefined, /cannot be imported.*npm install/],
+    [fixture('../../support/setup.ts'), undefined, /no class as its default export/],
+  ] as const) {
+    it(`refuses the adapter ${adapter.split('/').at(-1)} and says why`, async () => {
+      let message = '';
+      await openKeyv({ adapter, options, baseDir }).catch((error: Error) => {
+        message = error.message;
+      });
+      expect(message).to.match(why);
+    });
+  }
+});
+
+describeWith('keyv store over a package from npm', { 'redis-server': REDIS_SERVER }, () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startRedisServer();
+  });
+  after(() => server?.close());
+
+  testStore('keyv over @keyv/redis', () =>
+    openKeyv({ adapter: '@keyv/redis', options: [server.url, { throwOnErrors: true }], baseDir }),
+  );
+});
