@@ -1,3 +1,4 @@
+import { isObject } from './read-json.ts';
 import type { Schema } from './types/json.ts';
 
 /** Strings of the formats that people check; every other format is free text. */
@@ -156,8 +157,4 @@ function stringInstance(schema: Schema, making: Making): string {
 
 function readNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

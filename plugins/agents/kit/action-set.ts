@@ -1,4 +1,4 @@
-import { type AgentAction, GatewayError, type Schema } from '../../../core/index.ts';
+import { type AgentAction, GatewayError, isObject, type Schema } from '../../../core/index.ts';
 import type { Checked, CheckedSchema, SchemaReader } from './response-model.ts';
 
 /** Always allowed where an action must be named: nobody is forced into a wrong move. */
@@ -166,8 +166,4 @@ function fitArguments(name: string, args: unknown, set: ActionSet): unknown {
   const checked = set.check(name, args);
   if (!checked.ok) throw new ActionFault(checked.fault);
   return checked.value;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -56,7 +56,7 @@ export function createAgentMemory(
   limits: MemoryLimits,
   now: () => number = Date.now,
 ): AgentMemory {
-  const documents = api.keyv<Stored>('memory');
+  const documents = api.keyv<Stored>('agent-memory');
   const { counters, sets } = api.stores;
   const scope = `agent-memory:${api.instance}`;
 
@@ -67,6 +67,8 @@ export function createAgentMemory(
     ]);
     return `${all}.${one}`;
   };
+  const prefixOf = (user: string, session: string, generation: string) =>
+    `${api.instance}.${user}.${session}.${generation}`;
   const lastNumber = (user: string, session: string) => counters.next(`${scope}:${user}.${session}.turns`, 0);
   /** Keys of all turns that can still exist, oldest first. */
   const turnKeys = (prefix: string, last: number, after = 0) => {
@@ -76,7 +78,7 @@ export function createAgentMemory(
 
   /** Deletes a session's documents of one generation; answers whether there were any. */
   const erase = async (user: string, session: string, generation: string): Promise<boolean> => {
-    const prefix = `${user}.${session}.${generation}`;
+    const prefix = prefixOf(user, session, generation);
     const keys = [`${prefix}.summary`, ...turnKeys(prefix, await lastNumber(user, session))];
     const held = (await documents.getMany(keys)).some((one) => one !== undefined);
     if (held) await documents.deleteMany(keys);
@@ -107,7 +109,7 @@ export function createAgentMemory(
   const findSilent = async (user: string): Promise<string | undefined> => {
     const sessions = await sets.list(`${scope}:${user}`, { limit: 1000 });
     const dated = sessions.map(async (session) => {
-      const prefix = `${user}.${session}.${await readGeneration(user, session)}`;
+      const prefix = prefixOf(user, session, await readGeneration(user, session));
       const last = await documents.get(`${prefix}.${await lastNumber(user, session)}`);
       return { session, at: last && 'at' in last ? last.at : 0 };
     });
@@ -120,7 +122,7 @@ export function createAgentMemory(
       const session = hash(name);
       const generation = await readGeneration(user, session);
       await enlist(user, session);
-      const prefix = `${user}.${session}.${generation}`;
+      const prefix = prefixOf(user, session, generation);
       const last = await lastNumber(user, session);
       const found = await documents.get(`${prefix}.summary`);
       const folded = found && 'upTo' in found ? found : { summary: undefined, upTo: 0 };

@@ -1,4 +1,4 @@
-import type { Schema } from '../../../core/index.ts';
+import { isObject, type Schema } from '../../../core/index.ts';
 
 /**
  * A model's value without what strict mode made it add: nulls for optional properties that may not be null, and
@@ -81,8 +81,4 @@ function without(schema: Schema, word: string): Schema {
 
 function asSchema(value: unknown): Schema {
   return isObject(value) ? value : {};
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

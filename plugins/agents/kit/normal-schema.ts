@@ -1,4 +1,4 @@
-import { GatewayError, type Schema } from '../../../core/index.ts';
+import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
 
 /** What a caller's schema may cost: compiled code grows with it, and validating runs on everybody's event loop. */
 export const SCHEMA_LIMITS = Object.freeze({ bytes: 65_536, properties: 500, depth: 10, nodes: 2000 });
@@ -150,8 +150,4 @@ function allowNull(schema: Record<string, unknown>): Record<string, unknown> {
 
 function refuse(param: string, why: string): never {
   throw new GatewayError('invalid_request', `${param} ${why}.`, { param });
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

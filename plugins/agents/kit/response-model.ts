@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
-import { GatewayError, type Schema } from '../../../core/index.ts';
+import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
 import { fitValue } from './fit-value.ts';
 import { normaliseSchema } from './normal-schema.ts';
 import { isJsonSchema, objectToSchema } from './shape-schema.ts';
@@ -119,8 +119,4 @@ function hasLongList(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value) && value.length > MAX_LIST) return true;
   return Object.values(value).some(hasLongList);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

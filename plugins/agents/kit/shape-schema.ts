@@ -1,4 +1,4 @@
-import { GatewayError, type Schema } from '../../../core/index.ts';
+import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
 
 /** Words of the plain shape and the schema each stands for. */
 const TYPES: Readonly<Record<string, Schema>> = Object.freeze({
@@ -127,8 +127,4 @@ function isNestedSchema(value: Readonly<Record<string, unknown>>): boolean {
 
 function unique(words: readonly unknown[]): readonly unknown[] {
   return [...new Set(words)];
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -83,7 +83,7 @@ async function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamS
   const { signal } = ctx.state;
   const deadline = startDeadline(signal, state.limits.timeoutMs);
   const stream = request.stream ? openEventStream(ctx) : undefined;
-  const emit: Emit = (event, data) => stream?.send(event, data, event === 'agent.started');
+  const emit: Emit = (event, data) => stream?.send(event, data, isHeld(event, data));
   try {
     const result = await untilAborted(answer(ctx, request, state, deadline.signal, emit), deadline.signal);
     if (stream) stream.send('result', result);
@@ -95,6 +95,11 @@ async function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamS
     deadline.stop();
     stream?.end();
   }
+}
+
+/** Events that are held until one agent has answered: a call that fails at once gets its status. */
+function isHeld(event: string, data: object): boolean {
+  return event === 'agent.started' || (event === 'agent.finished' && 'status' in data && data.status !== 'ok');
 }
 
 async function answer(
