@@ -121,28 +121,27 @@ function objectInstance(schema: Schema, making: Making, depth: number): Readonly
 function arrayInstance(schema: Schema, making: Making, depth: number): readonly unknown[] {
   const prefix = Array.isArray(schema['prefixItems']) ? schema['prefixItems'] : [];
   const length = Math.min(readNumber(schema['minItems']) ?? 0, 1000);
+  const isUnique = schema['uniqueItems'] === true;
   return Array.from({ length }, (_, index) =>
-    instance(prefix[index] ?? schema['items'] ?? {}, { ...making, index }, depth + 1),
+    instance(prefix[index] ?? schema['items'] ?? {}, { ...making, index: isUnique ? index : 0 }, depth + 1),
   );
 }
 
 function numberInstance(schema: Schema, index: number, whole: boolean): number {
+  const least = readNumber(schema['minimum']) ?? Number.NEGATIVE_INFINITY;
+  const above = readNumber(schema['exclusiveMinimum']) ?? Number.NEGATIVE_INFINITY;
+  const most = readNumber(schema['maximum']) ?? Number.POSITIVE_INFINITY;
+  const below = readNumber(schema['exclusiveMaximum']) ?? Number.POSITIVE_INFINITY;
   const step = readNumber(schema['multipleOf']) ?? (whole ? 1 : undefined);
-  const least = readNumber(schema['minimum']);
-  const above = readNumber(schema['exclusiveMinimum']);
-  const most = readNumber(schema['maximum']);
-  const below = readNumber(schema['exclusiveMaximum']);
-  const top = Math.min(most ?? Number.POSITIVE_INFINITY, below ?? Number.POSITIVE_INFINITY);
-  if (step !== undefined) {
-    let value = Math.ceil(Math.max(least ?? Math.min(0, top), above ?? Number.NEGATIVE_INFINITY) / step) * step;
-    if (above !== undefined && value <= above) value += step;
-    while (value === below || (most !== undefined && value > most)) value -= step;
-    return value + index * step;
+  const fits = (value: number) => value >= least && value > above && value <= most && value < below;
+  const floor = Math.max(least, above);
+  const first = Number.isFinite(floor) ? floor : Math.min(0, most, below);
+  if (step === undefined) {
+    const between = (Math.max(floor, -1e9) + Math.min(most, below, 1e9)) / 2;
+    return [first + index, first, between].find(fits) ?? first;
   }
-  if (above !== undefined && above >= (least ?? above)) return Number.isFinite(top) ? (above + top) / 2 : above + 1;
-  if (least !== undefined) return least + index;
-  if (top >= 0 && top !== below) return Math.min(0, top) + index;
-  return (most ?? (below ?? 1) - 1) - index;
+  const start = Math.ceil(first / step) * step;
+  return [start + index * step, start, start + step, start - step].find(fits) ?? start;
 }
 
 function stringInstance(schema: Schema, making: Making): string {

@@ -93,10 +93,12 @@ function tell(node: Schema): Schema {
   const kept = Object.entries(node).filter(
     ([word, value]) => !(word in TOLD) && (word !== 'format' || STRICT_FORMATS.has(String(value))),
   );
-  const notes = Object.entries(TOLD)
+  const told = Object.entries(TOLD)
     .filter(([word]) => word in node)
-    .map(([word, say]) => say(node[word]))
-    .filter((note) => note !== '');
+    .map(([word, say]) => say(node[word]));
+  const format =
+    typeof node['format'] === 'string' && !STRICT_FORMATS.has(node['format']) ? `as ${node['format']}` : '';
+  const notes = [...told, format].filter((note) => note !== '');
   if (notes.length === 0) return Object.fromEntries(kept);
   const description = [node['description'], `(${notes.join(', ')})`].filter(Boolean).join(' ');
   return { ...Object.fromEntries(kept), description };
