@@ -22,6 +22,11 @@ export { isObject, parseJson, readArray, readCount, readObject, readString } fro
 export { readRetryAfter } from './retry-after.ts';
 export { findSecretWeakness } from './secret-strength.ts';
 export { estimateInputTokens, estimateTextTokens } from './tokens.ts';
+export { minimalInstance } from './schema-instance.ts';
+export { findSecretWeakness } from './secret-strength.ts';
+export type { SseWriter, SseWriterOptions } from './sse-writer.ts';
+export { createSseWriter } from './sse-writer.ts';
+export { estimateTextTokens } from './tokens.ts';
 export { toolCallId } from './tool-call-ids.ts';
 export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
 export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';

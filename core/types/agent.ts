@@ -6,7 +6,7 @@ import type { Schema } from './json.ts';
 export interface AgentDefinition {
   /** `[a-z0-9_-]{1,40}`, unique in the team. */
   readonly name: string;
-  /** One line: what it is for. The router chooses by this text. */
+  /** One line: what it is for. The router chooses by this text; an empty one keeps it out of the router's choice. */
   readonly when: string;
   readonly instructions?: string;
   /** `provider/model` or an alias; absent uses the model of the request. */
@@ -21,6 +21,11 @@ export interface AgentDefinition {
   readonly memory?: boolean;
   /** Replaces the model call: an agent written in code. */
   run?(task: AgentTask, context: AgentContext): Promise<AgentFinding>;
+  /**
+   * Wipes what the agent itself keeps about this caller, one session or all; answers how many it wiped. Called by
+   * `DELETE /api/core/agent/memory`.
+   */
+  forget?(principal: Principal, session?: string): Promise<number>;
 }
 
 export interface AgentTask {

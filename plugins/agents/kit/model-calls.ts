@@ -1,0 +1,69 @@
+import type { CallContext, ChatRequest, ChatResponse, PluginApi, Principal, Usage } from '../../../core/index.ts';
+import { untilAborted } from './deadline.ts';
+
+/** What one request may spend over all its agents. */
+export interface Budget {
+  readonly maxCalls: number;
+  /** Prompt and completion tokens; no new specialist starts once they are used, the writer still may. */
+  readonly maxTokens: number;
+}
+
+/** A specialist was not asked because the request's budget is spent. */
+export class BudgetSpent extends Error {
+  override readonly name = 'BudgetSpent';
+}
+
+/** The model calls of one request. */
+export interface ModelCalls {
+  /**
+   * One call through the whole pipeline. `reserve` calls are left for others: when this one would take them, or the
+   * tokens are spent, it throws {@link BudgetSpent}. Calls with no reserve are refused only when no call is left.
+   */
+  chat(
+    request: ChatRequest,
+    options: { readonly signal: AbortSignal; readonly reserve?: number },
+  ): Promise<ChatResponse>;
+  /** Calls that may still be made. */
+  left(): number;
+  usage(): Usage;
+}
+
+export interface CallerFacts {
+  readonly principal: Principal;
+  readonly requestId: string;
+}
+
+/**
+ * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`
+ * and `concurrency`, their tokens and cost count always), the usage is summed, and aborting ends the wait at once.
+ */
+export function createModelCalls(chat: PluginApi['chat'], caller: CallerFacts, budget: Budget): ModelCalls {
+  let calls = 0;
+  const sum = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+  return {
+    async chat(request, { signal, reserve = 0 }) {
+      signal.throwIfAborted();
+      const spent = reserve > 0 && sum.total_tokens >= budget.maxTokens;
+      if (spent || calls + 1 + reserve > budget.maxCalls) throw new BudgetSpent('the budget of this request is spent');
+      const first = calls === 0;
+      calls += 1;
+      const context: CallContext = { ...caller, signal, ...(!first && { skip: ['rpm', 'concurrency'] as const }) };
+      const response = await untilAborted(chat({ ...request, stream: false }, context), signal);
+      addUsage(sum, response.usage);
+      return response;
+    },
+    left: () => budget.maxCalls - calls,
+    usage: () => ({ ...sum }),
+  };
+}
+
+function addUsage(
+  sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number },
+  usage?: Usage,
+): void {
+  const prompt = usage?.prompt_tokens ?? 0;
+  const completion = usage?.completion_tokens ?? 0;
+  sum.prompt_tokens += prompt;
+  sum.completion_tokens += completion;
+  sum.total_tokens += prompt + completion;
+}

@@ -1,0 +1,58 @@
+import { isGatewayError } from '../../../core/index.ts';
+import { BudgetSpent } from './model-calls.ts';
+
+export type TraceStatus = 'ok' | 'failed' | 'late' | 'skipped';
+
+/** One step of a request, as the caller sees it: who, how it ended, how long; never a prompt. */
+export interface TraceEntry {
+  readonly agent: string;
+  readonly status: TraceStatus;
+  readonly ms: number;
+  readonly round?: number;
+  /** The error's code. */
+  readonly error?: string;
+}
+
+/** Receives `agent.started`, `agent.message` and `agent.finished`. */
+export type Emit = (event: string, data: object) => void;
+
+export interface Trace {
+  readonly entries: readonly TraceEntry[];
+  /** Runs one step and notes it; what it throws is noted and thrown on. */
+  step<T>(agent: string, work: () => Promise<T>, round?: number): Promise<T>;
+}
+
+/** `late` tells whether an error came from a step's own deadline. */
+export class StepLate extends Error {
+  override readonly name = 'StepLate';
+}
+
+export function createTrace(emit: Emit, now: () => number = Date.now): Trace {
+  const entries: TraceEntry[] = [];
+  return {
+    entries,
+    async step(agent, work, round) {
+      const startedAt = now();
+      const about = { agent, ...(round !== undefined && { round }) };
+      emit('agent.started', about);
+      const finish = (status: TraceStatus, error?: string) => {
+        const entry = { ...about, status, ms: Math.round(now() - startedAt), ...(error && { error }) };
+        entries.push(entry);
+        emit('agent.finished', entry);
+      };
+      try {
+        const result = await work();
+        finish('ok');
+        return result;
+      } catch (error) {
+        finish(statusOf(error), isGatewayError(error) ? error.code : undefined);
+        throw error;
+      }
+    },
+  };
+}
+
+function statusOf(error: unknown): TraceStatus {
+  if (error instanceof StepLate) return 'late';
+  return error instanceof BudgetSpent ? 'skipped' : 'failed';
+}

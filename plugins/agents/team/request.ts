@@ -1,0 +1,122 @@
+import type { AgentAction, PluginConfig } from '../../../core/index.ts';
+import { type ActionSet, readActions } from '../kit/action-set.ts';
+import { type AgentInputs, readInputs } from '../kit/agent-inputs.ts';
+import { createAnswerTarget } from '../kit/answer-target.ts';
+import type { SchemaReader } from '../kit/response-model.ts';
+import type { AnswerTarget } from '../kit/structured.ts';
+
+/** Body of `POST /api/core/agent` (spec 2.3). Optional fields may also be null, as typed clients send them. */
+export const TEAM_REQUEST = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['message'],
+  properties: {
+    model: {
+      type: ['string', 'null'],
+      minLength: 1,
+      maxLength: 200,
+      description: 'Base model of the team for this request: `provider/model` or an alias.',
+    },
+    message: { type: 'string', minLength: 1, maxLength: 100_000, description: 'What the user asks.' },
+    response_model: {
+      type: ['object', 'null'],
+      description: 'What `content` must look like: JSON Schema, or a plain shape such as `{"answer": "string"}`.',
+    },
+    context: { type: ['string', 'null'], maxLength: 100_000, description: 'System prompt context for all agents.' },
+    inputs: { description: 'Any JSON: texts, readings, and images as OpenAI `image_url` parts.' },
+    actions: {
+      type: ['array', 'null'],
+      maxItems: 64,
+      description: 'Actions the result may use.',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['name'],
+        properties: {
+          name: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
+          description: { type: ['string', 'null'], maxLength: 2000 },
+          parameters: { type: ['object', 'null'], description: 'JSON Schema of the arguments; absent takes none.' },
+        },
+      },
+    },
+    session: {
+      type: ['string', 'null'],
+      minLength: 1,
+      maxLength: 128,
+      description: 'Whose memory is used: `default` when absent, none when null.',
+    },
+    stream: { type: ['boolean', 'null'], description: 'Answers with server-sent events.' },
+  },
+} as const;
+
+export type TeamRequestBody = PluginConfig<typeof TEAM_REQUEST>;
+
+/** A request with everything in it read and checked. */
+export interface TeamRequest {
+  readonly model: string | undefined;
+  readonly message: string;
+  readonly context: string | undefined;
+  readonly inputs: AgentInputs;
+  readonly rawInputs: unknown;
+  readonly actions: ActionSet | undefined;
+  readonly target: AnswerTarget;
+  /** Undefined means no memory. */
+  readonly session: string | undefined;
+  readonly stream: boolean;
+}
+
+/** Reads a validated body; throws `invalid_request` or `request_too_large` with the path of what cannot be used. */
+export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): TeamRequest {
+  const actions = readActions(body.actions?.map(readAction), reader);
+  const model = body.response_model ? reader.readModel(body.response_model, 'response_model') : undefined;
+  return {
+    model: body.model ?? undefined,
+    message: body.message,
+    context: body.context ?? undefined,
+    inputs: readInputs(body.inputs),
+    rawInputs: body.inputs ?? undefined,
+    actions,
+    target: createAnswerTarget(model, actions, reader),
+    session: body.session === undefined ? 'default' : (body.session ?? undefined),
+    stream: body.stream ?? false,
+  };
+}
+
+function readAction(action: NonNullable<TeamRequestBody['actions']>[number]): AgentAction {
+  const { name, description, parameters } = action;
+  return { name, ...(description && { description }), ...(parameters && { parameters }) };
+}
+
+/** The answer's schema, for OpenAPI. */
+export const TEAM_RESPONSE = {
+  type: 'object',
+  required: ['content', 'usage', 'model', 'trace'],
+  properties: {
+    content: { type: 'object', description: 'Validates against `response_model`; otherwise `{answer, actions?}`.' },
+    usage: {
+      type: 'object',
+      required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
+      description: 'Sum over all agents.',
+      properties: {
+        prompt_tokens: { type: 'integer' },
+        completion_tokens: { type: 'integer' },
+        total_tokens: { type: 'integer' },
+      },
+    },
+    model: { type: 'string', description: 'The model that wrote the result.' },
+    trace: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['agent', 'status', 'ms'],
+        properties: {
+          agent: { type: 'string' },
+          status: { type: 'string', enum: ['ok', 'failed', 'late', 'skipped'] },
+          ms: { type: 'integer' },
+          round: { type: 'integer' },
+          error: { type: 'string', description: 'Code of the error.' },
+        },
+      },
+    },
+  },
+} as const;
