@@ -1,5 +1,6 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export * from './audio.ts';
 export type { ChunkHead } from './chunks.ts';
 export { chunkHead, deltaChunk, usageChunk } from './chunks.ts';
 export type { Located } from './content.ts';
@@ -10,6 +11,7 @@ export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.t
 export { applyFieldRules } from './field-rules.ts';
 export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './hooks.ts';
 export { HOOKS } from './hooks.ts';
+export { createLocalCounters } from './local-counters.ts';
 export type { Log } from './log.ts';
 export type * from './plugin.ts';
 export { API_VERSION, definePlugin, PLUGIN_KINDS } from './plugin.ts';
@@ -19,14 +21,17 @@ export type { EndpointDefaults, ProviderConfig } from './provider-options.ts';
 export { readProviderOptions } from './provider-options.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './read-json.ts';
 export { readRetryAfter } from './retry-after.ts';
-export { createLocalCounters } from './local-counters.ts';
+export { findSecretWeakness } from './secret-strength.ts';
+export type { SpeechConfig, SpeechDefaults } from './speech-options.ts';
+export { pickSpeechOptions, readSpeechOptions, SPEECH_OPTIONS } from './speech-options.ts';
+export type * from './speech-provider.ts';
+export { failureOfStatus } from './status-failure.ts';
 export { estimateInputTokens, estimateTextTokens } from './tokens.ts';
 export { toolCallId } from './tool-call-ids.ts';
 export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
 export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';
-export { findSecretWeakness } from './secret-strength.ts';
 export type * from './types/agent.ts';
 export type * from './types/call.ts';
 export type * from './types/chat.ts';
