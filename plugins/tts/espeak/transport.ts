@@ -103,15 +103,6 @@ function startAll(task: EspeakTask, espeak: string, ffmpeg: string | undefined, 
   }
 }
 
-function missing(program: 'espeak-ng' | 'ffmpeg'): never {
-  throw missingProgram(program);
-}
-
-/** What the codec of this plugin put into the request. */
-function readTask({ body }: HttpRequest): EspeakTask {
-  return body as EspeakTask;
-}
-
 function start(program: string, args: readonly string[]): ChildProcess {
   return spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: programEnvironment(), windowsHide: true });
 }
