@@ -47,18 +47,17 @@ export function decodeJsonSound(read: (body: unknown) => JsonSound | undefined):
   };
 }
 
-/** What one server-sent event of a vendor means. */
-export type EventSound =
-  | { readonly base64: string }
-  | { readonly done: true; readonly tokens?: SpeechTokens }
-  | undefined;
+/** What one server-sent event of a vendor means: some sound, the end, what was used, or nothing. */
+export interface EventSound extends Partial<JsonSound> {
+  readonly done?: boolean;
+}
 
 /**
  * The decoder of a vendor that sends events with base64 in them. `read` throws {@link StreamFailure} for an error
  * event. A vendor without a last event says so with `endless`; otherwise an end without one is a broken answer.
  */
 export function decodeEventSound(
-  read: (event: SseEvent) => EventSound,
+  read: (event: SseEvent) => EventSound | undefined,
   options: { readonly endless?: boolean } = {},
 ): AudioDecoder {
   const reader = createEventReader();
@@ -67,11 +66,9 @@ export function decodeEventSound(
   const listen = (events: readonly SseEvent[]): readonly Uint8Array[] =>
     events.flatMap((event) => {
       const sound = read(event);
-      if (sound === undefined) return [];
-      if ('base64' in sound) return sound.base64 === '' ? [] : [fromBase64(sound.base64)];
-      done = true;
-      tokens = sound.tokens;
-      return [];
+      done ||= sound?.done ?? false;
+      tokens = sound?.tokens ?? tokens;
+      return sound?.base64 ? [fromBase64(sound.base64)] : [];
     });
   return {
     push: (bytes) => listen(reader.push(bytes)),

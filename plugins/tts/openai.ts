@@ -6,8 +6,10 @@ import {
   type EventSound,
   failureOfStatus,
   type ModelInfo,
+  parseJson,
   pickSpeechOptions,
   type ResponseHeaders,
+  readObject,
   readSpeechOptions,
   SPEECH_OPTIONS,
   type SpeechCodec,
@@ -72,8 +74,8 @@ interface SpeechEvent {
   readonly error?: VendorError['error'];
 }
 
-function readEvent({ data }: SseEvent): EventSound {
-  const event = JSON.parse(data) as SpeechEvent;
+function readEvent({ data }: SseEvent): EventSound | undefined {
+  const event = readObject(parseJson(data)) as SpeechEvent;
   if (event.error) throw new StreamFailure(readError(500, event, {}));
   if (event.type === 'speech.audio.delta') return { base64: event.audio ?? '' };
   if (event.type !== 'speech.audio.done') return undefined;
@@ -91,7 +93,7 @@ interface VendorError {
 }
 
 function readError(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
-  const error = typeof body === 'object' && body !== null ? (body as VendorError).error : undefined;
+  const { error } = readObject(body) as VendorError;
   const { message = `The provider answered with status ${status}.`, type, code, param } = error ?? {};
   const better: Partial<UpstreamFailure> =
     code === 'insufficient_quota' || type === 'insufficient_quota'
