@@ -3,6 +3,7 @@ import {
   decodeSound,
   definePlugin,
   failureOfStatus,
+  GatewayError,
   isObject,
   type ModelInfo,
   pickSpeechOptions,
@@ -45,8 +46,16 @@ const BODY_OPTIONS = [
   'pronunciation_dictionary_locators',
 ] as const;
 
+/** Ids become part of the path. */
+const VOICE_ID = /^[\w-]{1,64}$/;
+
 const codec: SpeechCodec = {
   request(input, { model }) {
+    if (!VOICE_ID.test(input.voice)) {
+      throw new GatewayError('invalid_request', 'voice is not the id of a voice: letters and digits only.', {
+        param: 'voice',
+      });
+    }
     const { text, voice, format, speed, language } = input;
     const options = pickSpeechOptions(input.options, [...VOICE_SETTINGS, ...BODY_OPTIONS, 'enable_logging']);
     const { enable_logging, ...others } = options;
@@ -55,7 +64,7 @@ const codec: SpeechCodec = {
     const query = new URLSearchParams({ output_format: OUTPUT[format] ?? '' });
     if (enable_logging === false) query.set('enable_logging', 'false');
     return {
-      path: `/v1/text-to-speech/${encodeURIComponent(voice)}/stream?${query}`,
+      path: `/v1/text-to-speech/${voice}/stream?${query}`,
       body: {
         ...Object.fromEntries(Object.entries(others).filter(([name]) => !isVoiceSetting(name))),
         text,
