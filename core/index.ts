@@ -1,5 +1,6 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export * from './audio.ts';
 export type { ChunkHead } from './chunks.ts';
 export { chunkHead, deltaChunk, usageChunk } from './chunks.ts';
 export type { Located } from './content.ts';
@@ -21,6 +22,10 @@ export { readProviderOptions } from './provider-options.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './read-json.ts';
 export { readRetryAfter } from './retry-after.ts';
 export { findSecretWeakness } from './secret-strength.ts';
+export type { SpeechConfig, SpeechDefaults } from './speech-options.ts';
+export { pickSpeechOptions, readSpeechOptions, SPEECH_OPTIONS } from './speech-options.ts';
+export type * from './speech-provider.ts';
+export { failureOfStatus } from './status-failure.ts';
 export { estimateInputTokens, estimateTextTokens } from './tokens.ts';
 export { minimalInstance } from './schema-instance.ts';
 export type { SseWriter, SseWriterOptions } from './sse-writer.ts';

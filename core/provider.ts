@@ -1,7 +1,9 @@
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
 import type { FieldTable } from './types/fields.ts';
 import type { Schema } from './types/json.ts';
-import type { SpeechRequest } from './types/speech.ts';
+
+/** Speech vendors are part of this contract; their side of it has a file of its own. */
+export type * from './speech-provider.ts';
 
 /** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
 export interface Price {
@@ -12,6 +14,8 @@ export interface Price {
   readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
   /** US dollars per million characters, for speech. */
   readonly characters?: number;
+  /** US dollars per million seconds of sound, for speech that is billed by time. */
+  readonly seconds?: number;
 }
 
 export interface ModelInfo {
@@ -20,6 +24,8 @@ export interface ModelInfo {
   readonly kind?: 'chat' | 'embeddings' | 'speech';
   readonly contextWindow?: number;
   readonly maxOutput?: number;
+  /** The longest text of a speech model, where it differs from its vendor's. */
+  readonly maxCharacters?: number;
   readonly price?: Price;
 }
 
@@ -189,45 +195,6 @@ export interface Provider extends Endpoint {
   readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
 }
 
-/** Decodes a vendor's audio answer into plain audio bytes. Made per attempt. */
-export interface AudioDecoder {
-  push(bytes: Uint8Array): readonly Uint8Array[];
-  /** Throws {@link StreamFailure} when the answer broke off or was empty. */
-  end(): readonly Uint8Array[];
-}
-
-export interface Voice {
-  readonly id: string;
-  readonly name: string;
-  readonly language?: string;
-}
-
-export interface SpeechCodec {
-  request(input: SpeechRequest, call: CodecCall): HttpRequest;
-  /** Chosen after the answer's headers are known. */
-  decode(input: SpeechRequest, headers: ResponseHeaders, call: CodecCall): AudioDecoder;
-}
-
-/** A text-to-speech vendor; becomes `POST /{instance}/tts`. */
-export interface SpeechProvider extends Endpoint {
-  readonly specVersion: 1;
-  readonly vendor: string;
-  /** The first is used when the request names none. */
-  readonly models: readonly ModelInfo[];
-  readonly formats: readonly NonNullable<SpeechRequest['format']>[];
-  readonly defaultVoice: string;
-  /** Known voices; absent when the vendor lists them only over HTTP or takes any id. */
-  readonly voices?: readonly Voice[];
-  readonly listVoices?:
-    | { request(): HttpRequest; response(body: unknown): readonly Voice[] }
-    | (() => Promise<readonly Voice[]>);
-  /** The longest text in characters. */
-  readonly maxCharacters: number;
-  /** The vendor's own range; a speed outside it is refused. */
-  readonly speed: { readonly min: number; readonly max: number };
-  readonly codec: SpeechCodec;
-}
-
 /** The options every provider takes; spread into a plugin's `configSchema.properties`. */
 export const PROVIDER_OPTIONS = Object.freeze({
   apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
@@ -253,6 +220,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
         cached_input: { type: 'number', minimum: 0 },
         cache_write: { type: 'number', minimum: 0 },
         characters: { type: 'number', minimum: 0 },
+        seconds: { type: 'number', minimum: 0 },
       },
     },
   },

@@ -1,0 +1,97 @@
+import { GatewayError, type Voice } from '../../../core/index.ts';
+
+/** What the program can speak with: languages, and variants that change the speaker (`en-us+f3`). */
+export interface EspeakVoices {
+  readonly languages: readonly Voice[];
+  readonly variants: readonly string[];
+}
+
+/** OpenAI's voice names, which clients send because they must send something, as variants of like sex and pitch. */
+export const VARIANT_OF_NAME: Readonly<Record<string, string>> = Object.freeze({
+  alloy: 'f1',
+  ash: 'm1',
+  ballad: 'm3',
+  cedar: 'm2',
+  coral: 'f2',
+  echo: 'm7',
+  fable: 'm4',
+  marin: 'f5',
+  nova: 'f3',
+  onyx: 'm8',
+  sage: 'f4',
+  shimmer: 'f5',
+  verse: 'm6',
+});
+
+/** Ids become an argument of the program: letters, digits and signs only, and never a leading dash. */
+const ID = /^[A-Za-z0-9][\w+-]{0,62}$/;
+
+/** One row of `espeak-ng --voices`: priority, language, age and sex, name, file, other languages. */
+const ROW = /^\s*\d+\s+(\S+)\s+\S+\s+(\S+)\s+(\S+)/;
+
+/** The languages in what `espeak-ng --voices` prints. */
+export function readLanguages(table: string): readonly Voice[] {
+  return rows(table).map(({ language, name, file }) => {
+    // One language of the package is listed under a name that only its file is known by.
+    const id = language === language.toLowerCase() ? language : (file.split('/').at(-1) ?? file);
+    return { id, name: name.replaceAll('_', ' ').trim(), language };
+  });
+}
+
+/** The variants in what `espeak-ng --voices=variant` prints; those whose file has a space in its name are left out. */
+export function readVariants(table: string): readonly string[] {
+  return rows(table)
+    .filter(({ file, name }) => file.startsWith('!v/') && !(name.includes('_') && name.startsWith(`${file.slice(3)}_`)))
+    .map(({ file }) => file.slice(3));
+}
+
+function rows(table: string) {
+  return table.split('\n').flatMap((line) => {
+    const [, language = '', name = '', file = ''] = ROW.exec(line) ?? [];
+    return file !== '' && ID.test(file.replaceAll(/[!/]/g, '')) && ID.test(language) ? [{ language, name, file }] : [];
+  });
+}
+
+/** Voices for a listing: the names of other vendors first, then every language. */
+export function listedVoices({ languages }: EspeakVoices): readonly Voice[] {
+  const names = Object.entries(VARIANT_OF_NAME).map(([id, variant]) => ({ id, name: `${id} (variant ${variant})` }));
+  return [...names, ...languages];
+}
+
+/** Whether an id is a language, or a language with a variant that exists; an unknown variant would do nothing. */
+export function isEspeakVoice(id: string, { languages, variants }: EspeakVoices): boolean {
+  const [language, variant, ...rest] = id.split('+');
+  if (!ID.test(id) || rest.length > 0) return false;
+  return languages.some((voice) => voice.id === language) && (variant === undefined || variants.includes(variant));
+}
+
+/** Languages that the program knows by another name. */
+const OTHER_NAME: Readonly<Record<string, string>> = Object.freeze({
+  zh: 'cmn',
+  'zh-hk': 'yue',
+  no: 'nb',
+  en: 'en-us',
+});
+
+/** The language voice for a BCP 47 tag: itself, or a wider or narrower one (`de-AT` and `de`, `fr` and `fr-fr`). */
+export function languageVoice(tag: string, { languages }: EspeakVoices): string {
+  const wanted = tag.toLowerCase();
+  const ids = languages.map(({ id }) => id);
+  const [primary = wanted] = wanted.split('-');
+  const names = [wanted, OTHER_NAME[wanted], OTHER_NAME[primary], primary, `${primary}-${primary}`];
+  const found =
+    names.find((id) => id !== undefined && ids.includes(id)) ?? ids.find((id) => id.startsWith(`${primary}-`));
+  if (found) return found;
+  throw new GatewayError(
+    'invalid_request',
+    'language is not one that this speech provider speaks; its voices list has them all.',
+    { param: 'language' },
+  );
+}
+
+/** The `-v` argument for a voice and a language. */
+export function voiceArgument(voice: string, language: string | undefined, known: EspeakVoices): string {
+  const variant = VARIANT_OF_NAME[voice];
+  if (variant === undefined) return voice;
+  return `${language === undefined ? 'en-us' : languageVoice(language, known)}+${variant}`;
+}

@@ -1,0 +1,120 @@
+import {
+  type AudioDecoder,
+  decodeEventSound,
+  decodeJsonSound,
+  definePlugin,
+  type EventSound,
+  failureOfStatus,
+  type ModelInfo,
+  parseJson,
+  pickSpeechOptions,
+  type ResponseHeaders,
+  readArray,
+  readObject,
+  readSpeechOptions,
+  readString,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  type SseEvent,
+  StreamFailure,
+  type UpstreamFailure,
+  unwrapWav,
+  type Voice,
+} from '../../core/index.ts';
+
+/** https://docs.mistral.ai/studio/audio/text-to-speech */
+const MODELS: readonly ModelInfo[] = Object.freeze(
+  ['voxtral-mini-tts-3-0', 'voxtral-mini-tts-2603', 'voxtral-mini-tts'].map((id) => ({
+    id,
+    kind: 'speech' as const,
+    price: { input: 0, output: 0, characters: 16 },
+  })),
+);
+
+const codec: SpeechCodec = {
+  request({ text, voice, format, language, options, stream }, { model }) {
+    const { ref_audio } = pickSpeechOptions(options, ['ref_audio']);
+    return {
+      path: '/audio/speech',
+      body: {
+        model,
+        input: text,
+        // A recording to speak like stands in for a voice.
+        ...(ref_audio === undefined ? { voice_id: voice } : { ref_audio }),
+        // The vendor does not say what its bare samples are; those in a WAV are described by its header.
+        response_format: format === 'pcm' ? 'wav' : format,
+        // Pieces of mp3 can be put end to end; of the others nothing is said, so these come whole.
+        stream: stream !== false && format === 'mp3',
+      },
+      ...(language !== undefined && { dropped: ['language'] }),
+    };
+  },
+  decode({ format }, headers): AudioDecoder {
+    const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
+    const sound = events ? decodeEventSound(readEvent) : decodeJsonSound(readAnswer);
+    return format === 'pcm' ? unwrapWav(sound) : sound;
+  },
+};
+
+function readAnswer(body: unknown) {
+  const base64 = readString(readObject(body)['audio_data']);
+  return base64 === undefined ? undefined : { base64 };
+}
+
+function readEvent({ event, data }: SseEvent): EventSound | undefined {
+  const body = readObject(parseJson(data));
+  const type = readString(body['type']) ?? event;
+  if (type === 'speech.audio.delta') return { base64: readString(body['audio_data']) ?? '' };
+  if (type === 'speech.audio.done') return { done: true };
+  if (type === 'error' || body['object'] === 'error' || body['error'])
+    throw new StreamFailure(readError(500, body, {}));
+  return undefined;
+}
+
+/** `{object: "error", message, type, code}`, or FastAPI's `{detail: [{loc, msg}]}`. */
+function readError(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
+  const { message, detail, error } = readObject(body);
+  const [first] = readArray(detail);
+  const text = readString(message) ?? readString(readObject(first)['msg']) ?? readString(detail);
+  const field = readArray(readObject(first)['loc']).at(-1);
+  const param = field === 'input' ? 'text' : field === 'voice_id' ? 'voice' : undefined;
+  const words = text ?? readString(readObject(error)['message']) ?? '';
+  return failureOfStatus(status, words, headers, param === undefined ? {} : { param });
+}
+
+const listVoices = {
+  request: () => ({ method: 'GET', path: '/audio/voices?limit=100' }) as const,
+  response: (body: unknown): readonly Voice[] =>
+    readArray(readObject(body)['items']).flatMap((row) => {
+      const { id, name, languages } = readObject(row);
+      const voiceId = readString(id);
+      const language = readString(readArray(languages)[0]);
+      if (voiceId === undefined) return [];
+      return [{ id: voiceId, name: readString(name) ?? voiceId, ...(language !== undefined && { language }) }];
+    }),
+};
+
+/** Speech by Mistral's Voxtral. Any voice id goes: presets such as `en_paul_neutral`, and the account's own. */
+export default definePlugin<object>({
+  name: 'mistral',
+  kind: 'tts',
+  apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
+  setup(api, config) {
+    api.speech({
+      ...readSpeechOptions(config, {
+        baseUrl: 'https://api.mistral.ai/v1',
+        models: MODELS,
+        voice: 'en_paul_neutral',
+      }),
+      vendor: 'mistral',
+      formats: ['mp3', 'wav', 'opus', 'flac', 'pcm'],
+      // The vendor publishes no limit; this is ours, about five minutes of speech.
+      maxCharacters: 5000,
+      speed: { min: 1, max: 1 },
+      listVoices,
+      codec,
+      error: readError,
+    });
+  },
+});
