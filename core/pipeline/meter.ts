@@ -1,4 +1,7 @@
 import { costOf, estimate } from '../pricing.ts';
+import { findSpeechModel } from '../speech/check.ts';
+import { estimateSpeech, speechPrice } from '../speech/price.ts';
+import { countCharacters } from '../speech/split-text.ts';
 import { estimateInputTokens, estimateTextTokens } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, EmbeddingRequest, Usage } from '../types/chat.ts';
@@ -36,8 +39,8 @@ export function meterEmbeddings(
 }
 
 /** The most a call may cost, over all its targets, in micro-dollars; undefined when one of them has no known price. */
-export function estimateCost({ catalog }: Pick<PipelineDeps, 'catalog'>, call: Call): number | undefined {
-  if (call.operation === 'speech') return undefined;
+export function estimateCost({ catalog, speech }: Pick<PipelineDeps, 'catalog' | 'speech'>, call: Call): number | undefined {
+  if (call.operation === 'speech') return estimateSpoken(speech, call as Call<'speech'>);
   const { request, targets } = call as Call<'chat' | 'embeddings'>;
   let most = 0;
   for (const target of targets) {
@@ -47,6 +50,13 @@ export function estimateCost({ catalog }: Pick<PipelineDeps, 'catalog'>, call: C
     most = Math.max(most, cost);
   }
   return most;
+}
+
+function estimateSpoken(vendors: PipelineDeps['speech'], { request, targets: [target] }: Call<'speech'>): number | undefined {
+  const vendor = target && vendors.get(target.provider);
+  if (!vendor) return undefined;
+  const { info, name } = findSpeechModel(vendor, target.model);
+  return estimateSpeech(countCharacters(request.text), request.speed ?? 1, speechPrice(vendor, name, info));
 }
 
 function estimatedUsage(prompt: number, completion: number): Usage {

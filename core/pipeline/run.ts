@@ -2,7 +2,8 @@ import { GatewayError, toGatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Log } from '../log.ts';
 import type { ModelCatalog } from '../models.ts';
-import type { CodecCall, Provider, SpeechProvider } from '../provider.ts';
+import type { CodecCall, Provider } from '../provider.ts';
+import type { SpeechProvider } from '../speech-provider.ts';
 import type { Call, Operation, OperationRequest, Target } from '../types/call.ts';
 import type { Upstream } from '../upstream.ts';
 import { failedAttempt } from './attempt.ts';
@@ -49,12 +50,17 @@ export async function runCall<O extends Operation, T>(
   const call = new LiveCall(ask.operation, ask.request, ask.stream, ask.targets, init, hooks);
   try {
     assertLive(call);
-    if (ask.operation !== 'speech') assertAllowed(deps.catalog, init.principal, ask.targets, ask.requested);
+    assertAllowed(modelsOf(deps, ask.operation), init.principal, ask.targets, ask.requested);
     await admit(deps, call as unknown as LiveCall, hooks);
     return await work(call, call.request === ask.request ? ask.raw : undefined);
   } catch (thrown) {
     throw await endWithError(call as unknown as LiveCall, thrown, hooks, deps.log);
   }
+}
+
+/** Speech vendors name their models themselves; an allow-list counts those as written. */
+function modelsOf(deps: PipelineDeps, operation: Operation): Pick<Catalog, 'find'> {
+  return operation === 'speech' ? { find: () => undefined } : deps.catalog;
 }
 
 async function admit(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): Promise<void> {
@@ -64,7 +70,7 @@ async function admit(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): 
   if (!hooks.route) return;
   const routed = await hooks.route(view);
   if (!routed) return;
-  if (call.operation !== 'speech') assertAllowed(deps.catalog, call.principal, routed);
+  assertAllowed(modelsOf(deps, call.operation), call.principal, routed);
   call.targets = routed;
 }
 

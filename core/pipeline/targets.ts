@@ -55,7 +55,7 @@ export function splitModel(name: string): Target {
 
 /** Refuses targets that the caller's key may not use; every way in goes through here. */
 export function assertAllowed(
-  catalog: Catalog,
+  catalog: Pick<Catalog, 'find'>,
   principal: Principal,
   targets: readonly Target[],
   requested?: string,
@@ -75,7 +75,8 @@ export function assertAllowed(
  * `provider/model`, `model`, `provider/*` or `*`; it also allows the dated variants that the catalog counts as that model, but
  * never a sibling: `gpt-5` does not allow `gpt-5-pro`.
  */
-export function isAllowed(catalog: Catalog, principal: Principal, target: Target, requested?: string): boolean {
+export function isAllowed(
+  catalog: Pick<Catalog, 'find'>, principal: Principal, target: Target, requested?: string): boolean {
   const { providers, models } = principal;
   if (providers && !providers.includes(target.provider)) return false;
   if (!models) return true;

@@ -1,0 +1,72 @@
+import { GatewayError } from '../errors.ts';
+import type { SpeechAnswer } from '../plugin.ts';
+import { costOfSpeech, speechPrice } from '../speech/price.ts';
+import { resolveSpeech, runSpeech, type SpeechRun } from '../speech/run-speech.ts';
+import type { CheckedSpeech } from '../speech/check.ts';
+import type { SpeechProvider } from '../speech-provider.ts';
+import type { Target } from '../types/call.ts';
+import type { SpeechRequest } from '../types/speech.ts';
+import { exchange, failedAttempt } from './attempt.ts';
+import type { CallInit, LiveCall } from './live-call.ts';
+import { endWithError, finishBeside, type PipelineDeps, runCall, tryTargets } from './run.ts';
+
+export interface SpokenAnswer extends SpeechAnswer {
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Speech by one vendor. Resolves when the first sound is there; the call ends with the sound, or when its reader leaves. */
+export async function speak(deps: PipelineDeps, vendorName: string, request: SpeechRequest, init: CallInit): Promise<SpokenAnswer> {
+  const vendor = deps.speech.get(vendorName);
+  if (!vendor) throw new GatewayError('unsupported_provider', `There is no speech vendor "${vendorName}". Configured are: ${[...deps.speech.keys()].join(', ') || 'none'}.`);
+  const checked = await resolveSpeech(vendor, request);
+  const target: Target = { provider: vendorName, model: checked.model };
+  const stream = request.stream !== false;
+  return runCall(deps, { operation: 'speech', request, stream, targets: [target] }, init, async (call) => {
+    const speech = call.request === request ? checked : await resolveSpeech(vendor, call.request);
+    const live = call as unknown as LiveCall;
+    const run = await tryTargets(live, () => start(deps, live, target, vendor, speech));
+    return {
+      ...run,
+      audio: metered(deps, live, target, vendor, speech, run),
+      headers: { 'x-tollgate-attempts': String(call.measures.attempts) },
+    };
+  });
+}
+
+function start(deps: PipelineDeps, call: LiveCall, target: Target, vendor: SpeechProvider, speech: CheckedSpeech): Promise<SpeechRun> {
+  return runSpeech(vendor, speech, {
+    send: async (request) => {
+      const answer = await exchange({ upstream: deps.upstream, hooks: deps.hooks.speech }, call, target, vendor, request);
+      call.measures.firstByteAt ??= call.elapsedMs;
+      return answer;
+    },
+    signal: call.signal,
+    id: call.id,
+    created: Math.floor(call.startedAt / 1000),
+  });
+}
+
+/** The sound as it comes; at its end, however it ends, the call is metered and finished. */
+async function* metered(deps: PipelineDeps, call: LiveCall, target: Target, vendor: SpeechProvider, speech: CheckedSpeech, run: SpeechRun): AsyncGenerator<Uint8Array, undefined> {
+  let ended = false;
+  try {
+    yield* run.audio;
+    ended = true;
+  } catch (thrown) {
+    meter(call, vendor, speech, run);
+    throw await endWithError(call, call.signal.aborted ? thrown : failedAttempt(thrown, target).error, deps.hooks.speech, deps.log);
+  } finally {
+    meter(call, vendor, speech, run);
+    if (ended) finishBeside(deps, call);
+    else await call.finish('aborted');
+  }
+  return undefined;
+}
+
+function meter(call: LiveCall, vendor: SpeechProvider, speech: CheckedSpeech, run: SpeechRun): void {
+  const usage = run.usage();
+  const cost = costOfSpeech(usage, speechPrice(vendor, speech.model, speech.info));
+  call.measures.characters = usage.characters;
+  call.measures.cost = cost?.amount;
+  call.measures.estimated = cost?.estimated ?? false;
+}
