@@ -19,7 +19,7 @@ export interface SpeechRoutesNeed {
   /** A call through the whole pipeline; resolves when the first sound is there. */
   speak(vendor: string, request: SpeechRequest, context: CallContext): Promise<SpokenAnswer>;
   /** The voices of a vendor, asked of the vendor itself where it has to be. */
-  voices(vendor: string, signal: AbortSignal): Promise<readonly Voice[]>;
+  voices(vendor: string): Promise<readonly Voice[]>;
   /** What an alias of the configuration means. */
   alias?(name: string): { readonly vendor: string; readonly model?: string } | undefined;
 }
@@ -63,7 +63,7 @@ function voicesRoute(vendor: string, { voices }: SpeechRoutesNeed): Route<Schema
     auth: ['key'],
     responses: { 200: { description: 'The voices.', schema: VOICES_JSON } },
     async handler(ctx) {
-      ctx.body = { voices: await voices(vendor, ctx.state.signal) };
+      ctx.body = { voices: await voices(vendor) };
     },
   };
 }
