@@ -6,6 +6,8 @@ import type { Aliases } from './pipeline/targets.ts';
 import type { GatewayServices } from './plugin-api.ts';
 import type { Owned } from './registry.ts';
 import { createServices } from './services.ts';
+import { createVoiceList } from './speech/voice-list.ts';
+import type { Voice } from './speech-provider.ts';
 import type { Operation } from './types/call.ts';
 import { createUpstream } from './upstream.ts';
 
@@ -15,6 +17,8 @@ export interface Runtime {
   readonly catalog: ModelCatalog;
   readonly aliases: Aliases;
   readonly services: GatewayServices;
+  /** The voices of a speech vendor, asked of the vendor where it has to be. */
+  voices(vendor: string): Promise<readonly Voice[]>;
   /** Waits for calls that are being settled, then closes connections, plugins and the store. */
   close(): Promise<void>;
 }
@@ -37,17 +41,15 @@ export function createRuntime(assembly: Assembly): Runtime {
     log,
     pending: new Set(),
   };
-  const services: GatewayServices = {
-    ...createServices(deps, catalog, aliases),
-    speak: () => Promise.reject(new TypeError('no speech vendor is configured')),
-  };
+  const services: GatewayServices = createServices(deps, catalog, aliases);
+  const voices = createVoiceList(deps.speech, (vendor, request, signal) => upstream.send(vendor, request, { signal }));
   assembly.provide(services);
   const close = async (): Promise<void> => {
     await Promise.allSettled(deps.pending);
     await upstream.close();
     await assembly.close();
   };
-  return { deps, catalog, aliases, services, close };
+  return { deps, catalog, aliases, services, voices, close };
 }
 
 function valuesOf<T>(owned: ReadonlyMap<string, Owned<T>>): ReadonlyMap<string, T> {

@@ -4,6 +4,7 @@ import { embed } from './pipeline/embed.ts';
 import type { CallInit } from './pipeline/live-call.ts';
 import { estimateCost } from './pipeline/meter.ts';
 import type { PipelineDeps } from './pipeline/run.ts';
+import { speak } from './pipeline/speech.ts';
 import type { Aliases } from './pipeline/targets.ts';
 import type { CallContext } from './plugin.ts';
 import type { GatewayServices } from './plugin-api.ts';
@@ -16,7 +17,7 @@ export function createServices(
   deps: PipelineDeps,
   catalog: ModelCatalog,
   aliases: Aliases,
-): Omit<GatewayServices, 'speak'> {
+): GatewayServices {
   const targetsOf = (model: string) => requestedTargets({ catalog, aliases }, model);
   return {
     async chat(request, context) {
@@ -33,6 +34,7 @@ export function createServices(
         )
       ).response;
     },
+    speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)),
     estimate: (call) => estimateCost(deps, call),
     models: (principal) => allModels({ catalog, aliases }, principal),
   };

@@ -2,18 +2,22 @@ import { completeChat, streamChat } from '../pipeline/chat.ts';
 import { embed } from '../pipeline/embed.ts';
 import type { Route } from '../plugin.ts';
 import type { Runtime } from '../runtime.ts';
+import { speak } from '../pipeline/speech.ts';
+import { type Aliases, splitModel } from '../pipeline/targets.ts';
+import { initOf } from '../services.ts';
+import { speechRoutes } from '../speech/routes.ts';
 import { chatRoutes } from './chat.ts';
 import { docsRoutes } from './docs.ts';
 import { embeddingRoutes } from './embeddings.ts';
 import { type HealthRouteDeps, healthRoutes } from './health.ts';
 import { modelRoutes } from './models.ts';
 
-export interface CoreRouteDeps extends HealthRouteDeps, Pick<Runtime, 'deps' | 'catalog' | 'aliases'> {
+export interface CoreRouteDeps extends HealthRouteDeps, Pick<Runtime, 'deps' | 'catalog' | 'aliases' | 'voices'> {
   readonly keepAliveMs: number;
 }
 
 /** The routes that a gateway has without any plugin. */
-export function coreRoutes({ deps, catalog, aliases, keepAliveMs, ...health }: CoreRouteDeps): readonly Route[] {
+export function coreRoutes({ deps, catalog, aliases, keepAliveMs, voices, ...health }: CoreRouteDeps): readonly Route[] {
   const models = { catalog, aliases };
   return [
     ...chatRoutes({
@@ -26,5 +30,14 @@ export function coreRoutes({ deps, catalog, aliases, keepAliveMs, ...health }: C
     ...modelRoutes({ ...models, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(health),
     ...docsRoutes(),
+    ...speechRoutes({ vendors: deps.speech, speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)), voices, alias: (name) => speechAlias(aliases, name) }),
   ] as readonly Route[];
+}
+
+/** What an alias means to speech: its first target's vendor and model. */
+function speechAlias(aliases: Aliases, name: string): { readonly vendor: string; readonly model: string } | undefined {
+  const [first] = aliases.get(name) ?? [];
+  if (first === undefined) return undefined;
+  const { provider, model } = splitModel(first);
+  return { vendor: provider, model };
 }

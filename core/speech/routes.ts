@@ -70,7 +70,8 @@ function voicesRoute(vendor: string, { voices }: SpeechRoutesNeed): Route<Schema
 
 /** Who a route's call is made for. */
 export function callContext({ state }: RouteContext): CallContext {
-  return { principal: state.principal, requestId: state.requestId, signal: state.signal };
+  const { principal, requestId, signal, onOutcome } = state;
+  return { principal, requestId, signal, onOutcome };
 }
 
 /** JSON is for callers that take JSON and no audio; axios and others send both, and want the sound. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { HttpRequest, Transport, TransportAnswer } from '../../../core/index.ts';
+import { type HttpRequest, minimalInstance, type Transport, type TransportAnswer } from '../../../core/index.ts';
 import { isRecord, text } from '../openai-compatible.ts';
 import { embedWords } from './embed.ts';
 
@@ -35,7 +35,7 @@ interface Answer {
 function readChat(body: Readonly<Record<string, unknown>>): Answer {
   const messages = Array.isArray(body['messages']) ? body['messages'].filter(isRecord) : [];
   const last = messages.findLast((message) => message['role'] === 'user');
-  const said = splitWords(cutAtStop(contentText(last?.['content']), body['stop']));
+  const said = splitWords(formatted(cutAtStop(contentText(last?.['content']), body['stop']), body['response_format']));
   const limit =
     wholeNumber(body['max_completion_tokens']) ?? wholeNumber(body['max_tokens']) ?? Number.POSITIVE_INFINITY;
   const words = said.slice(0, limit);
@@ -88,6 +88,14 @@ function embed(body: Readonly<Record<string, unknown>>): TransportAnswer {
     model: text(body['model']) ?? 'echo-embedding',
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   });
+}
+
+/** The words in the JSON that was asked for: an instance of the schema with the words where it takes text. */
+function formatted(said: string, format: unknown): string {
+  if (!isRecord(format)) return said;
+  if (format['type'] === 'json_object') return JSON.stringify({ message: said });
+  const { schema } = isRecord(format['json_schema']) ? format['json_schema'] : {};
+  return isRecord(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
 }
 
 /** Words with the space before them, the last also with what follows; joined they are the text again. */
