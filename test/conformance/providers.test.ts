@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import type { Plugin } from '../../core/index.ts';
+import { assertOpenAi, hasOpenAiSchemas } from '../support/openai-schemas.ts';
 import { testProvider } from './provider.ts';
 
 const FOLDER = new URL('../../plugins/providers/', import.meta.url);
@@ -17,6 +18,13 @@ const ERROR_EVENTS: Readonly<Record<string, string>> = {
   anthropic: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
 };
 
+/** OpenAI's own schemas, where their document is at hand. */
+const VALIDATE = {
+  response: (value: unknown) => assertOpenAi('response', value),
+  chunk: (value: unknown) => assertOpenAi('chunk', value),
+  embeddings: (value: unknown) => assertOpenAi('embeddings', value),
+};
+
 /** Every provider of the folder; a new one is tested by being there. */
 const plugins: readonly Plugin[] = await Promise.all(
   readdirSync(FOLDER, { withFileTypes: true })
@@ -32,7 +40,12 @@ for (const plugin of plugins) {
   testProvider({
     plugin,
     fixtures: new URL(`${name}/`, FIXTURES),
+    ...(hasOpenAiSchemas && { validate: VALIDATE }),
     ...(CONFIG[name] && { config: CONFIG[name] }),
     ...(errorEvent !== undefined && { errorEvent }),
   });
 }
+
+(hasOpenAiSchemas ? it : it.skip)('the answers above also validate against OpenAI’s own OpenAPI document', () => {
+  assertOpenAi('error', { error: { message: 'm', type: 't', param: null, code: 'c' } });
+});

@@ -6,9 +6,11 @@ import {
   StreamFailure,
 } from '../../../core/index.ts';
 import { readContent } from './content.ts';
+import { copyExtras } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
-import { copyExtras, isRecord, text } from './records.ts';
+import { readLogprobs } from './logprobs.ts';
+import { isRecord, text } from './records.ts';
 import type { Differences } from './spec.ts';
 import { readToolCalls } from './tool-calls.ts';
 import { readUsage } from './usage.ts';
@@ -58,7 +60,7 @@ function readChoice(
   const read: Record<string, unknown> = {
     index: typeof choice['index'] === 'number' ? choice['index'] : position,
     message,
-    logprobs: choice['logprobs'] ?? null,
+    logprobs: readLogprobs(choice['logprobs']),
     finish_reason: mapFinishReason(reason, calledTools, differences),
   };
   copyExtras(choice, CHOICE, read);

@@ -8,9 +8,11 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { readContent } from './content.ts';
+import { copyExtras } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
-import { copyExtras, isRecord, text } from './records.ts';
+import { readLogprobs } from './logprobs.ts';
+import { isRecord, text } from './records.ts';
 import { unixSeconds } from './response.ts';
 import type { Differences } from './spec.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
@@ -76,7 +78,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
     const read: Record<string, unknown> = {
       index,
       delta: known ? delta : { role: 'assistant', ...delta },
-      logprobs: choice['logprobs'] ?? null,
+      logprobs: readLogprobs(choice['logprobs']),
       finish_reason: reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences),
     };
     copyExtras(choice, CHOICE, read);

@@ -56,11 +56,12 @@ function isOutside(reasoning: number, prompt: number, completion: number, total:
   return reasoning > completion || total === prompt + completion + reasoning;
 }
 
+/** No call has more tokens; a number beyond it is garbage. */
+const MAX_COUNT = 1_000_000_000_000;
+
 /** A count of tokens: a number that is finite and not negative, made whole. */
 export function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0
-    ? Math.min(Math.round(value), Number.MAX_SAFE_INTEGER)
-    : undefined;
+  return typeof value === 'number' && value >= 0 && value <= MAX_COUNT ? Math.round(value) : undefined;
 }
 
 function details(value: unknown, known: Readonly<Record<string, number>>): Record<string, number> | undefined {

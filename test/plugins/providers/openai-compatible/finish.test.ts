@@ -1,0 +1,47 @@
+import { expect } from 'chai';
+import { StreamFailure } from '../../../../core/index.ts';
+import { mapFinishReason } from '../../../../plugins/providers/openai-compatible/finish.ts';
+
+describe('finish reasons', () => {
+  const MAPPED: readonly (readonly [string, boolean, string])[] = [
+    ['stop', false, 'stop'],
+    ['STOP', false, 'stop'],
+    ['length', false, 'length'],
+    ['MAX_TOKENS', false, 'length'],
+    ['model_length', false, 'length'],
+    ['eos', false, 'stop'],
+    ['SAFETY', false, 'content_filter'],
+    ['content_filter', true, 'content_filter'],
+    ['function_call', false, 'function_call'],
+    ['tool_use', true, 'tool_calls'],
+    ['stop', true, 'tool_calls'],
+    ['length', true, 'length'],
+    ['never heard of', false, 'stop'],
+    ['constructor', false, 'stop'],
+  ];
+  for (const [reason, calledTools, mapped] of MAPPED) {
+    it(`maps ${reason}${calledTools ? ' after tool calls' : ''} to ${mapped}`, () => {
+      expect(mapFinishReason(reason, calledTools, {})).to.equal(mapped);
+    });
+  }
+
+  for (const [reason, failure] of [
+    ['error', 'upstream_error'],
+    ['abort', 'upstream_error'],
+    ['insufficient_system_resource', 'overloaded'],
+  ] as const) {
+    it(`takes ${reason} for a failure of class ${failure}`, () => {
+      expect(() => mapFinishReason(reason, false, {}))
+        .to.throw(StreamFailure)
+        .with.nested.property('failure.class', failure);
+    });
+  }
+
+  it('keeps `stop` beside tool calls where the vendor means it', () => {
+    expect(mapFinishReason('stop', true, { keepsStop: true })).to.equal('stop');
+  });
+
+  it('prefers a vendor’s own meaning', () => {
+    expect(mapFinishReason('load', false, { finishReasons: { load: 'length' } })).to.equal('length');
+  });
+});
