@@ -13,11 +13,7 @@ import { allModels } from './routes/models.ts';
 import type { ChatChunk } from './types/chat.ts';
 
 /** What plugins may call: the same pipeline that requests go through, with the principal they act for. */
-export function createServices(
-  deps: PipelineDeps,
-  catalog: ModelCatalog,
-  aliases: Aliases,
-): GatewayServices {
+export function createServices(deps: PipelineDeps, catalog: ModelCatalog, aliases: Aliases): GatewayServices {
   const targetsOf = (model: string) => requestedTargets({ catalog, aliases }, model);
   return {
     async chat(request, context) {

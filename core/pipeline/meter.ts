@@ -39,7 +39,10 @@ export function meterEmbeddings(
 }
 
 /** The most a call may cost, over all its targets, in micro-dollars; undefined when one of them has no known price. */
-export function estimateCost({ catalog, speech }: Pick<PipelineDeps, 'catalog' | 'speech'>, call: Call): number | undefined {
+export function estimateCost(
+  { catalog, speech }: Pick<PipelineDeps, 'catalog' | 'speech'>,
+  call: Call,
+): number | undefined {
   if (call.operation === 'speech') return estimateSpoken(speech, call as Call<'speech'>);
   const { request, targets } = call as Call<'chat' | 'embeddings'>;
   let most = 0;
@@ -52,7 +55,10 @@ export function estimateCost({ catalog, speech }: Pick<PipelineDeps, 'catalog' |
   return most;
 }
 
-function estimateSpoken(vendors: PipelineDeps['speech'], { request, targets: [target] }: Call<'speech'>): number | undefined {
+function estimateSpoken(
+  vendors: PipelineDeps['speech'],
+  { request, targets: [target] }: Call<'speech'>,
+): number | undefined {
   const vendor = target && vendors.get(target.provider);
   if (!vendor) return undefined;
   const { info, name } = findSpeechModel(vendor, target.model);

@@ -1,8 +1,8 @@
 import { GatewayError } from '../errors.ts';
 import type { SpeechAnswer } from '../plugin.ts';
+import type { CheckedSpeech } from '../speech/check.ts';
 import { costOfSpeech, speechPrice } from '../speech/price.ts';
 import { resolveSpeech, runSpeech, type SpeechRun } from '../speech/run-speech.ts';
-import type { CheckedSpeech } from '../speech/check.ts';
 import type { SpeechProvider } from '../speech-provider.ts';
 import type { Target } from '../types/call.ts';
 import type { SpeechRequest } from '../types/speech.ts';
@@ -15,9 +15,18 @@ export interface SpokenAnswer extends SpeechAnswer {
 }
 
 /** Speech by one vendor. Resolves when the first sound is there; the call ends with the sound, or when its reader leaves. */
-export async function speak(deps: PipelineDeps, vendorName: string, request: SpeechRequest, init: CallInit): Promise<SpokenAnswer> {
+export async function speak(
+  deps: PipelineDeps,
+  vendorName: string,
+  request: SpeechRequest,
+  init: CallInit,
+): Promise<SpokenAnswer> {
   const vendor = deps.speech.get(vendorName);
-  if (!vendor) throw new GatewayError('unsupported_provider', `There is no speech vendor "${vendorName}". Configured are: ${[...deps.speech.keys()].join(', ') || 'none'}.`);
+  if (!vendor)
+    throw new GatewayError(
+      'unsupported_provider',
+      `There is no speech vendor "${vendorName}". Configured are: ${[...deps.speech.keys()].join(', ') || 'none'}.`,
+    );
   const checked = await resolveSpeech(vendor, request);
   const target: Target = { provider: vendorName, model: checked.model };
   const stream = request.stream !== false;
@@ -33,10 +42,22 @@ export async function speak(deps: PipelineDeps, vendorName: string, request: Spe
   });
 }
 
-function start(deps: PipelineDeps, call: LiveCall, target: Target, vendor: SpeechProvider, speech: CheckedSpeech): Promise<SpeechRun> {
+function start(
+  deps: PipelineDeps,
+  call: LiveCall,
+  target: Target,
+  vendor: SpeechProvider,
+  speech: CheckedSpeech,
+): Promise<SpeechRun> {
   return runSpeech(vendor, speech, {
     send: async (request) => {
-      const answer = await exchange({ upstream: deps.upstream, hooks: deps.hooks.speech }, call, target, vendor, request);
+      const answer = await exchange(
+        { upstream: deps.upstream, hooks: deps.hooks.speech },
+        call,
+        target,
+        vendor,
+        request,
+      );
       call.measures.firstByteAt ??= call.elapsedMs;
       return answer;
     },
@@ -47,14 +68,26 @@ function start(deps: PipelineDeps, call: LiveCall, target: Target, vendor: Speec
 }
 
 /** The sound as it comes; at its end, however it ends, the call is metered and finished. */
-async function* metered(deps: PipelineDeps, call: LiveCall, target: Target, vendor: SpeechProvider, speech: CheckedSpeech, run: SpeechRun): AsyncGenerator<Uint8Array, undefined> {
+async function* metered(
+  deps: PipelineDeps,
+  call: LiveCall,
+  target: Target,
+  vendor: SpeechProvider,
+  speech: CheckedSpeech,
+  run: SpeechRun,
+): AsyncGenerator<Uint8Array, undefined> {
   let ended = false;
   try {
     yield* run.audio;
     ended = true;
   } catch (thrown) {
     meter(call, vendor, speech, run);
-    throw await endWithError(call, call.signal.aborted ? thrown : failedAttempt(thrown, target).error, deps.hooks.speech, deps.log);
+    throw await endWithError(
+      call,
+      call.signal.aborted ? thrown : failedAttempt(thrown, target).error,
+      deps.hooks.speech,
+      deps.log,
+    );
   } finally {
     meter(call, vendor, speech, run);
     if (ended) finishBeside(deps, call);

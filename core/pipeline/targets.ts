@@ -76,7 +76,11 @@ export function assertAllowed(
  * never a sibling: `gpt-5` does not allow `gpt-5-pro`.
  */
 export function isAllowed(
-  catalog: Pick<Catalog, 'find'>, principal: Principal, target: Target, requested?: string): boolean {
+  catalog: Pick<Catalog, 'find'>,
+  principal: Principal,
+  target: Target,
+  requested?: string,
+): boolean {
   const { providers, models } = principal;
   if (providers && !providers.includes(target.provider)) return false;
   if (!models) return true;

@@ -1,9 +1,9 @@
 import { completeChat, streamChat } from '../pipeline/chat.ts';
 import { embed } from '../pipeline/embed.ts';
-import type { Route } from '../plugin.ts';
-import type { Runtime } from '../runtime.ts';
 import { speak } from '../pipeline/speech.ts';
 import { type Aliases, splitModel } from '../pipeline/targets.ts';
+import type { Route } from '../plugin.ts';
+import type { Runtime } from '../runtime.ts';
 import { initOf } from '../services.ts';
 import { speechRoutes } from '../speech/routes.ts';
 import { chatRoutes } from './chat.ts';
@@ -17,7 +17,14 @@ export interface CoreRouteDeps extends HealthRouteDeps, Pick<Runtime, 'deps' | '
 }
 
 /** The routes that a gateway has without any plugin. */
-export function coreRoutes({ deps, catalog, aliases, keepAliveMs, voices, ...health }: CoreRouteDeps): readonly Route[] {
+export function coreRoutes({
+  deps,
+  catalog,
+  aliases,
+  keepAliveMs,
+  voices,
+  ...health
+}: CoreRouteDeps): readonly Route[] {
   const models = { catalog, aliases };
   return [
     ...chatRoutes({
@@ -30,7 +37,12 @@ export function coreRoutes({ deps, catalog, aliases, keepAliveMs, voices, ...hea
     ...modelRoutes({ ...models, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(health),
     ...docsRoutes(),
-    ...speechRoutes({ vendors: deps.speech, speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)), voices, alias: (name) => speechAlias(aliases, name) }),
+    ...speechRoutes({
+      vendors: deps.speech,
+      speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)),
+      voices,
+      alias: (name) => speechAlias(aliases, name),
+    }),
   ] as readonly Route[];
 }
 

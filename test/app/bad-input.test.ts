@@ -21,8 +21,12 @@ describe('bad input on the chat route', function () {
   after(() => gateway.stop());
 
   /** Every error answer has the one format and a code of the table, with the status of its row. */
-  async function assertError(response: Response): Promise<{ code: keyof typeof ERRORS; param: string | null; message: string }> {
-    const { error } = (await response.json()) as { error: { code: keyof typeof ERRORS; param: string | null; message: string; type: string; request_id: string } };
+  async function assertError(
+    response: Response,
+  ): Promise<{ code: keyof typeof ERRORS; param: string | null; message: string }> {
+    const { error } = (await response.json()) as {
+      error: { code: keyof typeof ERRORS; param: string | null; message: string; type: string; request_id: string };
+    };
     expect(ERRORS[error.code]?.status, error.code).to.equal(response.status);
     expect(error.type).to.equal(ERRORS[error.code].type);
     expect(error.request_id).to.equal(response.headers.get('x-request-id'));
@@ -35,31 +39,76 @@ describe('bad input on the chat route', function () {
     ['no messages', { model: 'echo/echo' }, 'invalid_request', 'messages'],
     ['an empty list of messages', { ...valid(), messages: [] }, 'invalid_request', 'messages'],
     ['messages that are text', { ...valid(), messages: 'hi' }, 'invalid_request', 'messages'],
-    ['an unknown role', { ...valid(), messages: [{ role: 'robot', content: 'x' }] }, 'invalid_request', 'messages[0].role'],
-    ['a message without content', { ...valid(), messages: [{ role: 'user' }] }, 'invalid_request', 'messages[0].content'],
-    ['null content of a user', { ...valid(), messages: [{ role: 'user', content: null }] }, 'invalid_request', 'messages[0].content'],
+    [
+      'an unknown role',
+      { ...valid(), messages: [{ role: 'robot', content: 'x' }] },
+      'invalid_request',
+      'messages[0].role',
+    ],
+    [
+      'a message without content',
+      { ...valid(), messages: [{ role: 'user' }] },
+      'invalid_request',
+      'messages[0].content',
+    ],
+    [
+      'null content of a user',
+      { ...valid(), messages: [{ role: 'user', content: null }] },
+      'invalid_request',
+      'messages[0].content',
+    ],
     ['content that is a number', valid(5), 'invalid_request', 'messages[0].content'],
     ['a part without a type', valid([{ text: 'x' }]), 'invalid_request', 'messages[0].content[0].type'],
     ['a text part without text', valid([{ type: 'text' }]), 'invalid_request', 'messages[0].content[0].text'],
-    ['a tool message without its call', { ...valid(), messages: [{ role: 'tool', content: 'x' }] }, 'invalid_request', 'messages[0].tool_call_id'],
+    [
+      'a tool message without its call',
+      { ...valid(), messages: [{ role: 'tool', content: 'x' }] },
+      'invalid_request',
+      'messages[0].tool_call_id',
+    ],
     ['too hot a temperature', { ...valid(), temperature: 2.1 }, 'invalid_request', 'temperature'],
     ['a temperature in words', { ...valid(), temperature: 'hot' }, 'invalid_request', 'temperature'],
     ['a penalty out of range', { ...valid(), frequency_penalty: -2.5 }, 'invalid_request', 'frequency_penalty'],
     ['half a token', { ...valid(), max_tokens: 0.5 }, 'invalid_request', 'max_tokens'],
     ['no tokens at all', { ...valid(), max_tokens: 0 }, 'invalid_request', 'max_tokens'],
     ['stream in words', { ...valid(), stream: 'yes' }, 'invalid_request', 'stream'],
-    ['an unknown response format', { ...valid(), response_format: { type: 'xml' } }, 'invalid_request', 'response_format.type'],
-    ['a schema format without its schema', { ...valid(), response_format: { type: 'json_schema' } }, 'invalid_request', 'response_format.json_schema'],
-    ['a tool without a name', { ...valid(), tools: [{ type: 'function', function: {} }] }, 'invalid_request', 'tools[0].function.name'],
+    [
+      'an unknown response format',
+      { ...valid(), response_format: { type: 'xml' } },
+      'invalid_request',
+      'response_format.type',
+    ],
+    [
+      'a schema format without its schema',
+      { ...valid(), response_format: { type: 'json_schema' } },
+      'invalid_request',
+      'response_format.json_schema',
+    ],
+    [
+      'a tool without a name',
+      { ...valid(), tools: [{ type: 'function', function: {} }] },
+      'invalid_request',
+      'tools[0].function.name',
+    ],
     ['a list as the body', [valid()], 'invalid_request', null],
     ['an unknown provider', { ...valid(), model: 'ecko/echo' }, 'unsupported_model', 'model'],
     ['an unknown model', { ...valid(), model: 'echo/nope' }, 'unsupported_model', 'model'],
     ['truncated JSON', '{"model":', 'invalid_json', null],
     ['nothing', '', 'invalid_request', null],
-    ['a prototype key', '{"model":"echo/echo","messages":[{"role":"user","content":"x","__proto__":{"a":1}}]}', 'invalid_json', 'messages[0].__proto__'],
+    [
+      'a prototype key',
+      '{"model":"echo/echo","messages":[{"role":"user","content":"x","__proto__":{"a":1}}]}',
+      'invalid_json',
+      'messages[0].__proto__',
+    ],
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 'invalid_json', null],
     ['100,000 brackets', '['.repeat(100_000), 'invalid_json', null],
-    ['infinity', '{"model":"echo/echo","temperature":1e999,"messages":[{"role":"user","content":"x"}]}', 'invalid_json', 'temperature'],
+    [
+      'infinity',
+      '{"model":"echo/echo","temperature":1e999,"messages":[{"role":"user","content":"x"}]}',
+      'invalid_json',
+      'temperature',
+    ],
   ];
   for (const [name, body, code, param] of FAULTS) {
     it(`answers ${name} with ${code}${param ? ` of ${param}` : ''}`, async () => {
@@ -70,9 +119,13 @@ describe('bad input on the chat route', function () {
   }
 
   it('names near providers and models', async () => {
-    const model = await assertError(await gateway.post('/api/core/echo/chat/completions', { ...valid(), model: 'ecko' }));
+    const model = await assertError(
+      await gateway.post('/api/core/echo/chat/completions', { ...valid(), model: 'ecko' }),
+    );
     expect(model.message).to.include('"echo"');
-    const provider = await assertError(await gateway.post('/api/core/ecko/chat/completions', { ...valid(), model: 'echo' }));
+    const provider = await assertError(
+      await gateway.post('/api/core/ecko/chat/completions', { ...valid(), model: 'echo' }),
+    );
     expect(provider).to.include({ code: 'unsupported_provider' });
     expect(provider.message).to.include('"echo"');
   });
@@ -99,10 +152,21 @@ describe('bad input on the chat route', function () {
     const big = JSON.stringify(valid('x'.repeat(1_100_000)));
     expect(await assertError(await gateway.post(CHAT, big))).to.include({ code: 'request_too_large' });
     const chunked = await new Promise<number>((resolve) => {
-      const request = http.request(gateway.url + CHAT, { method: 'POST', headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', 'transfer-encoding': 'chunked' } }, (response) => {
-        response.resume();
-        resolve(response.statusCode ?? 0);
-      });
+      const request = http.request(
+        gateway.url + CHAT,
+        {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${gateway.key}`,
+            'content-type': 'application/json',
+            'transfer-encoding': 'chunked',
+          },
+        },
+        (response) => {
+          response.resume();
+          resolve(response.statusCode ?? 0);
+        },
+      );
       request.on('error', () => resolve(413));
       request.end(big);
     });
@@ -125,7 +189,9 @@ describe('bad input on the chat route', function () {
   });
 
   it('keeps an inbound request id of good form and replaces any other', async () => {
-    expect((await gateway.get('/livez', { 'x-request-id': 'my-id.12345' })).headers.get('x-request-id')).to.equal('my-id.12345');
+    expect((await gateway.get('/livez', { 'x-request-id': 'my-id.12345' })).headers.get('x-request-id')).to.equal(
+      'my-id.12345',
+    );
     expect((await gateway.get('/livez', { 'x-request-id': 'bad id' })).headers.get('x-request-id')).to.match(/^req_/);
   });
 
@@ -157,7 +223,9 @@ describe('bad input on the chat route', function () {
   it('lets no malformed HTTP request of llhttp reach the route', async function () {
     const file = path.join(CORPORA, 'llhttp/llhttp-request-cases.json');
     if (!existsSync(file)) return this.skip();
-    const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: { file: string; title: string; raw: string; expectError: object | null }[] };
+    const { cases } = JSON.parse(readFileSync(file, 'utf8')) as {
+      cases: { file: string; title: string; raw: string; expectError: object | null }[];
+    };
     const port = Number(new URL(gateway.url).port);
     let reached = 0;
     const count = () => {
@@ -181,10 +249,44 @@ describe('bad input on the chat route', function () {
   });
 
   it('answers any mutation of a valid request with an answer or a well-formed error', async () => {
-    const scalar = fc.oneof(fc.string(), fc.double(), fc.boolean(), fc.constant(null), fc.constant([]), fc.constant({}), fc.integer(), fc.constant('__proto__'));
-    const field = fc.constantFrom('model', 'messages', 'temperature', 'top_p', 'max_tokens', 'stream', 'stop', 'n', 'tools', 'tool_choice', 'response_format', 'user', 'seed', 'constructor', 'x');
-    const message = fc.record({ role: fc.oneof(fc.constantFrom('user', 'system', 'assistant', 'tool'), scalar), content: fc.oneof(fc.string(), scalar, fc.array(scalar)) }, { requiredKeys: [] });
-    const mutation = fc.oneof(fc.tuple(field, scalar), fc.tuple(fc.constant('messages'), fc.array(message, { maxLength: 3 })));
+    const scalar = fc.oneof(
+      fc.string(),
+      fc.double(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.constant([]),
+      fc.constant({}),
+      fc.integer(),
+      fc.constant('__proto__'),
+    );
+    const field = fc.constantFrom(
+      'model',
+      'messages',
+      'temperature',
+      'top_p',
+      'max_tokens',
+      'stream',
+      'stop',
+      'n',
+      'tools',
+      'tool_choice',
+      'response_format',
+      'user',
+      'seed',
+      'constructor',
+      'x',
+    );
+    const message = fc.record(
+      {
+        role: fc.oneof(fc.constantFrom('user', 'system', 'assistant', 'tool'), scalar),
+        content: fc.oneof(fc.string(), scalar, fc.array(scalar)),
+      },
+      { requiredKeys: [] },
+    );
+    const mutation = fc.oneof(
+      fc.tuple(field, scalar),
+      fc.tuple(fc.constant('messages'), fc.array(message, { maxLength: 3 })),
+    );
     await fc.assert(
       fc.asyncProperty(mutation, async ([name, value]) => {
         const response = await gateway.post(CHAT, { ...valid(), [name]: value });

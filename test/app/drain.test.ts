@@ -2,11 +2,19 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Running, startCli } from '../support/cli.ts';
-import { chunk, LAST_CHUNK, SSE_HEAD, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  chunk,
+  LAST_CHUNK,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/scripted-upstream.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 
 const frame = (delta: object, finish_reason: string | null = null) =>
-  chunk(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+  chunk(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`,
+  );
 
 describe('SIGTERM', function () {
   this.timeout(40_000);
@@ -18,7 +26,12 @@ describe('SIGTERM', function () {
 
   beforeEach(async () => {
     upstream = await startScriptedUpstream();
-    const config = { server: { port: 0, drainTimeout: '1s', drainDelay: '0s' }, store: 'memory:', auth: { 'api-key': { bootstrap: true } }, providers: { slow: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] } } };
+    const config = {
+      server: { port: 0, drainTimeout: '1s', drainDelay: '0s' },
+      store: 'memory:',
+      auth: { 'api-key': { bootstrap: true } },
+      providers: { slow: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] } },
+    };
     await writeFile(path.join(folder, 'tollgate.config.json'), JSON.stringify(config));
     running = startCli(['start'], folder);
     [, url = ''] = await running.seen(/listens on (http:\S+)/);
@@ -32,7 +45,11 @@ describe('SIGTERM', function () {
   });
 
   const open = () =>
-    fetch(`${url}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'slow/m', stream: true, messages: [{ role: 'user', content: 'x' }] }) });
+    fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'slow/m', stream: true, messages: [{ role: 'user', content: 'x' }] }),
+    });
 
   it('lets running streams finish, takes nothing new, and ends with exit code 0', async () => {
     let finish = (): void => {};

@@ -28,10 +28,8 @@ export interface ModelCalls {
   usage(): Usage;
 }
 
-export interface CallerFacts {
-  readonly principal: Principal;
-  readonly requestId: string;
-}
+/** Who the calls are made for, and who is told what they came to. */
+export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'onOutcome'>;
 
 /**
  * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`

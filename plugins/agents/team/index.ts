@@ -109,9 +109,9 @@ async function answer(
   signal: AbortSignal,
   emit: Emit,
 ): Promise<TeamResult> {
-  const { principal, requestId } = ctx.state;
+  const { principal, requestId, onOutcome } = ctx.state;
   const { api, config, limits, modes } = state;
-  const calls = createModelCalls(api.chat, { principal, requestId }, limits);
+  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, limits);
   const session = request.session === undefined ? undefined : await state.memory?.open(principal, request.session);
   const job = { ...request, model: request.model ?? config.model, history: session ?? { turns: [] } };
   const run = {

@@ -19,7 +19,6 @@ export default openaiCompatible({
     parallel_tool_calls: drop(),
     presence_penalty: drop(),
     reasoning_effort: drop(),
-    response_format: drop('it repeats, it does not write', { type: 'text' }),
     seed: drop('it always answers the same'),
     temperature: drop('it always answers the same'),
     tool_choice: refuse('it calls no tools', 'auto', 'none'),
