@@ -181,9 +181,9 @@ describe('sse writer', () => {
   });
 
   it('does not cut a reader that is slow', async () => {
-    const { writer } = await open({ writeIdleMs: 250, keepAliveMs: 60_000 });
+    const { writer } = await open({ writeIdleMs: 1_000, keepAliveMs: 60_000 });
     writer.start();
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 12; n++) {
       socket.pause();
       await fill(writer);
       setTimeout(() => socket.resume(), 100);
