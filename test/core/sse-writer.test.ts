@@ -71,11 +71,11 @@ describe('sse writer', () => {
   it('writes all of one tick at once, in order, texts and bytes alike', async () => {
     const { writer, res } = await open();
     const writes: unknown[] = [];
-    const { write } = res;
-    res.write = ((...args: Parameters<typeof write>) => {
-      writes.push(args[0]);
-      return write.apply(res, args);
-    }) as typeof write;
+    const write = res.write.bind(res);
+    res.write = ((frames: string) => {
+      writes.push(frames);
+      return write(frames);
+    }) as typeof res.write;
     writer.write('data: é\n\n');
     await Promise.resolve();
     writer.write(Buffer.from('data: 2\n\n'));

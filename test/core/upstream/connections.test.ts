@@ -77,7 +77,7 @@ describe('an upstream connection', () => {
   for (const delayMs of [0, 5, 20]) {
     it(`on which a second answer comes unasked (after ${delayMs} ms) is not used again`, async () => {
       given.vendor.script(async (wire) => {
-        const asked = answer(200, `for ${wire.request.json()}`);
+        const asked = answer(200, `for ${String(wire.request.json())}`);
         const unasked = answer(200, 'somebody else’s');
         if (delayMs === 0) return wire.send(Buffer.concat([asked, unasked]));
         await wire.send(asked);
