@@ -116,6 +116,15 @@ describe('sse writer', () => {
     await until('the stream has ended', () => received.includes('\r\n0\r\n\r\n'));
   });
 
+  it('adds nothing to an answer that somebody else gives instead', async () => {
+    const { res } = await open({ keepAliveMs: 10 });
+    res.writeHead(503, { 'content-length': '6' });
+    res.write('no');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    res.end('body');
+    await until('the answer is there', () => received.endsWith('\r\n\r\nnobody'));
+  });
+
   it('tells a producer to wait for a reader that is behind, and wakes it', async () => {
     const { writer } = await open();
     socket.pause();
