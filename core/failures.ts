@@ -10,8 +10,8 @@ interface FailureRow {
   readonly failover: boolean;
   /** Whether it says something about the provider's health, rather than about the request or a limit. */
   readonly countsAgainstHealth: boolean;
-  /** The caller's to mend, so the vendor's own words are shown; else the fixed sentence after "The provider". */
-  readonly says: 'vendor' | string;
+  /** What is said of the provider; undefined where the caller can mend it, so that the vendor's own words are shown. */
+  readonly says: string | undefined;
 }
 
 /** What follows from each class of upstream failure. */
@@ -25,15 +25,15 @@ export const FAILURES = Object.freeze({
     health: true,
   }),
   timeout: row('provider_timeout', 'did not answer in time', { health: true }),
-  model_not_found: row('unsupported_model', 'vendor', {}),
-  context_length: row('context_length_exceeded', 'vendor', { failover: false }),
-  content_filter: row('content_filtered', 'vendor', { failover: false }),
-  invalid_request: row('invalid_request', 'vendor', { failover: false }),
+  model_not_found: row('unsupported_model', undefined, {}),
+  context_length: row('context_length_exceeded', undefined, { failover: false }),
+  content_filter: row('content_filtered', undefined, { failover: false }),
+  invalid_request: row('invalid_request', undefined, { failover: false }),
 } as const satisfies Record<FailureClass, FailureRow>);
 
 function row(
   code: ErrorCode,
-  says: string,
+  says: string | undefined,
   { retry = false, failover = true, health = false }: { retry?: boolean; failover?: boolean; health?: boolean },
 ): FailureRow {
   return Object.freeze({ code, says, retrySameTarget: retry, failover, countsAgainstHealth: health });
@@ -54,7 +54,7 @@ const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.
 export function failureToError(failure: UpstreamFailure, provider: string, cause?: unknown): GatewayError {
   const { code, says } = FAILURES[failure.class];
   const message =
-    says === 'vendor'
+    says === undefined
       ? `${provider}: ${redact(failure.message) || SILENT_REFUSALS[failure.class]}`
       : `The provider ${provider} ${says}.`;
   return new GatewayError(code, message, {

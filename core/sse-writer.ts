@@ -26,7 +26,7 @@ export interface SseWriter {
   fail(body: ErrorBody): void;
   /** Whether nothing can be written any more. */
   readonly closed: boolean;
-  /** Whether the head is out, so that an error can no longer have a status of its own. */
+  /** Whether the head of the stream is out, so that an error can no longer have a status of its own. */
   readonly started: boolean;
 }
 
@@ -48,13 +48,16 @@ export function createSseWriter(res: ServerResponse, options: SseWriterOptions =
   let queue: (string | Uint8Array)[] = [];
   let queued = 0;
   let scheduled = false;
+  let started = false;
   let closed = res.destroyed || res.writableEnded;
   let writtenAt = performance.now();
   let wakeUps: (() => void)[] = [];
   let timer: NodeJS.Timeout | undefined;
 
   function start(): void {
-    if (closed || res.headersSent) return;
+    if (closed || started) return;
+    started = true;
+    if (res.headersSent) return;
     res.writeHead(200, { ...HEAD, ...options.headers });
     res.flushHeaders();
   }
@@ -69,8 +72,8 @@ export function createSseWriter(res: ServerResponse, options: SseWriterOptions =
         else watch(writeIdleMs - silentMs);
       } else {
         const isSilent = silentMs >= keepAliveMs;
-        // Not before the head: until then an error can still have a status of its own.
-        if (isSilent && res.headersSent) write(KEEP_ALIVE);
+        // Not before our own head: until then the answer can still be another one, such as an error with its status.
+        if (isSilent && started) write(KEEP_ALIVE);
         watch(Math.min(isSilent ? keepAliveMs : keepAliveMs - silentMs, writeIdleMs));
       }
     }, afterMs + 1);
@@ -154,7 +157,7 @@ export function createSseWriter(res: ServerResponse, options: SseWriterOptions =
       return closed;
     },
     get started() {
-      return res.headersSent;
+      return started;
     },
   };
 }

@@ -71,11 +71,11 @@ describe('sse writer', () => {
   it('writes all of one tick at once, in order, texts and bytes alike', async () => {
     const { writer, res } = await open();
     const writes: unknown[] = [];
-    const { write } = res;
-    res.write = ((...args: Parameters<typeof write>) => {
-      writes.push(args[0]);
-      return write.apply(res, args);
-    }) as typeof write;
+    const write = res.write.bind(res);
+    res.write = ((frames: string) => {
+      writes.push(frames);
+      return write(frames);
+    }) as typeof res.write;
     writer.write('data: é\n\n');
     await Promise.resolve();
     writer.write(Buffer.from('data: 2\n\n'));
@@ -114,6 +114,15 @@ describe('sse writer', () => {
     await until('two comments came', () => (received.match(/: keep-alive\n\n/g)?.length ?? 0) >= 2);
     writer.end();
     await until('the stream has ended', () => received.includes('\r\n0\r\n\r\n'));
+  });
+
+  it('adds nothing to an answer that somebody else gives instead', async () => {
+    const { res } = await open({ keepAliveMs: 10 });
+    res.writeHead(503, { 'content-length': '6' });
+    res.write('no');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    res.end('body');
+    await until('the answer is there', () => received.endsWith('\r\n\r\nnobody'));
   });
 
   it('tells a producer to wait for a reader that is behind, and wakes it', async () => {
@@ -181,9 +190,9 @@ describe('sse writer', () => {
   });
 
   it('does not cut a reader that is slow', async () => {
-    const { writer } = await open({ writeIdleMs: 250, keepAliveMs: 60_000 });
+    const { writer } = await open({ writeIdleMs: 1_000, keepAliveMs: 60_000 });
     writer.start();
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 12; n++) {
       socket.pause();
       await fill(writer);
       setTimeout(() => socket.resume(), 100);

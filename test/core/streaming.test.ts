@@ -34,7 +34,7 @@ describe('streaming', () => {
     vendor = await startScriptedUpstream();
     upstream = createUpstream({
       log: createSilentLog(),
-      defaults: { idleMs: 300, firstByteMs: 300 },
+      defaults: { idleMs: 800 },
       limits: { maxResponseBytes: 1 << 30 },
     });
     finished = 0;
@@ -55,7 +55,7 @@ describe('streaming', () => {
     const stop = new AbortController();
     const endpoint = { baseUrl: vendor.url, error: () => ({ class: 'upstream_error', message: '' }) as const };
     res.on('close', () => stop.abort());
-    const writer = createSseWriter(res, { signal: stop.signal, writeIdleMs: 400 });
+    const writer = createSseWriter(res, { signal: stop.signal, writeIdleMs: 1_500 });
     try {
       const response = await upstream.send(endpoint, { path: '/chat', body: {} }, { signal: stop.signal });
       for await (const events of readEvents(response.body)) {

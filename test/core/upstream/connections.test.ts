@@ -1,0 +1,120 @@
+import { expect } from 'chai';
+import { createUpstream } from '../../../core/upstream.ts';
+import { failsUpstream, givenUpstream, startBlackHole } from '../../support/given-upstream.ts';
+import { answer, startScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { createSilentLog } from '../../support/silent-log.ts';
+import { until } from '../../support/until.ts';
+
+describe('an upstream connection', () => {
+  const given = givenUpstream();
+
+  it('that is refused fails at once, with nothing sent', async () => {
+    const gone = await startScriptedUpstream();
+    await gone.close();
+    const error = await failsUpstream(given.send({}, { endpoint: { baseUrl: gone.url } }));
+    expect(error).to.include({ failure: 'upstream_error', phase: 'connect', sent: false });
+  });
+
+  it('to a name that does not resolve fails without naming it', async () => {
+    const error = await failsUpstream(
+      given.send({}, { endpoint: { baseUrl: 'http://inner-host.invalid/v1' }, deadlines: { connectMs: 4_000 } }),
+    );
+    expect(error).to.include({ phase: 'connect', sent: false });
+    expect(error.message).to.not.include('inner-host');
+  });
+
+  it('that hangs fails at the connect deadline, not at a later one', async () => {
+    const hole = await startBlackHole();
+    try {
+      const error = await failsUpstream(
+        given.send({}, { endpoint: { baseUrl: hole.baseUrl }, deadlines: { connectMs: 300 } }),
+      );
+      expect(error).to.include({ failure: 'timeout', phase: 'connect', sent: false });
+    } finally {
+      hole.close();
+    }
+  });
+
+  it('closed by the vendor while it was kept is replaced, and the caller never knows', async () => {
+    let silent = 0;
+    // Answers the first request of each connection, and resets it under the second.
+    given.vendor.script((wire) => {
+      if (wire.request.nth === 0) return wire.send(answer(200, 'ok'));
+      silent += 1;
+      return wire.reset();
+    });
+    await (await given.send()).readAll();
+    expect((await (await given.send()).readAll()).toString()).to.equal('ok');
+    expect(silent).to.equal(1);
+    expect(given.vendor.connections.total).to.equal(2);
+  });
+
+  it('closed in a race is replaced as often as it happens', async () => {
+    given.vendor.script(async (wire) => {
+      await wire.send(answer(200, String(wire.request.nth)));
+      wire.end();
+    });
+    for (let n = 0; n < 50; n++) expect((await (await given.send()).readAll()).toString()).to.equal('0');
+  });
+
+  it('sends again only once: a fresh socket that is reset too is a failure', async () => {
+    given.vendor.script(answer(200, 'ok'), (wire) => wire.reset());
+    await (await given.send()).readAll();
+    expect(await failsUpstream(given.send())).to.include({ failure: 'upstream_error', phase: 'firstByte', sent: true });
+    expect(given.vendor.requests).to.have.length(3);
+  });
+
+  it('does not send again when a byte of the answer has come', async () => {
+    given.vendor.script(answer(200, 'ok'), async (wire) => {
+      await wire.send('HTTP');
+      wire.reset();
+    });
+    await (await given.send()).readAll();
+    expect(await failsUpstream(given.send())).to.include({ phase: 'body' });
+    expect(given.vendor.requests).to.have.length(2);
+  });
+
+  for (const delayMs of [0, 5, 20]) {
+    it(`on which a second answer comes unasked (after ${delayMs} ms) is not used again`, async () => {
+      given.vendor.script(async (wire) => {
+        const asked = answer(200, `for ${String(wire.request.json())}`);
+        const unasked = answer(200, 'somebody else’s');
+        if (delayMs === 0) return wire.send(Buffer.concat([asked, unasked]));
+        await wire.send(asked);
+        await wire.pause(delayMs);
+        return wire.send(unasked);
+      });
+      for (let n = 0; n < 10; n++) {
+        const body = await (await given.send({ body: Buffer.from(JSON.stringify(n)) })).readAll();
+        expect(body.toString()).to.equal(`for ${n}`);
+        // An answer that crosses the next request on its way can't be told from that one's own; HTTP/1.1 has no ids.
+        if (delayMs > 0) await until('the connection is closed', () => given.vendor.connections.open === 0);
+      }
+    });
+  }
+
+  it('is refused as overloaded when as many as allowed are in use', async () => {
+    const narrow = createUpstream({ log: createSilentLog(), limits: { maxConnections: 2 } });
+    try {
+      given.vendor.script((wire) => wire.hang());
+      const stop = new AbortController();
+      const options = { signal: stop.signal };
+      const held = [1, 2].map(() =>
+        narrow.send(given.endpoint(), { path: '/chat', body: {} }, options).catch(() => {}),
+      );
+      const error = await failsUpstream(narrow.send(given.endpoint(), { path: '/chat', body: {} }, options));
+      expect(error).to.include({ failure: 'overloaded', phase: 'connect', sent: false });
+      stop.abort();
+      await Promise.all(held);
+      given.vendor.script(answer(200, 'ok'));
+      const after = await narrow.send(
+        given.endpoint(),
+        { path: '/chat', body: {} },
+        { signal: new AbortController().signal },
+      );
+      expect((await after.readAll()).toString()).to.equal('ok');
+    } finally {
+      await narrow.close();
+    }
+  });
+});
