@@ -1,4 +1,4 @@
-import type { CallContext, ChatRequest, ChatResponse, PluginApi, Principal, Usage } from '../../../core/index.ts';
+import type { CallContext, ChatRequest, ChatResponse, PluginApi, Usage } from '../../../core/index.ts';
 import { untilAborted } from './deadline.ts';
 
 /** What one request may spend over all its agents. */
