@@ -79,7 +79,7 @@ async function start(
     lifecycle,
     maxBodyBytes: config.bodyLimitBytes,
   });
-  const koa = createKoa([...registry.middleware.map(({ value }) => value), router], lifecycle, log);
+  const koa = createKoa([...registry.middleware.map(({ value }) => value), router], { ...config, lifecycle, log });
   const server = createHttpServer(koa.callback(), config);
   await runReady(registry);
   const port = await listen(server, host, options.port ?? config.port);
