@@ -66,10 +66,17 @@ export function closeDatabase(database: Database): void {
 
 async function importSqlite(): Promise<{ readonly DatabaseSync: new (file: string) => Database }> {
   const builtin: string = 'node:sqlite';
+  const { emitWarning } = process;
+  // Node prints an ExperimentalWarning on the terminal of everybody who starts the gateway; nobody there can act on it.
+  process.emitWarning = (warning: string | Error, ...rest: never[]) => {
+    if (!String(warning).includes('SQLite')) emitWarning.call(process, warning, ...rest);
+  };
   try {
     return await import(builtin);
   } catch {
     return (await import('@photostructure/sqlite')) as unknown as { DatabaseSync: new (file: string) => Database };
+  } finally {
+    process.emitWarning = emitWarning;
   }
 }
 
