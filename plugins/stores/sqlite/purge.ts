@@ -5,8 +5,8 @@ const EVERY_MS = 5000;
 /** How many rows one round looks at in each table: a bounded pause, however large the file is. */
 const STEP = 500;
 
-/** Deletes expired documents, windows and leases a little at a time; returns what stops it. */
-export function startPurge(database: Database, writer: Writer): () => void {
+/** Makes a function that deletes what expired before `now`, a little at a time. */
+export function createPurge(database: Database): (now: number) => void {
   const documents = database.prepare(`DELETE FROM documents WHERE (namespace, key) IN
     (SELECT namespace, key FROM documents WHERE expires IS NOT NULL AND expires <= ? LIMIT ${STEP})`);
   const leases = database.prepare(`DELETE FROM leases WHERE (key, id) IN
@@ -18,18 +18,20 @@ export function startPurge(database: Database, writer: Writer): () => void {
   const windows = database.prepare('DELETE FROM windows WHERE key > ? AND key <= ? AND resets_at <= ?');
   let cursor = '';
 
-  const purge = (): void => {
-    const now = Date.now();
+  return (now) => {
     documents.run(now);
     leases.run(now);
     const last = lastKey.get(cursor)?.['last'];
     if (typeof last === 'string') windows.run(cursor, last, now);
     cursor = typeof last === 'string' ? last : '';
   };
+}
 
+/** Purges every few seconds; returns what stops it. */
+export function startPurge(writer: Writer, purge: (now: number) => void): () => void {
   const timer = setInterval(() => {
     // A store that cannot purge now says so to those who use it; the next round tries again.
-    writer.write(purge).catch(() => undefined);
+    writer.write(() => purge(Date.now())).catch(() => undefined);
   }, EVERY_MS);
   timer.unref();
   return () => clearInterval(timer);
