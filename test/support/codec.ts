@@ -50,6 +50,8 @@ export function readSse(pieces: Iterable<Uint8Array>): SseEvent[] {
   const parser = createParser({ onEvent: ({ event, data }) => events.push({ event, data }) });
   const decoder = new TextDecoder();
   for (const piece of pieces) parser.feed(decoder.decode(piece, { stream: true }));
+  // A CR at the very end may be half a CR LF: the end of the bytes settles it.
+  parser.reset({ consume: true });
   return events;
 }
 
