@@ -21,7 +21,7 @@ function translate(body: unknown): ChatResponse {
 
 describe('anthropic answers', () => {
   it('become a chat completion with reasoning, its signature, tool calls and exact usage', () => {
-    expect(translate(jsonFixture('anthropic/answer.json'))).to.deep.equal({
+    expect(translate(jsonFixture('anthropic/chat.json'))).to.deep.equal({
       id: 'msg_01A',
       object: 'chat.completion',
       created: 1_790_000_000,

@@ -37,16 +37,16 @@ const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
 });
 
 (hasOpenAiSpec ? describe : describe.skip)('gemini answers by OpenAI’s own schemas', () => {
-  for (const name of ['answer', 'blocked']) {
+  for (const name of ['chat', 'chat-blocked']) {
     it(`conform: ${name}.json`, () => {
       const answer = geminiResponse(jsonFixture(`gemini/${name}.json`), codecCall());
       expect(openAiFaults('CreateChatCompletionResponse', answer)).to.deep.equal([]);
     });
   }
 
-  for (const name of ['text', 'tools', 'no-parts', 'repeated-stop', 'blocked', 'cut', 'two-candidates']) {
+  for (const name of ['stream', 'stream-tools', 'stream-no-parts', 'stream-blocked', 'cut', 'stream-two-candidates']) {
     it(`conform: ${name}.sse`, () => {
-      const { chunks } = decode(geminiStream(codecCall()), readSse([fixture(`gemini/${name}.sse`)]));
+      const { chunks } = decode(geminiStream(codecCall()), readSse(fixture(`gemini/${name}.sse`)));
       expect(chunks.flatMap((chunk) => openAiFaults('CreateChatCompletionStreamResponse', chunk))).to.deep.equal([]);
     });
   }
