@@ -5,7 +5,12 @@ import { setUpProvider } from '../../../conformance/provider-subject.ts';
 describe('the anthropic provider', () => {
   it('sends its key in x-api-key and the API version that it was written for', () => {
     const provider = setUpProvider(anthropic, { apiKey: 'k' });
-    expect(provider.credential).to.deep.equal({ header: 'x-api-key', value: 'k', required: true });
+    expect(provider.credential).to.deep.equal({
+      header: 'x-api-key',
+      value: 'k',
+      required: true,
+      env: 'ANTHROPIC_API_KEY',
+    });
     expect(provider.headers).to.deep.equal({ 'anthropic-version': '2023-06-01' });
   });
 

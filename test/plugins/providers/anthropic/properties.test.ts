@@ -26,7 +26,7 @@ function idsOf(message: AnthropicMessage | undefined, kind: 'tool_use' | 'tool_r
 }
 
 /** Most of what is refused is refused in every request, so it is taken out to reach the rest. */
-const answerable = chatRequests.map(({ n: _n, logprobs: _l, top_logprobs: _t, ...request }) => request as ChatRequest);
+const answerable = chatRequests.map(({ n: _n, ...request }) => request as ChatRequest);
 
 /** What the vendor answers 400 to. */
 function check(body: AnthropicRequest, model: string): void {

@@ -5,7 +5,12 @@ import { setUpProvider } from '../../../conformance/provider-subject.ts';
 describe('the gemini provider', () => {
   it('sends its key in x-goog-api-key, to Google’s host', () => {
     const provider = setUpProvider(gemini, { apiKey: 'k' });
-    expect(provider.credential).to.deep.equal({ header: 'x-goog-api-key', value: 'k', required: true });
+    expect(provider.credential).to.deep.equal({
+      header: 'x-goog-api-key',
+      value: 'k',
+      required: true,
+      env: 'GEMINI_API_KEY',
+    });
     expect(provider.baseUrl).to.equal('https://generativelanguage.googleapis.com/v1beta');
   });
 
