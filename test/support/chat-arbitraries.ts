@@ -15,11 +15,23 @@ const part = fc.oneof(
   fc.constant({ type: 'image_url', image_url: { url: 'https://x.test/a.png' } }),
   fc.constant({ type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } }),
 );
-const textContent = fc.oneof(text, fc.array(text.map((value) => ({ type: 'text', text: value })), { maxLength: 3 }));
+const textContent = fc.oneof(
+  text,
+  fc.array(
+    text.map((value) => ({ type: 'text', text: value })),
+    { maxLength: 3 },
+  ),
+);
 
-const user = fc.record({ role: fc.constant('user' as const), content: fc.oneof(text, fc.array(part, { maxLength: 3 })) });
+const user = fc.record({
+  role: fc.constant('user' as const),
+  content: fc.oneof(text, fc.array(part, { maxLength: 3 })),
+});
 const system = fc.record({ role: fc.constantFrom('system' as const, 'developer' as const), content: textContent });
-const assistant = fc.record({ role: fc.constant('assistant' as const), content: fc.oneof(textContent, fc.constant(null)) });
+const assistant = fc.record({
+  role: fc.constant('assistant' as const),
+  content: fc.oneof(textContent, fc.constant(null)),
+});
 
 /** An assistant's calls and all of their results, in any order. */
 const toolTurn = fc
@@ -37,10 +49,18 @@ const toolTurn = fc
   });
 
 const messages = fc
-  .array(fc.oneof(user.map((one) => [one]), system.map((one) => [one]), assistant.map((one) => [one]), toolTurn), {
-    minLength: 1,
-    maxLength: 6,
-  })
+  .array(
+    fc.oneof(
+      user.map((one) => [one]),
+      system.map((one) => [one]),
+      assistant.map((one) => [one]),
+      toolTurn,
+    ),
+    {
+      minLength: 1,
+      maxLength: 6,
+    },
+  )
   .map((groups) => groups.flat() as ChatMessage[]);
 
 const schema = fc.letrec((tie) => ({
@@ -48,7 +68,9 @@ const schema = fc.letrec((tie) => ({
     { maxDepth: 3 },
     fc.record({ type: fc.constantFrom('string', 'integer', 'boolean'), description: text }, { requiredKeys: ['type'] }),
     fc.record({ type: fc.constant('string'), pattern: fc.constant('^a'), minLength: fc.nat(5) }),
-    fc.record({ enum: fc.array(fc.oneof(fc.string(), fc.integer(), fc.constant(null)), { minLength: 1, maxLength: 3 }) }),
+    fc.record({
+      enum: fc.array(fc.oneof(fc.string(), fc.integer(), fc.constant(null)), { minLength: 1, maxLength: 3 }),
+    }),
     fc.record({ type: fc.constant('array'), items: tie('node') }),
     fc.record({ anyOf: fc.array(tie('node'), { minLength: 1, maxLength: 2 }) }),
     tie('object'),
@@ -56,7 +78,9 @@ const schema = fc.letrec((tie) => ({
   object: fc.record(
     {
       type: fc.constant('object'),
-      properties: fc.dictionary(fc.oneof(name, fc.constantFrom('__proto__', 'type', '$ref')), tie('node'), { maxKeys: 3 }),
+      properties: fc.dictionary(fc.oneof(name, fc.constantFrom('__proto__', 'type', '$ref')), tie('node'), {
+        maxKeys: 3,
+      }),
       additionalProperties: fc.boolean(),
     },
     { requiredKeys: ['type', 'properties'] },
@@ -66,7 +90,11 @@ const schema = fc.letrec((tie) => ({
 const tools = fc
   .uniqueArray(name, { maxLength: 3 })
   .chain((names) =>
-    fc.tuple(...names.map((one) => fc.record({ name: fc.constant(one), description: text, parameters: schema, strict: fc.boolean() }))),
+    fc.tuple(
+      ...names.map((one) =>
+        fc.record({ name: fc.constant(one), description: text, parameters: schema, strict: fc.boolean() }),
+      ),
+    ),
   )
   .map((functions) => functions.map((each) => ({ type: 'function' as const, function: each })));
 
