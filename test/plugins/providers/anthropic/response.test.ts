@@ -154,6 +154,16 @@ describe('anthropic usage', () => {
     });
   });
 
+  it('tells apart what is cached for an hour, which costs more', () => {
+    const cache_creation = { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 4 };
+    const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 5, cache_creation };
+    expect(anthropicUsage(usage)?.prompt_tokens_details).to.deep.equal({
+      cached_tokens: 0,
+      cache_write_tokens: 5,
+      cache_write_1h_tokens: 4,
+    });
+  });
+
   for (const usage of [undefined, null, {}, { foo: 0, bar: 0 }, { input_tokens: 'x' }]) {
     it(`is absent for ${JSON.stringify(usage)}`, () => {
       expect(anthropicUsage(usage)).to.equal(undefined);
