@@ -161,6 +161,11 @@ describe('anthropic streams', () => {
     expect(collect(playEvents([START, end('end_turn'), end('max_tokens')]).chunks).finish).to.deep.equal(['stop']);
   });
 
+  it('say nothing more after their finish reason', () => {
+    const { chunks } = playEvents([START, end('end_turn'), block(0, { type: 'text', text: 'late' }), stop(0)]);
+    expect(collect(chunks).content).to.equal('');
+  });
+
   it('are told apart by their data alone, without event names', () => {
     const named = readSse(fixture('anthropic/stream.sse'));
     const { chunks } = decode(
