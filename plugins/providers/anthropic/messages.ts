@@ -95,7 +95,7 @@ function assistantBlocks(turn: Extract<Conversation['turns'][number], { kind: 'a
 function resultBlock({ call, parts, message }: ToolResult): ToolResultBlock {
   const blocks = parts.flatMap(anthropicBlocks);
   const marked = [message, ...blocks].find((source) => 'cache_control' in source);
-  const content = blocks.map(({ cache_control: _, ...block }) => block);
+  const content = blocks.map(({ cache_control: _mark, ...block }) => block);
   return {
     type: 'tool_result',
     tool_use_id: toolCallId(call.id, MAX_ID),

@@ -123,7 +123,7 @@ function instructed(plan: ToolPlan, text: string): ToolPlan {
 
 function withParallel(plan: ToolPlan, input: ChatRequest): ToolPlan {
   if (plan.tools.length === 0) {
-    const { choice: _, ...rest } = plan;
+    const { choice: _choice, ...rest } = plan;
     return rest;
   }
   if (input.parallel_tool_calls !== false || !plan.choice || plan.choice.type === 'none') return plan;
