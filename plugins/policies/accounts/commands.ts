@@ -93,7 +93,8 @@ export function accountCommand(api: PluginApi): Command {
         async run({ args: [user = '', plan = ''], io }) {
           const names = Object.keys(api.settings.plans);
           if (!names.includes(plan))
-            throw new GatewayError('invalid_request',
+            throw new GatewayError(
+              'invalid_request',
               `there is no plan "${plan}" in the configuration; plans are: ${names.join(', ') || 'none'}`,
             );
           await api.keyv<AccountRecord>(ACCOUNTS).set(accountKey(user), { plan });
