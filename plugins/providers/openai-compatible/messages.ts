@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ChatMessage, ToolCall } from '../../../core/index.ts';
+import { type ChatMessage, isObject, type ToolCall } from '../../../core/index.ts';
 import type { Differences, RoleRules } from './spec.ts';
 
 /** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
@@ -14,11 +14,11 @@ const MESSAGE_FIELDS = new Set(
 export function mapMessages(
   messages: readonly ChatMessage[],
   roles: RoleRules,
-  { replay = 'drop', toolIds }: Pick<Differences, 'replay' | 'toolIds'>,
+  { replay = 'drop', toolIds, cacheMarks = false }: Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks'>,
 ): readonly ChatMessage[] {
   let changed = false;
   const mapped = messages.map((message) => {
-    const next = mapMessage(message, roles, replay, toolIds);
+    const next = mapMessage(cacheMarks ? message : withoutMarks(message), roles, replay, toolIds);
     if (next !== message) changed = true;
     return next;
   });
@@ -46,6 +46,22 @@ function mapMessage(
     changes['tool_call_id'] = shortId(message.tool_call_id, toolIds.length);
   }
   return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
+}
+
+function withoutMarks(message: ChatMessage): ChatMessage {
+  if (!Array.isArray(message.content)) return message;
+  const content = withoutCacheMarks(message.content);
+  return content === message.content ? message : { ...message, content };
+}
+
+/** The items without their `cache_control`; the same list when none has one. */
+export function withoutCacheMarks<T>(items: readonly T[]): readonly T[] {
+  if (!items.some((item) => isObject(item) && 'cache_control' in item)) return items;
+  return items.map((item) => {
+    if (!isObject(item)) return item;
+    const { cache_control: _mark, ...rest } = item;
+    return rest as T;
+  });
 }
 
 function withChanges(message: ChatMessage, changes: Readonly<Record<string, unknown>>): ChatMessage {
