@@ -191,6 +191,8 @@ export interface Provider extends Endpoint {
   /** What the chat codec does with each request field, for docs and tests. */
   readonly fields?: FieldTable;
   readonly embed?: EmbedCodec;
+  /** How often the vendor's own model list is fetched, in milliseconds; absent never does. */
+  readonly refreshModelsMs?: number;
   /** Lists models from the vendor: the request, and the ids in its answer. */
   readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
 }
@@ -207,6 +209,11 @@ export const PROVIDER_OPTIONS = Object.freeze({
     type: 'array',
     items: { type: 'string', minLength: 1 },
     description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
+  },
+  refreshModels: {
+    type: 'string',
+    format: 'duration',
+    description: 'How often the vendor’s own model list is fetched and added, such as `24h`; never unless set.',
   },
   prices: {
     type: 'object',

@@ -54,7 +54,10 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'models',
     summary: 'List models, their context windows and prices',
-    options: [['--provider <name>', 'of one provider only']],
+    options: [
+      ['--provider <name>', 'of one provider only'],
+      ['--refresh', 'fetch the lists of the vendors first, and keep them in the store'],
+    ],
     load: () => import('./models.ts'),
   },
   {
