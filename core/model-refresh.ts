@@ -24,8 +24,11 @@ export async function fetchModelIds(provider: Provider): Promise<readonly string
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();
   const client = await createHttpClient([provider], VERSION);
-  const key = credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
-  const body: unknown = await client.get(`${baseUrl}${request.path}`, { headers: { ...headers, ...request.headers, ...key } }).json();
+  const key =
+    credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
+  const body: unknown = await client
+    .get(`${baseUrl}${request.path}`, { headers: { ...headers, ...request.headers, ...key } })
+    .json();
   return listModels.response(body).slice(0, MAX_MODELS);
 }
 
@@ -34,7 +37,12 @@ export async function fetchModelIds(provider: Provider): Promise<readonly string
  * for providers with `refreshModels` and when that is old, the vendor's own list, beside the running gateway. A vendor that does not answer changes nothing.
  * Answers a function that stops it.
  */
-export function startModelRefresh(providers: ReadonlyMap<string, Provider>, catalog: ModelCatalog, lists: Keyv<FetchedList>, log: Log): () => void {
+export function startModelRefresh(
+  providers: ReadonlyMap<string, Provider>,
+  catalog: ModelCatalog,
+  lists: Keyv<FetchedList>,
+  log: Log,
+): () => void {
   const timers = [...providers].flatMap(([name, provider]) => {
     const everyMs = isAskable(provider) ? provider.refreshModelsMs : undefined;
     const refresh = () => void refreshOne(name, provider, everyMs, catalog, lists, log);
@@ -57,7 +65,14 @@ export function isAskable({ listModels, credential }: Provider): boolean {
 /** Longer timers overflow and fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-async function refreshOne(name: string, provider: Provider, everyMs: number | undefined, catalog: ModelCatalog, lists: Keyv<FetchedList>, log: Log): Promise<void> {
+async function refreshOne(
+  name: string,
+  provider: Provider,
+  everyMs: number | undefined,
+  catalog: ModelCatalog,
+  lists: Keyv<FetchedList>,
+  log: Log,
+): Promise<void> {
   try {
     const known = await lists.get(name);
     if (known) catalog.learn(name, known.ids);
@@ -67,6 +82,9 @@ async function refreshOne(name: string, provider: Provider, everyMs: number | un
     await lists.set(name, { ids, at: Date.now() });
     log.info({ provider: name, models: ids.length }, 'fetched the model list');
   } catch (error) {
-    log.warn({ provider: name, reason: error instanceof Error ? error.name : 'unknown' }, 'the model list could not be fetched; the known one stays');
+    log.warn(
+      { provider: name, reason: error instanceof Error ? error.name : 'unknown' },
+      'the model list could not be fetched; the known one stays',
+    );
   }
 }

@@ -64,7 +64,11 @@ function prices(price: Price | null): readonly string[] {
 }
 
 /** Fetches the lists one by one, saying which; a vendor that fails is said and passed over. */
-async function refresh(providers: readonly (readonly [string, Provider])[], lists: Keyv<FetchedList>, { terminal }: CommandContext): Promise<void> {
+async function refresh(
+  providers: readonly (readonly [string, Provider])[],
+  lists: Keyv<FetchedList>,
+  { terminal }: CommandContext,
+): Promise<void> {
   const askable = providers.filter(([, provider]) => isAskable(provider));
   for (const [at, [name, provider]] of askable.entries()) {
     terminal.err.write(`${at + 1} of ${askable.length}: the models of ${name} … `);

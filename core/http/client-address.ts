@@ -8,7 +8,10 @@ export function clientAddress(request: IncomingMessage, hops: number): string {
   const own = request.socket.remoteAddress ?? '';
   if (hops === 0) return own;
   const header = request.headers['x-forwarded-for'];
-  const chain = (typeof header === 'string' ? header : '').split(',').map((entry) => entry.trim()).filter((entry) => ADDRESS.test(entry));
+  const chain = (typeof header === 'string' ? header : '')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => ADDRESS.test(entry));
   return chain.at(-hops) ?? chain[0] ?? own;
 }
 
