@@ -38,3 +38,17 @@ export function dayOf(time: number): string {
   if (number !== lastDay.number) lastDay = { number, text: new Date(time).toISOString().slice(0, 10) };
   return lastDay.text;
 }
+
+const DAY_MS = 86_400_000;
+
+/** The longest range of days of a usage report. */
+export const USAGE_DAYS = 400;
+
+/** The days from `from` to `to` (`YYYY-MM-DD`, inclusive); of a longer range the newest {@link USAGE_DAYS}. */
+export function daysBetween(from: string, to: string): string[] {
+  const last = Date.parse(`${to}T00:00:00Z`);
+  const first = Math.max(Date.parse(`${from}T00:00:00Z`), last - (USAGE_DAYS - 1) * DAY_MS);
+  const days: string[] = [];
+  for (let day = first; day <= last; day += DAY_MS) days.push(new Date(day).toISOString().slice(0, 10));
+  return days;
+}

@@ -14,7 +14,7 @@ export type SqlValue = string | number | null;
 export type Row = Readonly<Record<string, SqlValue>>;
 
 export interface Statement {
-  run(...values: SqlValue[]): { readonly changes: number | bigint };
+  run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
   get(...values: SqlValue[]): Row | undefined;
   all(...values: SqlValue[]): Row[];
 }
