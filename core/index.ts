@@ -8,7 +8,7 @@ export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
-export { applyFieldRules } from './field-rules.ts';
+export { applyFieldRules, tellDropped } from './field-rules.ts';
 export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './hooks.ts';
 export { HOOKS } from './hooks.ts';
 export { createLocalCounters } from './local-counters.ts';

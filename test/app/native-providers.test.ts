@@ -92,7 +92,7 @@ describe('the openai client at vendors with a format of their own', () => {
     expect(first?.path).to.equal('/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse');
     expect(first?.headers['x-goog-api-key']).to.equal('gemini-operator-key');
     expect(first?.headers).to.not.have.property('authorization');
-    const { contents } = second?.json() as { contents: { parts: object[] }[] };
+    const { contents } = second!.json() as { contents: { parts: object[] }[] };
     expect(contents[1]?.parts).to.deep.equal([
       { text: 'Looking.' },
       {
@@ -123,7 +123,7 @@ describe('the openai client at vendors with a format of their own', () => {
     const [first, second] = anthropic.requests.slice(-2);
     expect(first?.path).to.equal('/v1/messages');
     expect(first?.headers).to.include({ 'x-api-key': 'anthropic-operator-key', 'anthropic-version': '2023-06-01' });
-    const { messages } = second?.json() as { messages: { role: string; content: { type: string }[] }[] };
+    const { messages } = second!.json() as { messages: { role: string; content: { type: string }[] }[] };
     expect(messages.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).to.deep.equal([
       ['user', 'text'],
       ['assistant', 'text', 'tool_use', 'tool_use'],

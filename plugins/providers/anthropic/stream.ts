@@ -71,9 +71,9 @@ export function anthropicStream(call: CodecCall): StreamDecoder {
       if (!isObject(data)) {
         throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event that is not JSON.' });
       }
-      const type = data['type'] ?? event.event;
+      const type = readString(data['type']) ?? event.event ?? '';
       // Nothing may follow a finish reason but the counts.
-      if (finish !== undefined && String(type).startsWith('content_block')) return [];
+      if (finish !== undefined && type.startsWith('content_block')) return [];
       switch (type) {
         case 'error':
           throw new StreamFailure(anthropicFailure(200, data, {}));

@@ -10,6 +10,7 @@ import {
   readTools,
   type Schema,
   type ToolMode,
+  tellDropped,
 } from '../../../core/index.ts';
 import { cacheControlOf } from './blocks.ts';
 import type { AnthropicTraits } from './models.ts';
@@ -58,7 +59,7 @@ function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[])
     throw invalid(`${tool.at}.function.parameters`, 'must be an object schema without a choice at its root');
   }
   const strict = tool.strict && traits.jsonSchema && fitsStrictly(schema);
-  if (tool.strict && !strict && !dropped.includes('tools.strict')) dropped.push('tools.strict');
+  if (tool.strict && !strict) tellDropped(dropped, 'tools.strict');
   return {
     name: tool.name,
     ...(tool.description && { description: tool.description }),

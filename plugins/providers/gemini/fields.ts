@@ -46,7 +46,7 @@ const FIELDS: FieldRules = Object.freeze({
   reasoning_effort: {
     rule: 'renamed',
     to: 'generationConfig.thinkingConfig',
-    note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least).',
+    note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least). The model’s thinking comes back as `reasoning_content` only when this field asks for some.',
   },
   extra_body: {
     rule: 'renamed',
