@@ -197,9 +197,25 @@ describe('the check of API keys', () => {
       });
     }
 
-    it('S06 takes a damaged revocation for a revocation', async () => {
-      await store.keyv('keys-revoked').set(idOf(key), 'garbage');
-      expect(await codeOf(check())).to.equal('revoked_api_key');
+    for (const garbage of ['garbage', {}, { at: 'then' }, 0]) {
+      it(`S06 takes ${JSON.stringify(garbage)} in place of a revocation for one`, async () => {
+        await store.keyv('keys-revoked').set(idOf(key), garbage);
+        expect(await codeOf(check())).to.equal('revoked_api_key');
+      });
+    }
+
+    it('leaves nothing in the store of a key that was refused', async () => {
+      gateway = await startKeys(store, { maxKeysPerUser: 1 });
+      const create = () => gateway.request('POST', '/api/core/api_keys/create', { bearer: 'token:bob' });
+      expect([(await create()).status, (await create()).status]).to.deep.equal([200, 409]);
+      const ids = store.writes
+        .filter((text) => text.includes('"userId":"bob"'))
+        .map((text) => text.split(' ')[1] ?? '');
+      const kept = await Promise.all(ids.map((id) => store.keyv('keys').get(id)));
+      expect(kept.map((record) => record !== undefined)).to.deep.equal([true, false]);
+      expect((await gateway.run(['keys', 'list'], { user: 'bob' })).json)
+        .to.have.property('data')
+        .with.lengthOf(1);
     });
 
     it('makes no key when the store fails midway, and leaves no place taken', async () => {

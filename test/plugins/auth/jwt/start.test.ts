@@ -100,6 +100,14 @@ describe('the start of the jwt plugin', () => {
     }
   });
 
+  it('wants a subject also when another claim names the user', async () => {
+    const gateway = await start({ ...GOOD, claims: { user: 'email' }, jwksFile: 'set.json' });
+    const email = 'ann@acme.example';
+    expect(await gateway.authenticate(await signer.sign({ email }))).to.include({ userId: email });
+    const bare = await signer.sign({ email, sub: undefined });
+    expect(await gateway.authenticate(bare).catch((error) => error.code)).to.equal('invalid_token');
+  });
+
   it('takes one type only when told to', async () => {
     const gateway = await start({ ...GOOD, typ: 'at+jwt', jwksFile: 'set.json' });
     expect(await gateway.authenticate(await signer.sign({}, { typ: 'application/at+jwt' }))).to.include({
