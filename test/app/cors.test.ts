@@ -12,7 +12,14 @@ describe('calls from web pages', () => {
   after(() => Promise.all([closed.stop(), open.stop()]));
 
   const preflight = (gateway: TestGateway, origin: string) =>
-    fetch(`${gateway.url}/v1/chat/completions`, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization, content-type, x-stainless-new-thing' } });
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization, content-type, x-stainless-new-thing',
+      },
+    });
 
   it('are not allowed unless an origin is configured', async () => {
     const response = await preflight(closed, PAGE);
@@ -41,7 +48,11 @@ describe('calls from web pages', () => {
   });
 
   it('can read a stream', async () => {
-    const response = await open.post('/v1/chat/completions', { model: 'echo/echo', stream: true, messages: [{ role: 'user', content: 'a' }] }, { origin: PAGE });
+    const response = await open.post(
+      '/v1/chat/completions',
+      { model: 'echo/echo', stream: true, messages: [{ role: 'user', content: 'a' }] },
+      { origin: PAGE },
+    );
     expect(response.headers.get('access-control-allow-origin')).to.equal(PAGE);
     expect(await response.text()).to.include('[DONE]');
   });

@@ -7,8 +7,20 @@ import { until } from '../support/until.ts';
 
 describe('the model list of a vendor', () => {
   it('is fetched beside the running gateway, added, and kept in the store', async () => {
-    const upstream = await startScriptedUpstream(answer(200, { object: 'list', data: [{ id: 'brand-new-model', object: 'model' }] }));
-    const gateway = await startGateway({ providers: { local: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'sk-local-operator-key', models: ['+known'], refreshModels: '24h' } } });
+    const upstream = await startScriptedUpstream(
+      answer(200, { object: 'list', data: [{ id: 'brand-new-model', object: 'model' }] }),
+    );
+    const gateway = await startGateway({
+      providers: {
+        local: {
+          plugin: 'openai-compatible',
+          baseUrl: upstream.url,
+          apiKey: 'sk-local-operator-key',
+          models: ['+known'],
+          refreshModels: '24h',
+        },
+      },
+    });
     try {
       await until('the list is there', () => gateway.models.list('local').includes('brand-new-model'));
       const ids = (await gateway.openai().models.list()).data.map(({ id }) => id);
@@ -23,7 +35,17 @@ describe('the model list of a vendor', () => {
 
   it('does not keep a start waiting, and stays as it was, when the vendor does not answer', async () => {
     const upstream = await startScriptedUpstream(answer(500, 'broken'));
-    const gateway = await startGateway({ providers: { local: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['known'], refreshModels: '24h' } } });
+    const gateway = await startGateway({
+      providers: {
+        local: {
+          plugin: 'openai-compatible',
+          baseUrl: upstream.url,
+          apiKey: 'k',
+          models: ['known'],
+          refreshModels: '24h',
+        },
+      },
+    });
     try {
       await until('it is said', () => gateway.logText().includes('could not be fetched'));
       expect(gateway.models.list('local')).to.deep.equal(['known']);
@@ -35,7 +57,10 @@ describe('the model list of a vendor', () => {
 });
 
 describe('the control-plane client', () => {
-  const endpoint = { baseUrl: 'http://127.0.0.1:18080/v1', error: () => ({ class: 'upstream_error', message: '' }) as const };
+  const endpoint = {
+    baseUrl: 'http://127.0.0.1:18080/v1',
+    error: () => ({ class: 'upstream_error', message: '' }) as const,
+  };
   afterEach(() => nock.cleanAll());
 
   it('does not follow a redirect with the key attached', async () => {
