@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf, startKeys } from '../../../support/auth.ts';
 import type { FakeGateway } from '../../../support/fake-api.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 
 describe('the command `tollgate keys`', () => {
   let gateway: FakeGateway;
   beforeEach(async () => {
-    gateway = await startKeys(openMiniStore());
+    gateway = await startKeys(await openMemory());
   });
 
   it('prints a new key alone', async () => {
@@ -92,7 +92,7 @@ describe('the first API key', () => {
   const isDefault = { settings: { isDefault: true } };
 
   it('is made and shown once when the built-in configuration starts on an empty store', async () => {
-    const store = openMiniStore();
+    const store = await openMemory();
     const gateway = await startKeys(store, {}, isDefault);
     expect(gateway.announcements).to.have.lengthOf(1);
     const [{ value, use } = { value: '', use: undefined }] = gateway.announcements;
@@ -103,20 +103,20 @@ describe('the first API key', () => {
   });
 
   it('is made by one alone of several that start at once', async () => {
-    const store = openMiniStore();
+    const store = await openMemory();
     const gateways = await Promise.all([1, 2, 3, 4].map(() => startKeys(store, {}, isDefault)));
     expect(gateways.flatMap(({ announcements }) => announcements)).to.have.lengthOf(1);
   });
 
   it('is not made again after it was revoked', async () => {
-    const store = openMiniStore();
+    const store = await openMemory();
     const gateway = await startKeys(store, {}, isDefault);
     await gateway.run(['keys', 'revoke', gateway.announcements[0]?.value ?? '']);
     expect((await startKeys(store, {}, isDefault)).announcements).to.deep.equal([]);
   });
 
   it('is not made where there are keys already', async () => {
-    const store = openMiniStore();
+    const store = await openMemory();
     await (await startKeys(store)).run(['keys', 'create'], { user: 'ann' });
     expect((await startKeys(store, { bootstrap: true })).announcements).to.deep.equal([]);
   });
@@ -130,7 +130,7 @@ describe('the first API key', () => {
     it(`is ${made ? '' : 'not '}made with isDefault ${isDefaultConfig} and bootstrap ${bootstrap}`, async () => {
       const config = bootstrap === undefined ? {} : { bootstrap };
       const options = { settings: { isDefault: isDefaultConfig } };
-      expect((await startKeys(openMiniStore(), config, options)).announcements).to.have.lengthOf(made);
+      expect((await startKeys(await openMemory(), config, options)).announcements).to.have.lengthOf(made);
     });
   }
 });

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import type { Store } from '../../../../core/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import { readPeppers } from '../../../../plugins/auth/api-key/peppers.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf, PEPPER, startKeys } from '../../../support/auth.ts';
 import { setUpPlugins } from '../../../support/fake-api.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 
 const OTHER_PEPPER = 'Zt5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOpmK3v9Xq2Lw7T';
 const run = promisify(execFile);
@@ -81,7 +82,7 @@ describe('the pepper of API keys', () => {
   }
 
   describe('of several gateways on one store', () => {
-    const start = (store: ReturnType<typeof openMiniStore>, config: object) => startKeys(store, config);
+    const start = (store: Store, config: object) => startKeys(store, config);
     const fault = (promise: Promise<unknown>) =>
       promise.then(
         () => 'it started',
@@ -89,7 +90,7 @@ describe('the pepper of API keys', () => {
       );
 
     it('has to be the same', async () => {
-      const store = openMiniStore();
+      const store = await openMemory();
       await start(store, { pepper: PEPPER });
       expect(await fault(start(store, { pepper: OTHER_PEPPER }))).to.match(
         /made under a pepper.*same auth\.api-key\.pepper/,
@@ -98,13 +99,13 @@ describe('the pepper of API keys', () => {
     });
 
     it('lets exactly one of two in that start at once with different ones', async () => {
-      const store = openMiniStore();
+      const store = await openMemory();
       const outcomes = await Promise.all([PEPPER, OTHER_PEPPER].map((pepper) => fault(start(store, { pepper }))));
       expect(outcomes.filter((outcome) => outcome === 'it started')).to.have.lengthOf(1);
     });
 
     it('can be changed while keys under the old one go on working', async () => {
-      const store = openMiniStore();
+      const store = await openMemory();
       const old = await start(store, { pepper: PEPPER });
       const { out } = await old.run(['keys', 'create'], { user: 'ann' });
       const changed = await start(store, { pepper: OTHER_PEPPER, previousPeppers: [PEPPER] });
@@ -115,7 +116,7 @@ describe('the pepper of API keys', () => {
     });
 
     it('can be given up when it is lost, with the keys under it', async () => {
-      const store = openMiniStore();
+      const store = await openMemory();
       const { out } = await (await start(store, { pepper: PEPPER })).run(['keys', 'create'], { user: 'ann' });
       const config = { pepper: OTHER_PEPPER };
       const command = await setUpPlugins(store, [{ plugin: apiKey, config }]);

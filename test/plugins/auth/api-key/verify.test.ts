@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createKey } from '../../../../plugins/auth/api-key/format.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf, startKeys, until } from '../../../support/auth.ts';
 import type { FakeGateway } from '../../../support/fake-api.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/shaky-store.ts';
 
 describe('the check of API keys', () => {
@@ -15,7 +15,7 @@ describe('the check of API keys', () => {
   const check = (at = now, text = key, by = gateway) => by.authenticate(text, { now: at });
 
   beforeEach(async () => {
-    store = openShakyStore(openMiniStore());
+    store = openShakyStore(await openMemory());
     gateway = await startKeys(store);
     key = await make(gateway);
     store.reads.length = 0;

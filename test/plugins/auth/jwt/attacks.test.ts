@@ -10,9 +10,9 @@ import { CompactEncrypt, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { GatewayError } from '../../../../core/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { PEPPER } from '../../../support/auth.ts';
 import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 import {
   AUDIENCE,
   type Claims,
@@ -37,13 +37,14 @@ describe('attacks on tokens', () => {
   let gateway: FakeGateway;
   let shared: FakeGateway;
 
-  const start = (config: object) => {
+  const start = async (config: object) => {
+    const store = await openMemory();
     const base = { issuer: ISSUER, audience: AUDIENCE };
     const plugins = [
       { plugin: apiKey, config: { pepper: PEPPER } },
       { plugin: jwt, config: { ...base, ...config } },
     ];
-    return setUpPlugins(openMiniStore(), plugins, { settings: { baseDir: folder } });
+    return setUpPlugins(store, plugins, { settings: { baseDir: folder } });
   };
 
   before(async () => {

@@ -6,10 +6,10 @@ import { createKeySource } from '../../../../plugins/auth/jwt/key-source.ts';
 import { loadKeys } from '../../../../plugins/auth/jwt/load-keys.ts';
 import { readOptions } from '../../../../plugins/auth/jwt/options.ts';
 import { createTokenVerifier } from '../../../../plugins/auth/jwt/verify.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf, PEPPER } from '../../../support/auth.ts';
 import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
 import { jwtConfig } from '../../../support/jwt-config.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 import { type OpenIdProvider, startOpenIdProvider } from '../../../support/openid-provider.ts';
 import { createSilentLog } from '../../../support/silent-log.ts';
 
@@ -27,7 +27,7 @@ describe('tokens of a real OpenID provider', function () {
   afterEach(() => provider.stop());
 
   const start = async (config: object = {}): Promise<FakeGateway> => {
-    const gateway = await setUpPlugins(openMiniStore(), [
+    const gateway = await setUpPlugins(await openMemory(), [
       { plugin: apiKey, config: { pepper: PEPPER } },
       { plugin: jwt, config: { issuer: provider.issuer, audience: AUDIENCE, ...config } },
     ]);
@@ -104,7 +104,7 @@ describe('tokens of a real OpenID provider', function () {
   });
 
   it('make the keys be fetched once, however many come at once', async () => {
-    const gateway = await setUpPlugins(openMiniStore(), [
+    const gateway = await setUpPlugins(await openMemory(), [
       { plugin: jwt, config: { issuer: provider.issuer, audience: AUDIENCE } },
     ]);
     const tokens = await Promise.all(Array.from({ length: 20 }, () => provider.token('ann')));
@@ -115,7 +115,7 @@ describe('tokens of a real OpenID provider', function () {
   it('serve two issuers beside each other, and take none for the other', async () => {
     const other = await startOpenIdProvider({ users: { ann: {} }, audience: AUDIENCE });
     try {
-      const gateway = await setUpPlugins(openMiniStore(), [
+      const gateway = await setUpPlugins(await openMemory(), [
         { plugin: jwt, config: { issuer: provider.issuer, audience: AUDIENCE }, instance: 'one' },
         { plugin: jwt, config: { issuer: other.issuer, audience: AUDIENCE, userPrefix: 'two:' }, instance: 'two' },
       ]);

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { findSecretWeakness } from '../../../../core/index.ts';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 import { AUDIENCE, createSigner, ISSUER, signShared, type TestSigner } from '../../../support/tokens.ts';
 
 const GOOD = { issuer: ISSUER, audience: AUDIENCE };
@@ -27,8 +27,8 @@ describe('the start of the jwt plugin', () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  const start = (config: object): Promise<FakeGateway> =>
-    setUpPlugins(openMiniStore(), [{ plugin: jwt, config }], { settings: { baseDir: folder } });
+  const start = async (config: object): Promise<FakeGateway> =>
+    setUpPlugins(await openMemory(), [{ plugin: jwt, config }], { settings: { baseDir: folder } });
 
   const REFUSED: readonly (readonly [string, object, RegExp])[] = [
     ['without an issuer', { audience: AUDIENCE }, /issuer/],
