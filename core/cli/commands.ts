@@ -52,6 +52,21 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./chat.ts'),
   },
   {
+    name: 'say',
+    summary: 'Speak a text once; reads it from stdin when none is given',
+    args: [['[text...]', 'what to say; "-" or nothing reads stdin']],
+    options: [
+      ['--vendor <name>', 'a speech vendor of the configuration; espeak unless told'],
+      ['-o, --output <file>', 'where the sound goes; stdout unless told'],
+      ['--voice <id>', 'a voice of the vendor'],
+      ['--format <name>', 'mp3, wav, opus, pcm, aac or flac; the extension of the file unless told'],
+      ['--speed <number>', '0.25 to 4; 1 is normal'],
+      ['--model <id>', 'a model of the vendor'],
+      ['--language <tag>', 'such as en or de-AT'],
+    ],
+    load: () => import('./say.ts'),
+  },
+  {
     name: 'models',
     summary: 'List models, their context windows and prices',
     options: [
