@@ -83,12 +83,12 @@ async function answer(
   signal: AbortSignal,
   emit: Emit,
 ): Promise<MedicalResult> {
-  const { principal, requestId } = ctx.state;
+  const { principal, requestId, onOutcome } = ctx.state;
   const { maxCalls = 30, maxTokens = 100_000, agentTimeout = '60s', maxParallel = 4 } = config.limits ?? {};
   const { message } = body;
   const patient = body.patient ?? {};
   const model = body.model ?? config.model;
-  const calls = createModelCalls(api.chat, { principal, requestId }, { maxCalls, maxTokens });
+  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, { maxCalls, maxTokens });
   const session = body.session ? await memory.open(principal, body.session) : undefined;
   const flags = screenForRedFlags(patientText(message, patient), patient);
   const medicalCase = { model, message, patient, flags, target, history: session ?? { turns: [] } };
