@@ -80,11 +80,6 @@ export function modelsOf(provider: Provider, table: ModelTable): readonly ModelI
   return [...new Map(all.map((model) => [model.id, model])).values()];
 }
 
-/** The model of a provider that a requested name stands for; undefined when it has none. */
-export function findModel(provider: Provider, requested: string, table: ModelTable): ModelInfo | undefined {
-  return createFinder(provider, modelsOf(provider, table), table)(requested);
-}
-
 /**
  * The price of a requested model: the operator's row with the longest matching prefix (`*` is the shortest) over what
  * the table says. Undefined while input or output is not known: unknown is never free.

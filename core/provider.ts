@@ -199,6 +199,7 @@ export interface Provider extends Endpoint {
 
 /** The options every provider takes; spread into a plugin's `configSchema.properties`. */
 export const PROVIDER_OPTIONS = Object.freeze({
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
   apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
   baseUrl: {
     type: 'string',

@@ -116,7 +116,9 @@ async function handleWipe(ctx: RouteContext, { api, memory }: TeamState): Promis
   const { session } = ctx.query;
   const name = typeof session === 'string' ? session : undefined;
   const own = (await memory?.wipe(ctx.state.principal, name)) ?? 0;
-  const others = await Promise.all(api.agents().map((agent) => agent.forget?.(ctx.state.principal, name) ?? 0));
+  const others = await Promise.all(
+    api.agents().map(async (agent) => (await agent.forget?.(ctx.state.principal, name)) ?? 0),
+  );
   const deleted = others.reduce((sum, one) => sum + one, own);
   ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
 }

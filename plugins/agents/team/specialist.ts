@@ -136,6 +136,7 @@ function cleanReport(agent: string, finding: Partial<Report> | undefined, job: T
     throw new GatewayError('provider_invalid_response', `The agent ${agent} reported nothing that can be read.`);
   }
   const actions = (finding.actions ?? []).filter(
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- models leave out what a schema requires
     ({ name, arguments: args }) => job.actions?.check(name, args ?? {}).ok,
   );
   const data = finding.data === undefined ? undefined : JSON.stringify(finding.data);

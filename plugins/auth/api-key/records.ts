@@ -113,6 +113,7 @@ function joinKey(record: KeyRecord, revokedAt: number | undefined, retiredAt: nu
 
 /** When it happened. A damaged document still says that it did: the key was revoked, or retired, long ago. */
 function readTime(document: { at: number } | undefined): number | undefined {
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store answers what was once written
   if (document === undefined || document === null) return undefined;
   return typeof document.at === 'number' ? document.at : 0;
 }
@@ -128,6 +129,7 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
   if (value === undefined || value === null) return undefined;
   const record = value as KeyRecord;
   const sound =
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store answers what was once written
     record.version === 1 &&
     record.id === id &&
     typeof record.userId === 'string' &&

@@ -22,6 +22,7 @@ export function mapMessages(
     if (next !== message) changed = true;
     return next;
   });
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- the callback above changes it
   return changed ? mapped : messages;
 }
 
@@ -71,6 +72,7 @@ function withChanges(message: ChatMessage, changes: Readonly<Record<string, unkn
 
 function isPlainCall(call: ToolCall, toolIds: Differences['toolIds']): boolean {
   if (toolIds && !toolIds.valid.test(call.id)) return false;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return true;
   return Object.keys(call).length === 3 && Object.keys(call.function).length === 2;
 }
@@ -78,6 +80,7 @@ function isPlainCall(call: ToolCall, toolIds: Differences['toolIds']): boolean {
 /** A tool call without what other vendors hang on it (thought signatures, indices). */
 function plainCall(call: ToolCall, toolIds: Differences['toolIds']): ToolCall {
   const id = toolIds && !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
   return { id, type: 'function', function: { name: call.function.name, arguments: call.function.arguments } };
 }

@@ -2,7 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { clientAddress } from '../../../core/http/client-address.ts';
 
-const request = (forwarded?: string) => ({ socket: { remoteAddress: '10.0.0.9' }, headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage;
+const request = (forwarded?: string) =>
+  ({
+    socket: { remoteAddress: '10.0.0.9' },
+    headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+  }) as unknown as IncomingMessage;
 
 describe('the caller’s address', () => {
   const CASES: readonly [name: string, hops: number, forwarded: string | undefined, address: string][] = [

@@ -33,7 +33,7 @@ describe('the keys of an identity provider', () => {
     if (down) throw new Error('the provider is away');
     return { keys: published.map(({ publicJwk }) => publicJwk) };
   };
-  const find = (kid: string) => source.getKey({ alg: 'RS256', kid }, TOKEN);
+  const find = async (kid: string) => source.getKey({ alg: 'RS256', kid }, TOKEN);
   const outcome = async (kid: string) => {
     try {
       await find(kid);
