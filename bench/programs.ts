@@ -1,0 +1,115 @@
+import { type ChildProcess, fork, type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The gateway under test has a processor of its own; load and upstream share the other. */
+export const GATEWAY_CORES = '0';
+export const BOTH_CORES = '0,1';
+export const LOAD_CORES = os.cpus().length > 1 ? '1' : '0';
+
+/** How long a program may take to be ready, and to go. */
+const START_MS = 20_000;
+const STOP_MS = 5_000;
+
+export interface Program {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  stop(): Promise<void>;
+}
+
+const running = new Set<Program>();
+
+/** Finds a program of the system, or answers undefined. */
+export function findProgram(name: string): string | undefined {
+  const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/local/bin', '/usr/bin'];
+  return folders.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
+}
+
+const TASKSET = findProgram('taskset');
+
+function pinned(command: string, args: readonly string[], cores: string): [string, string[]] {
+  return TASKSET ? [TASKSET, ['-c', cores, command, ...args]] : [command, [...args]];
+}
+
+/** Starts any program; `until` is asked until it answers something. */
+export async function startProgram<T>(
+  command: string,
+  args: readonly string[],
+  options: { cores: string; env?: NodeJS.ProcessEnv; cwd?: string; stdio?: StdioOptions },
+  until: (child: ChildProcess) => Promise<T | undefined>,
+): Promise<Program & { readonly ready: T }> {
+  const { cores, ...rest } = options;
+  const child = spawn(...pinned(command, args, cores), { stdio: ['ignore', 'ignore', 'pipe'], ...rest });
+  const program = own(child);
+  const deadline = Date.now() + START_MS;
+  for (;;) {
+    const ready = await until(child);
+    if (ready !== undefined) return { ...program, ready };
+    if (child.exitCode !== null || Date.now() > deadline) {
+      await program.stop();
+      throw new Error(`${path.basename(command)} ${args.join(' ')} did not start`);
+    }
+    await sleep(5);
+  }
+}
+
+/** Starts a program of this folder, which says when it is ready by its first message. */
+export async function forkProgram<T>(
+  file: string,
+  args: readonly string[],
+  options: { cores: string; env?: NodeJS.ProcessEnv; node?: string },
+): Promise<Program & { readonly ready: T }> {
+  const module = fileURLToPath(new URL(file, import.meta.url));
+  const [execPath, execArgv] = pinned(options.node ?? process.execPath, [], options.cores);
+  const child = fork(module, args, { execPath, execArgv, env: { ...process.env, ...options.env } });
+  const program = own(child);
+  const [ready] = (await Promise.race([once(child, 'message'), once(child, 'exit').then(() => [undefined])])) as [T];
+  if (ready === undefined) throw new Error(`${file} did not start`);
+  return { ...program, ready };
+}
+
+function own(child: ChildProcess): Program {
+  const { pid } = child;
+  if (pid === undefined) throw new Error('a program could not be started');
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const program: Program = {
+    pid,
+    child,
+    async stop() {
+      running.delete(program);
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGTERM');
+      const hard = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+      await gone;
+      clearTimeout(hard);
+    },
+  };
+  running.add(program);
+  return program;
+}
+
+/** Ends what is still running; also called when the bench is interrupted. */
+export async function stopAll(): Promise<void> {
+  await Promise.all([...running].map((program) => program.stop()));
+}
+
+process.on('exit', () => {
+  for (const { child } of running) child.kill('SIGKILL');
+});
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,105 @@
+import { type Spread, spread } from './load/numbers.ts';
+import type { Machine } from './machine.ts';
+import type { CaseResult, Sample } from './measure.ts';
+
+export interface BenchResult {
+  readonly createdAt: string;
+  readonly command: string;
+  readonly machine: Machine;
+  readonly seconds: number;
+  readonly cases: readonly CaseResult[];
+}
+
+/** The figure that a case is about; its ratio to the reference is what is compared between commits. */
+const MAIN: Readonly<Record<CaseResult['measures'], keyof Sample>> = {
+  requests: 'cpuUs',
+  latency: 'p50',
+  chunks: 'cpuUs',
+  memory: 'kbEach',
+  boot: 'bootMs',
+};
+
+const COLUMNS: Readonly<Record<CaseResult['measures'], readonly (readonly [keyof Sample, string, number])[]>> = {
+  requests: [
+    ['cpuUs', 'µs CPU / request', 0],
+    ['perSecond', 'requests / s', 0],
+    ['p50', 'p50 ms', 2],
+    ['p99', 'p99 ms', 2],
+    ['rssMb', 'RSS MB', 0],
+  ],
+  latency: [
+    ['p50', 'p50 ms', 3],
+    ['p99', 'p99 ms', 3],
+    ['cpuUs', 'µs CPU / request', 0],
+  ],
+  chunks: [
+    ['cpuUs', 'µs CPU / chunk', 1],
+    ['perSecond', 'chunks / s', 0],
+    ['p50', 'chunk delay p50 ms', 2],
+    ['p99', 'chunk delay p99 ms', 2],
+  ],
+  memory: [
+    ['kbEach', 'KB / stream', 0],
+    ['rssMb', 'RSS MB', 0],
+    ['p50', 'chunk delay p50 ms', 2],
+    ['p99', 'chunk delay p99 ms', 2],
+  ],
+  boot: [
+    ['bootMs', 'ms', 0],
+    ['rssMb', 'RSS MB', 0],
+  ],
+};
+
+/** The ratio of a target's main figure to the reference's of the same round, over all rounds. */
+export function ratioOf(result: CaseResult, name: string): Spread | undefined {
+  const field = MAIN[result.measures];
+  const own = result.targets.find((target) => target.name === name)?.samples ?? [];
+  const reference = result.targets.find((target) => target.name === result.reference)?.samples ?? [];
+  const ratios = own.flatMap((sample, round) => {
+    const value = sample[field];
+    const by = reference[round]?.[field];
+    return value === undefined || by === undefined ? [] : [value / by];
+  });
+  return ratios.length > 0 ? spread(ratios) : undefined;
+}
+
+export function renderReport(result: BenchResult): string {
+  const { machine } = result;
+  const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    `\`${result.command}\`, ${result.createdAt.slice(0, 16)}Z, ${result.seconds} s`,
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.kernel}; load before ${machine.loadBefore.toFixed(1)}`,
+    versions.join(', '),
+    'Medians over interleaved rounds, in brackets the least and the most.',
+    ...result.cases.map(renderCase),
+    '',
+  ].join('\n\n');
+}
+
+function renderCase(result: CaseResult): string {
+  const columns = COLUMNS[result.measures];
+  const reference = result.targets.find(({ name }) => name === result.reference)?.label ?? result.reference;
+  const head = ['', ...columns.map(([, label]) => label), `× ${reference}`];
+  const rows = result.targets.map(({ name, label, samples }) => [
+    label,
+    ...columns.map(([field, , digits]) => renderSpread(samples, field, digits)),
+    renderRatio(result, name),
+  ]);
+  const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+  return `### ${result.title}\n\n${lines.join('\n')}`;
+}
+
+function renderSpread(samples: readonly Sample[], field: keyof Sample, digits: number): string {
+  const values = samples.flatMap((sample) => sample[field] ?? []).filter((value) => !Number.isNaN(value));
+  if (values.length === 0) return '–';
+  const { median, min, max } = spread(values);
+  const show = (value: number) =>
+    value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return values.length === 1 ? show(median) : `${show(median)} (${show(min)}–${show(max)})`;
+}
+
+function renderRatio(result: CaseResult, name: string): string {
+  const ratio = ratioOf(result, name);
+  if (!ratio) return '–';
+  return `**${ratio.median.toFixed(2)}** (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
+}

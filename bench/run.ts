@@ -1,0 +1,99 @@
+/**
+ * Measures the gateway against others: `npm run bench`, `npm run bench -- --quick`, `npm run bench -- --only requests-2kb,boot`.
+ * Prints a table, and writes it and the raw samples to `bench/results/`.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { POSTGRES, startPostgresServer } from '../test/support/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../test/support/redis-server.ts';
+import type { TestServer } from '../test/support/server-process.ts';
+import { benchCases } from './cases.ts';
+import { describeMachine } from './machine.ts';
+import { type CaseResult, measureCase } from './measure.ts';
+import { forkProgram, LOAD_CORES, stopAll } from './programs.ts';
+import { type BenchResult, renderReport } from './report.ts';
+import { startNginxUpstream } from './targets/others.ts';
+import { PACKAGE } from './targets/tollgate.ts';
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    out: { type: 'string' },
+    node: { type: 'string', multiple: true, default: [] },
+  },
+});
+
+const began = performance.now();
+const say = (text: string): void => {
+  process.stderr.write(`${((performance.now() - began) / 1000).toFixed(0).padStart(4)} s  ${text}\n`);
+};
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-bench-'));
+const cleanUps: (() => Promise<void>)[] = [async () => rmSync(folder, { recursive: true, force: true }), stopAll];
+
+async function startStores(): Promise<Record<string, string>> {
+  const wanted = values.only === undefined || values.only.split(',').includes('stores');
+  const stores: Record<string, string> = {};
+  const add = async (name: string, start: () => Promise<TestServer>): Promise<void> => {
+    const server = await start();
+    cleanUps.push(() => server.close());
+    stores[name] = server.url;
+  };
+  if (wanted && REDIS_SERVER) await add('redis', startRedisServer);
+  if (wanted && POSTGRES) await add('postgres', startPostgresServer);
+  return stores;
+}
+
+/** `22=/path/to/node` → `{ 22: '/path/to/node' }`. */
+function readNodes(): Record<string, string> {
+  return Object.fromEntries(
+    values.node.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
+  );
+}
+
+async function main(): Promise<void> {
+  const vendor = await forkProgram<number>('./vendor.js', [], { cores: LOAD_CORES });
+  const nginx = await startNginxUpstream(folder, LOAD_CORES);
+  const stream = `http://127.0.0.1:${vendor.ready}`;
+  const upstreams = { folder, stream, json: nginx ? `http://127.0.0.1:${nginx.port}` : stream };
+  const all = benchCases({ quick: values.quick, stores: await startStores(), nodes: readNodes() });
+  const only = values.only?.split(',');
+  const results: CaseResult[] = [];
+  for (const each of all) {
+    if (only && !only.includes(each.id)) continue;
+    say(`${each.id}: ${each.title}`);
+    try {
+      results.push(await measureCase(each, upstreams, say));
+    } catch (error) {
+      say(`${each.id} FAILED: ${(error as Error).message}`);
+      process.exitCode = 1;
+    }
+  }
+  const result: BenchResult = {
+    createdAt: new Date().toISOString(),
+    command: `npm run bench -- ${process.argv.slice(2).join(' ')}`.trim(),
+    machine: describeMachine(),
+    seconds: Math.round((performance.now() - began) / 1000),
+    cases: results,
+  };
+  const name = values.out ?? (values.quick ? 'quick' : only ? 'partial' : 'full');
+  const base = path.join(PACKAGE, 'bench', 'results', name);
+  mkdirSync(path.dirname(base), { recursive: true });
+  writeFileSync(`${base}.json`, `${JSON.stringify(result, null, 1)}\n`);
+  const report = renderReport(result);
+  writeFileSync(`${base}.md`, report);
+  process.stdout.write(report);
+  say(`written to ${base}.json and .md`);
+}
+
+try {
+  await main();
+} finally {
+  for (const cleanUp of cleanUps.reverse()) await cleanUp();
+}
+process.exit();
