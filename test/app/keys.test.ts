@@ -207,7 +207,16 @@ describe('the life of an API key over HTTP', function () {
   });
 
   it('is made, listed and revoked on the command line, beside the running gateway', async () => {
-    const made = await gateway.command<Loose>('keys', 'create', '--user', 'u_42', '--name', 'laptop', '--expires', '30d');
+    const made = await gateway.command<Loose>(
+      'keys',
+      'create',
+      '--user',
+      'u_42',
+      '--name',
+      'laptop',
+      '--expires',
+      '30d',
+    );
     expect((await chat(made.api_key)).status).to.equal(200);
     const { data } = await gateway.command<Loose>('keys', 'list', '--user', 'u_42');
     expect(data.map((key: Loose) => [key.name, key.id])).to.deep.equal([['laptop', made.api_key_info.id]]);
