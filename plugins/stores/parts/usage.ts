@@ -30,6 +30,28 @@ export function expiredFacts(facts: UsageFacts): UsageFacts {
   return { ...facts, outcome: EXPIRED, estimated: true };
 }
 
+/**
+ * The facts that a reservation was stored with. Never throws: a reservation whose facts cannot be read is still money,
+ * and must not keep the sweeper from those after it.
+ */
+export function readFacts(text: unknown): UsageFacts {
+  try {
+    const { operation, provider, model, key } = JSON.parse(String(text)) as UsageFacts;
+    return { ...UNKNOWN, operation: `${operation}`, provider: `${provider}`, model: `${model}`, key: `${key}` };
+  } catch {
+    return UNKNOWN;
+  }
+}
+
+const UNKNOWN: UsageFacts = Object.freeze({
+  operation: 'unknown',
+  provider: '-',
+  model: '-',
+  key: '-',
+  outcome: 'unknown',
+  estimated: true,
+});
+
 let lastDay = { number: -1, text: '' };
 
 /** `YYYY-MM-DD` of a Unix time in milliseconds, UTC. Remembers the last day: every call of a day asks for the same. */

@@ -19,7 +19,7 @@ import {
 } from '../parts/check.ts';
 import { unreadable } from '../parts/failure.ts';
 import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, USAGE_DAYS } from '../parts/usage.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../parts/usage.ts';
 import type { Connection } from './connection.ts';
 import { type AccountKeys, type Keys, SHARDS } from './keys.ts';
 import { CREDIT, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
@@ -45,7 +45,7 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
         expiresAt,
         purse ? `+${storeKey(purse.id)}` : '',
         finite(purse?.limit ?? 0),
-        JSON.stringify({ ...facts, ref: storeKey(requestId) }),
+        JSON.stringify(facts),
         member,
       ],
     );
@@ -93,8 +93,8 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
         const [facts] = await connection.read((client) => client.hmGet(of.request(member), ['facts']));
         // Settled by somebody else in between.
         if (facts == null) return false;
-        const { ref, ...usage } = readJson<UsageFacts & { readonly ref: string }>(facts);
-        return await settle(of, member, ref, '', expiredFacts(usage), now);
+        const ref = member.slice(member.indexOf(':') + 1);
+        return await settle(of, member, ref, '', expiredFacts(readFacts(facts)), now);
       }),
     );
     const count = settled.filter(Boolean).length;

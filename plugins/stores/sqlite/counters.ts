@@ -35,13 +35,15 @@ export function createSqliteCounters(database: Database, writer: Writer): Counte
 
   return {
     take: (windows, now) => writer.write(() => take(windows, now)),
-    adjust: async (key, _windowMs, delta, now) => {
-      await writer.write(() => sql.adjust.run(delta, storeKey(key), now));
-    },
+    adjust: (key, _windowMs, delta, now) =>
+      writer.write(() => {
+        sql.adjust.run(delta, storeKey(key), now);
+      }),
     lease: (key, id, limit, ttlMs, now) => writer.write(() => lease(storeKey(key), storeKey(id), limit, ttlMs, now)),
-    release: async (key, id) => {
-      await writer.write(() => sql.release.run(storeKey(key), storeKey(id)));
-    },
+    release: (key, id) =>
+      writer.write(() => {
+        sql.release.run(storeKey(key), storeKey(id));
+      }),
     next: (key, by = 1) => {
       if (by === 0) return writer.read(() => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
       return writer.write(() => next(storeKey(key), by));

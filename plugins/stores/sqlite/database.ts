@@ -31,7 +31,7 @@ export const FILE = 'tollgate.db';
 /** How long opening waits for other processes that open or migrate the same file. */
 const OPEN_BUSY_MS = 5000;
 /** How long a statement blocks this process for another one's lock; the writer tries again without blocking. */
-const BUSY_MS = 20;
+const BUSY_MS = 5;
 
 /** Opens and migrates the database file; throws `store_unavailable` when the folder or file cannot be used. */
 export async function openDatabase({ folder, durability = 'normal' }: DatabaseOptions): Promise<Database> {

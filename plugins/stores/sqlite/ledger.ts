@@ -1,12 +1,4 @@
-import type {
-  Ledger,
-  LedgerEntry,
-  Reservation,
-  ReserveOutcome,
-  Settlement,
-  UsageFacts,
-  UsageRow,
-} from '../../../core/index.ts';
+import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
   checkCredit,
   checkReservation,
@@ -17,9 +9,8 @@ import {
   REMEMBER_MS,
   readCursor,
 } from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
 import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts } from '../parts/usage.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts } from '../parts/usage.ts';
 import type { Database, Row } from './database.ts';
 import { prepareLedger } from './ledger-sql.ts';
 import type { Writer } from './writer.ts';
@@ -31,7 +22,9 @@ const SWEEP_BATCH = 200;
 export function createSqliteLedger(database: Database, writer: Writer): Ledger {
   const sql = prepareLedger(database);
 
-  const reserve = (reservation: Reservation, facts: string): ReserveOutcome => {
+  const reserve = (reservation: Reservation): ReserveOutcome => {
+    checkReservation(reservation);
+    const facts = JSON.stringify(reservation.facts);
     const { amount, purse, expiresAt } = reservation;
     const account = storeKey(reservation.account);
     const requestId = storeKey(reservation.requestId);
@@ -112,27 +105,25 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
   const sweepSome = (now: number): number => {
     const rows = sql.expired.all(now, SWEEP_BATCH);
     for (const row of rows) {
-      settle(String(row['account']), String(row['ref']), undefined, expiredFacts(readFacts(row)), now);
+      settle(String(row['account']), String(row['ref']), undefined, expiredFacts(readFacts(row['facts'])), now);
     }
     return rows.length;
   };
 
   return {
-    reserve: async (reservation) => {
-      checkReservation(reservation);
-      const facts = JSON.stringify(reservation.facts);
-      return writer.write(() => reserve(reservation, facts));
-    },
-    settle: async (settlement: Settlement) => {
-      checkSettlement(settlement);
-      const { account, requestId, amount, usage, now } = settlement;
-      return writer.write(() => settle(storeKey(account), storeKey(requestId), amount, usage, now));
-    },
+    reserve: (reservation) => writer.write(() => reserve(reservation)),
+    settle: (settlement) =>
+      writer.write(() => {
+        checkSettlement(settlement);
+        const { account, requestId, amount, usage, now } = settlement;
+        return settle(storeKey(account), storeKey(requestId), amount, usage, now);
+      }),
     release: (account, requestId) => writer.write(() => release(storeKey(account), storeKey(requestId))),
-    credit: async (account, id, amount, reason, now) => {
-      checkCredit(amount);
-      return writer.write(() => credit(storeKey(account), storeKey(id), amount, reason, now));
-    },
+    credit: (account, id, amount, reason, now) =>
+      writer.write(() => {
+        checkCredit(amount);
+        return credit(storeKey(account), storeKey(id), amount, reason, now);
+      }),
     balance: (account) => writer.read(() => readBalance(sql.balance.get(storeKey(account)))),
     purse: (account, id) =>
       writer.read(() => {
@@ -155,14 +146,6 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
       return total;
     },
   };
-}
-
-function readFacts(row: Row): UsageFacts {
-  try {
-    return JSON.parse(String(row['facts']));
-  } catch (cause) {
-    throw unreadable('reservation', cause);
-  }
 }
 
 function readBalance(row: Row | undefined) {
