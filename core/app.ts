@@ -8,6 +8,7 @@ import { createRouter } from './http/router.ts';
 import { createHttpServer, listen } from './http/server.ts';
 import { loadConfig } from './load-config.ts';
 import type { Log } from './log.ts';
+import { type FetchedList, MODEL_LISTS, startModelRefresh } from './model-refresh.ts';
 import type { ModelCatalog } from './models.ts';
 import { createOpenApi } from './openapi.ts';
 import type { Announcement } from './plugin.ts';
@@ -79,14 +80,17 @@ async function start(
     lifecycle,
     maxBodyBytes: config.bodyLimitBytes,
   });
-  const koa = createKoa([...registry.middleware.map(({ value }) => value), router], lifecycle, log);
+  const koa = createKoa([...registry.middleware.map(({ value }) => value), router], { ...config, lifecycle, log });
   const server = createHttpServer(koa.callback(), config);
   await runReady(registry);
+  const lists = store.keyv<FetchedList>(MODEL_LISTS);
+  const stopRefresh = startModelRefresh(runtime.deps.providers, runtime.catalog, lists, log);
   const port = await listen(server, host, options.port ?? config.port);
   lifecycle.phase = 'ready';
 
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
+    stopRefresh();
     await lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
     await runtime.close();
   };

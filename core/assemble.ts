@@ -62,6 +62,9 @@ export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly
   const opened: Store = await opener();
   store = opened;
 
+  const provide = (given: GatewayServices): void => {
+    services = given;
+  };
   const close = async (): Promise<void> => {
     await runClosers(registry, (error) => log.error({ err: error }, 'a plugin failed to close'));
     await opened.close();
@@ -83,5 +86,5 @@ export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly
     await close();
     throw error;
   }
-  return { loaded, registry, settings, store: opened, log, close, provide: (given) => void (services = given) };
+  return { loaded, registry, settings, store: opened, log, close, provide };
 }

@@ -15,6 +15,6 @@ export function base64ToFloats(text: string): readonly number[] {
 
 /** The vector scaled to length 1, as OpenAI's embeddings are; a zero vector stays as it is. */
 export function toUnitLength(values: readonly number[]): readonly number[] {
-  const length = Math.hypot(...values);
+  const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
   return length > 0 && Number.isFinite(length) ? values.map((value) => value / length) : values;
 }

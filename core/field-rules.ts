@@ -20,9 +20,14 @@ export function applyFieldRules(input: object, table: FieldTable, vendor: string
       throw new GatewayError('invalid_request', `${vendor} does not have \`${field}\`${why}`, { param: field });
     }
     const left = rule ? rule.rule === 'dropped' : table.unknown === 'dropped';
-    if (left && dropped.length < MAX_TOLD && SAFE_NAME.test(field)) dropped.push(field);
+    if (left) tellDropped(dropped, field);
   }
   return dropped;
+}
+
+/** Adds a name to what a request leaves out: once, if it may stand in a header, and as long as there are not too many. */
+export function tellDropped(dropped: string[], field: string): void {
+  if (dropped.length < MAX_TOLD && SAFE_NAME.test(field) && !dropped.includes(field)) dropped.push(field);
 }
 
 function isNeutral(rule: FieldRule, value: unknown): boolean {

@@ -1,14 +1,16 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export type { Gateway, GatewayOptions } from './app.ts';
 export * from './audio.ts';
 export type { ChunkHead } from './chunks.ts';
 export { chunkHead, deltaChunk, usageChunk } from './chunks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
+export { createGateway } from './create-gateway.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
-export { applyFieldRules } from './field-rules.ts';
+export { applyFieldRules, tellDropped } from './field-rules.ts';
 export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './hooks.ts';
 export { HOOKS } from './hooks.ts';
 export { createLocalCounters } from './local-counters.ts';

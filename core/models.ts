@@ -23,6 +23,8 @@ export interface ModelCatalog {
   has(provider: string): boolean;
   /** Every model of one provider, in the order of its list. */
   list(provider: string): readonly string[];
+  /** Adds what a vendor itself lists; replaces what was learnt of it before. */
+  learn(provider: string, ids: readonly string[]): void;
   /** The price of a model, operator's over table; undefined when it is not known. */
   priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
 }
@@ -37,11 +39,21 @@ export function createCatalog(
   providers: ReadonlyMap<string, Provider>,
   table: ModelTable = loadModelTable(),
 ): ModelCatalog {
-  const models = new Map([...providers].map(([name, provider]) => [name, modelsOf(provider, table)]));
-  const finders = new Map(
-    [...providers].map(([name, provider]) => [name, createFinder(provider, models.get(name) ?? [], table)]),
-  );
+  const models = new Map<string, readonly ModelInfo[]>();
+  const finders = new Map<string, (requested: string) => ModelInfo | undefined>();
+  const layOut = (name: string, provider: Provider): void => {
+    const listed = modelsOf(provider, table);
+    models.set(name, listed);
+    finders.set(name, createFinder(provider, listed, table));
+  };
+  for (const [name, provider] of providers) layOut(name, provider);
   return {
+    learn(name, ids) {
+      const provider = providers.get(name);
+      if (!provider) return;
+      const learnt = ids.map((id): ModelInfo => ({ id }));
+      layOut(name, { ...provider, addModels: [...(provider.addModels ?? []), ...learnt] });
+    },
     find: (provider, model) => finders.get(provider)?.(model),
     suggest: (provider, model) =>
       nearest(
@@ -66,11 +78,6 @@ export function modelsOf(provider: Provider, table: ModelTable): readonly ModelI
   const listed = provider.models?.map(withFacts) ?? rows;
   const all = [...listed, ...(provider.addModels ?? []).map(withFacts)];
   return [...new Map(all.map((model) => [model.id, model])).values()];
-}
-
-/** The model of a provider that a requested name stands for; undefined when it has none. */
-export function findModel(provider: Provider, requested: string, table: ModelTable): ModelInfo | undefined {
-  return createFinder(provider, modelsOf(provider, table), table)(requested);
 }
 
 /**

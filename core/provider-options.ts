@@ -11,6 +11,7 @@ export interface ProviderConfig {
     | { readonly connect?: string; readonly firstByte?: string; readonly idle?: string; readonly total?: string }
     | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly refreshModels?: string | undefined;
 }
 
 export interface EndpointDefaults {
@@ -29,7 +30,7 @@ export interface EndpointDefaults {
 export function readProviderOptions(
   config: ProviderConfig,
   defaults: EndpointDefaults,
-): Omit<Endpoint, 'error'> & Pick<Provider, 'models' | 'addModels' | 'anyModel' | 'prices'> {
+): Omit<Endpoint, 'error'> & Pick<Provider, 'models' | 'addModels' | 'anyModel' | 'prices' | 'refreshModelsMs'> {
   const { header, prefix } = defaults.credential ?? { header: 'authorization', prefix: 'Bearer ' };
   return {
     baseUrl: (config.baseUrl ?? defaults.baseUrl).replace(/\/+$/, ''),
@@ -43,6 +44,7 @@ export function readProviderOptions(
     headers: { ...defaults.headers, ...config.headers },
     ...(config.timeouts && { timeouts: readTimeouts(config.timeouts) }),
     ...(config.prices && { prices: config.prices }),
+    ...(config.refreshModels !== undefined && { refreshModelsMs: parseDuration(config.refreshModels) }),
     ...readModels(config.models, defaults.models),
   };
 }

@@ -191,12 +191,15 @@ export interface Provider extends Endpoint {
   /** What the chat codec does with each request field, for docs and tests. */
   readonly fields?: FieldTable;
   readonly embed?: EmbedCodec;
+  /** How often the vendor's own model list is fetched, in milliseconds; absent never does. */
+  readonly refreshModelsMs?: number;
   /** Lists models from the vendor: the request, and the ids in its answer. */
   readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
 }
 
 /** The options every provider takes; spread into a plugin's `configSchema.properties`. */
 export const PROVIDER_OPTIONS = Object.freeze({
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
   apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
   baseUrl: {
     type: 'string',
@@ -207,6 +210,11 @@ export const PROVIDER_OPTIONS = Object.freeze({
     type: 'array',
     items: { type: 'string', minLength: 1 },
     description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
+  },
+  refreshModels: {
+    type: 'string',
+    format: 'duration',
+    description: 'How often the vendor’s own model list is fetched and added, such as `24h`; never unless set.',
   },
   prices: {
     type: 'object',

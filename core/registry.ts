@@ -77,6 +77,7 @@ export class Registry {
         `there is no hook "${entry.name}"${meant ? `; did you mean "${meant}"?` : ''} Hooks are: ${names.join(', ')}.`,
       );
     }
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- a plugin in JavaScript may pass anything
     const handler = typeof entry.hook === 'function' ? entry.hook : entry.hook?.handler;
     if (typeof handler !== 'function') throw new PluginFault(entry.owner, `hook "${entry.name}" has no function`);
     if (entry.name === 'chunk' && handler.constructor.name === 'AsyncFunction') {

@@ -106,8 +106,9 @@ function argumentText(value: unknown): string {
 }
 
 function countResults(messages: readonly ChatMessage[], from: number): number {
-  const end = messages.findIndex((message, index) => index >= from && message.role !== 'tool');
-  return (end < 0 ? messages.length : end) - from;
+  let end = from;
+  while (messages[end]?.role === 'tool') end += 1;
+  return end - from;
 }
 
 function pairResults(
@@ -116,11 +117,12 @@ function pairResults(
   first: number,
   last: number,
 ): readonly ToolResult[] {
+  const called = new Map(calls.map((call) => [call.id, call]));
   const byId = new Map<string, ToolResult>();
   for (let index = first; index <= last; index += 1) {
     const message = messages[index];
     const at = `messages[${index}]`;
-    const call = calls.find(({ id }) => id === message?.tool_call_id);
+    const call = called.get(message?.tool_call_id ?? '');
     if (!message || !call) throw invalid(`${at}.tool_call_id`, 'names no call of the assistant message before it');
     if (byId.has(call.id)) throw invalid(`${at}.tool_call_id`, 'answers a call that has its result already');
     byId.set(call.id, { call, parts: readParts(message.content, `${at}.content`), message });

@@ -3,8 +3,8 @@ import { type ResponseHeaders, type SseEvent, StreamFailure } from '../provider.
 import type { AudioDecoder, SpeechTokens } from '../speech-provider.ts';
 import { createEventReader } from '../sse.ts';
 
-/** An answer that is JSON is held whole: 48 MiB of base64 are 36 MiB of sound, an hour of mp3. */
-const LONGEST_JSON_BYTES = 48 * 1024 * 1024;
+/** An answer that is JSON is held whole: 32 MiB of base64 are 24 MiB of sound, eight minutes of 24 kHz samples. */
+const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 
 function notSound(what: string): GatewayError {
   return new GatewayError(
@@ -33,7 +33,7 @@ export function decodeJsonSound(read: (body: unknown) => JsonSound | undefined):
   return {
     push(bytes) {
       length += bytes.length;
-      if (length > LONGEST_JSON_BYTES) throw notSound('more than 48 MiB of text');
+      if (length > LONGEST_JSON_BYTES) throw notSound('more than 32 MiB of text');
       pieces.push(bytes);
       return [];
     },

@@ -22,11 +22,11 @@ interface Inspector {
 }
 
 const INSPECTORS: Readonly<Record<SpeechFormat, () => Inspector>> = Object.freeze({
-  mp3: inspectMp3,
+  mp3: () => inspectTaggedFrames('mp3', readMp3Frame),
   wav: inspectWav,
   opus: inspectOgg,
   pcm: inspectPcm,
-  aac: inspectAdts,
+  aac: () => inspectTaggedFrames('aac', readAdtsFrame),
   flac: inspectFlac,
 });
 
@@ -98,36 +98,34 @@ function inspectFrames(read: (add: (seconds: number) => void) => FrameReader): I
   return { push: walker.push, seconds: () => seconds, torn: walker.torn };
 }
 
-function inspectMp3(): Inspector {
+/** Frames that may have a tag before them and anything after: `measure` knows one frame's length and seconds. */
+function inspectTaggedFrames(
+  format: 'mp3' | 'aac',
+  measure: (bytes: Buffer) => { readonly bytes: number; readonly seconds: number } | undefined,
+): Inspector {
   let frames = 0;
   return inspectFrames((add) => (bytes) => {
-    if (bytes.length < 10) return bytes.length >= 4 && frames > 0 ? readFrame() : 'more';
+    if (bytes.length < (frames === 0 ? 10 : 7)) return 'more';
     const tag = frames === 0 ? id3Length(bytes) : 0;
-    return tag > 0 ? tag : readFrame();
-
-    function readFrame(): number | 'stop' {
-      const frame = readMp3Frame(bytes);
-      if (!frame && frames === 0) throw notTheFormat('mp3');
-      // A tag at the end, or a free bit rate: no further frame can be measured.
-      if (!frame) return 'stop';
-      frames += 1;
-      add(frame.seconds);
-      return frame.bytes;
-    }
+    if (tag > 0) return tag;
+    const frame = measure(bytes);
+    if (!frame && frames === 0) throw notTheFormat(format);
+    // A tag at the end, or a free bit rate: no further frame can be measured.
+    if (!frame) return 'stop';
+    frames += 1;
+    add(frame.seconds);
+    return frame.bytes;
   });
 }
 
 const ADTS_RATES = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350];
 
-function inspectAdts(): Inspector {
-  return inspectFrames((add) => (bytes) => {
-    if (bytes.length < 7) return 'more';
-    const rate = ADTS_RATES[(bytes.readUInt8(2) >> 2) & 15];
-    const length = (bytes.readUIntBE(3, 3) >> 5) & 0x1fff;
-    if ((bytes.readUInt16BE(0) & 0xfff6) !== 0xfff0 || !rate || length < 7) throw notTheFormat('aac');
-    add(((1 + (bytes.readUInt8(6) & 3)) * 1024) / rate);
-    return length;
-  });
+/** An ADTS frame of AAC (ISO 13818-7) whose seven header bytes stand at the beginning. */
+function readAdtsFrame(bytes: Buffer): { readonly bytes: number; readonly seconds: number } | undefined {
+  const rate = ADTS_RATES[(bytes.readUInt8(2) >> 2) & 15];
+  const length = (bytes.readUIntBE(3, 3) >> 5) & 0x1fff;
+  if ((bytes.readUInt16BE(0) & 0xfff6) !== 0xfff0 || !rate || length < 7) return undefined;
+  return { bytes: length, seconds: ((1 + (bytes.readUInt8(6) & 3)) * 1024) / rate };
 }
 
 const OPUS_RATE = 48_000;

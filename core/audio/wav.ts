@@ -38,6 +38,7 @@ export function readWavHeader(bytes: Uint8Array): WavFacts | 'more' | 'invalid' 
       if (size < 16) return 'invalid';
       if (view.length < at + 24) return 'more';
       format = readFormat(view, at + 8);
+      if (format.channels === 0 || format.sampleRate === 0 || format.bitsPerSample === 0) return 'invalid';
     }
     at += 8 + size + (size % 2);
   }

@@ -14,8 +14,8 @@ interface CommandRow {
   readonly summary: string;
   readonly args?: readonly (readonly [name: string, summary: string])[];
   readonly options?: readonly (readonly [flags: string, summary: string])[];
-  /** Loads the code only when the command runs: help and version load none of it. */
-  readonly load: () => Promise<{ run(context: CommandContext): Promise<void> }>;
+  /** Loads the code only when the command runs: help and version load none of it. A row with subcommands has none. */
+  readonly load?: () => Promise<{ run(context: CommandContext): Promise<void> }>;
   readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
 }
 
@@ -52,9 +52,27 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./chat.ts'),
   },
   {
+    name: 'say',
+    summary: 'Speak a text; reads it from stdin when none is given',
+    args: [['[text...]', 'the text; "-" or nothing reads stdin']],
+    options: [
+      ['--vendor <name>', 'a vendor of the configuration; espeak unless told'],
+      ['-o, --output <file>', 'where the sound goes; stdout when it is no terminal'],
+      ['--voice <name>', 'a voice of the vendor'],
+      ['--model <name>', 'a model of the vendor'],
+      ['--format <format>', 'mp3, wav, opus …; else what the file’s extension says'],
+      ['--speed <factor>', '0.25 to 4; 1 is normal'],
+      ['--language <code>', 'such as en or de-DE'],
+    ],
+    load: () => import('./say.ts'),
+  },
+  {
     name: 'models',
     summary: 'List models, their context windows and prices',
-    options: [['--provider <name>', 'of one provider only']],
+    options: [
+      ['--provider <name>', 'of one provider only'],
+      ['--refresh', 'fetch the lists of the vendors first, and keep them in the store'],
+    ],
     load: () => import('./models.ts'),
   },
   {
@@ -66,7 +84,6 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'config',
     summary: 'Show the configuration',
-    load: () => import('./config.ts'),
     subcommands: [
       {
         name: 'print',
@@ -91,8 +108,8 @@ const PLUGIN_COMMANDS = [
 
 export function addCommands(program: Command, terminal: Terminal): void {
   for (const row of COMMANDS) {
-    const command = addCommand(program, row, terminal, !row.subcommands);
-    for (const sub of row.subcommands ?? []) addCommand(command, sub, terminal, true);
+    const command = addCommand(program, row, terminal);
+    for (const sub of row.subcommands ?? []) addCommand(command, sub, terminal);
   }
   for (const { name, summary } of PLUGIN_COMMANDS) {
     program
@@ -113,14 +130,15 @@ export function addCommands(program: Command, terminal: Terminal): void {
   }
 }
 
-function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, terminal: Terminal, runs: boolean): Command {
+function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, terminal: Terminal): Command {
   const command = parent.command(row.name).description(row.summary);
   for (const [name, summary] of row.args ?? []) command.argument(name, summary);
   for (const [flags, summary] of row.options ?? []) command.option(flags, summary);
-  if (!runs) return command;
+  const { load } = row;
+  if (!load) return command;
   return command.action(async (...given: unknown[]) => {
     const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
-    const { run } = await row.load();
+    const { run } = await load();
     await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
   });
 }

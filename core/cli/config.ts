@@ -27,5 +27,3 @@ export async function printSchema(context: CommandContext): Promise<void> {
   const schema = composeSchema([...(await readBuiltinSchemas(builtins)), ...own]);
   context.terminal.out.write(`${JSON.stringify(schema, null, 2)}\n`);
 }
-
-export const run = printConfig;

@@ -1,6 +1,8 @@
+import type Keyv from 'keyv';
+import { type FetchedList, fetchModelIds, isAskable, MODEL_LISTS } from '../model-refresh.ts';
 import { createCatalog } from '../models.ts';
 import { nearest } from '../nearest.ts';
-import type { Price } from '../provider.ts';
+import type { Price, Provider } from '../provider.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { withAssembly } from './load.ts';
@@ -8,8 +10,10 @@ import { formatTable } from './table.ts';
 
 /** `tollgate models`: names, context windows and prices in US dollars per million tokens. */
 export async function run(context: CommandContext): Promise<void> {
-  await withAssembly(context, async ({ registry, loaded }) => {
-    const catalog = createCatalog(new Map([...registry.providers].map(([name, { value }]) => [name, value])));
+  await withAssembly(context, async ({ registry, loaded, store }) => {
+    const providers = new Map([...registry.providers].map(([name, { value }]) => [name, value]));
+    const catalog = createCatalog(providers);
+    const lists = store.keyv<FetchedList>(MODEL_LISTS);
     const wanted = context.options['provider'];
     if (typeof wanted === 'string' && !catalog.has(wanted)) {
       const near = nearest(wanted, catalog.providers());
@@ -19,6 +23,9 @@ export async function run(context: CommandContext): Promise<void> {
         near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `Configured are: ${catalog.providers().join(', ')}.`,
       );
     }
+    const chosen = [...providers].filter(([name]) => wanted === undefined || name === wanted);
+    if (context.options['refresh']) await refresh(chosen, lists, context);
+    for (const [name] of chosen) catalog.learn(name, (await lists.get(name))?.ids ?? []);
     const aliases =
       wanted === undefined
         ? Object.entries(loaded.config.models).map(([name, targets]) => ({ id: name, alias_of: targets }))
@@ -54,4 +61,23 @@ function prices(price: Price | null): readonly string[] {
   return [price?.input, price?.cached_input, price?.output].map((amount) =>
     amount === undefined ? '?' : String(amount),
   );
+}
+
+/** Fetches the lists one by one, saying which; a vendor that fails is said and passed over. */
+async function refresh(
+  providers: readonly (readonly [string, Provider])[],
+  lists: Keyv<FetchedList>,
+  { terminal }: CommandContext,
+): Promise<void> {
+  const askable = providers.filter(([, provider]) => isAskable(provider));
+  for (const [at, [name, provider]] of askable.entries()) {
+    terminal.err.write(`${at + 1} of ${askable.length}: the models of ${name} … `);
+    try {
+      const ids = await fetchModelIds(provider);
+      await lists.set(name, { ids, at: Date.now() });
+      terminal.err.write(`${ids.length}\n`);
+    } catch (error) {
+      terminal.err.write(`failed (${error instanceof Error ? error.name : 'unknown'}); the known list stays\n`);
+    }
+  }
 }

@@ -2,6 +2,8 @@ import Koa from 'koa';
 import { GatewayError } from '../errors.ts';
 import { requestIdOf } from '../ids.ts';
 import type { Log } from '../log.ts';
+import { clientAddress } from './client-address.ts';
+import { createCors } from './cors.ts';
 import { answerError } from './error-answer.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { normalisePath } from './paths.ts';
@@ -16,8 +18,19 @@ const CALLER_LEFT = new Set([
   'ECONNABORTED',
 ]);
 
+export interface KoaDeps {
+  readonly lifecycle: Lifecycle;
+  readonly log: Log;
+  readonly cors?: { readonly origins: readonly string[] };
+  /** How many proxies in front are believed about the caller's address. */
+  readonly trustProxy?: number;
+}
+
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
-export function createKoa(middleware: readonly Koa.Middleware[], lifecycle: Lifecycle, log: Log): Koa {
+export function createKoa(
+  middleware: readonly Koa.Middleware[],
+  { lifecycle, log, cors = { origins: [] }, trustProxy = 0 }: KoaDeps,
+): Koa {
   const app = new Koa();
   app.proxy = false;
   app.silent = true;
@@ -28,6 +41,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], lifecycle: Life
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
     ctx.state['requestId'] = requestId;
+    ctx.state['ip'] = clientAddress(req, trustProxy);
     res.setHeader('x-request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
@@ -40,6 +54,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], lifecycle: Life
       answerError(ctx, thrown, log);
     }
   });
-  for (const each of middleware) app.use(each);
+  const crossOrigin = createCors(cors.origins);
+  for (const each of crossOrigin ? [crossOrigin, ...middleware] : middleware) app.use(each);
   return app;
 }

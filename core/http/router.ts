@@ -86,7 +86,8 @@ function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, ro
 
 /** Leaves what a call came to in the context, where the access log finds it. */
 function noteOutcome(state: Record<string, unknown>, call: Call, outcome: Outcome): void {
-  const noted = (state['outcomes'] ??= []) as unknown[];
+  state['outcomes'] ??= [];
+  const noted = state['outcomes'] as unknown[];
   noted.push({ call, outcome });
 }
 

@@ -11,8 +11,6 @@ import type { LiveCall } from './live-call.ts';
 export interface FailedAttempt {
   readonly error: GatewayError;
   readonly failover: boolean;
-  /** Whether the request may have reached the vendor. */
-  readonly sent: boolean;
 }
 
 export interface AttemptDeps {
@@ -42,9 +40,11 @@ export async function exchange(
   const started = performance.now();
   try {
     const response = await sendWithConnectRetry(upstream, call, endpoint, outgoing);
-    call.measures.sent = true;
-    if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205)
+    if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205) {
+      call.measures.sent = true;
       return response;
+    }
+    // An error status is an answer that no vendor charges for.
     throw new StreamFailure(await classify(endpoint, response));
   } finally {
     call.measures.upstreamMs += performance.now() - started;
@@ -67,6 +67,11 @@ async function sendWithConnectRetry(
       if (!again || retry >= CONNECT_RETRIES || call.signal.aborted) throw error;
     }
   }
+}
+
+/** An error inside an answer with a good status, before any of the answer: the vendor did not do the work. */
+export function noteRefusal(call: LiveCall, error: unknown): void {
+  if (isStreamFailure(error)) call.measures.sent = false;
 }
 
 function assertConfigured(endpoint: Endpoint, target: Target): void {
@@ -97,18 +102,24 @@ export function parseErrorBody(text: string): unknown {
   }
 }
 
+/** Errors of core's own that say something about the target, so that another one may do better. */
+const UPSTREAM_FAULTS: ReadonlySet<string> = new Set([
+  'provider_not_configured',
+  'provider_invalid_response',
+  'provider_unavailable',
+]);
+
 /** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */
 export function failedAttempt(thrown: unknown, target: Target): FailedAttempt {
-  if (isStreamFailure(thrown)) return fromFailure(thrown.failure, target, true, thrown);
+  if (isStreamFailure(thrown)) return fromFailure(thrown.failure, target, thrown);
   if (thrown instanceof UpstreamError) {
     if (thrown.phase === 'aborted') throw thrown;
-    return fromFailure({ class: thrown.failure, message: thrown.message }, target, thrown.sent, thrown);
+    return fromFailure({ class: thrown.failure, message: thrown.message }, target, thrown);
   }
-  if (isGatewayError(thrown))
-    return { error: thrown, failover: thrown.code === 'provider_not_configured', sent: false };
+  if (isGatewayError(thrown)) return { error: thrown, failover: UPSTREAM_FAULTS.has(thrown.code) };
   throw thrown;
 }
 
-function fromFailure(failure: UpstreamFailure, target: Target, sent: boolean, cause: unknown): FailedAttempt {
-  return { error: failureToError(failure, target.provider, cause), failover: FAILURES[failure.class].failover, sent };
+function fromFailure(failure: UpstreamFailure, target: Target, cause: unknown): FailedAttempt {
+  return { error: failureToError(failure, target.provider, cause), failover: FAILURES[failure.class].failover };
 }

@@ -4,7 +4,7 @@ import { readEvents } from '../sse.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
-import { failedAttempt } from './attempt.ts';
+import { failedAttempt, noteRefusal } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
 import { MAX_RESPONSE_BYTES, parseAnswer } from './chat.ts';
 import { chunksOfResponse } from './chunks.ts';
@@ -43,6 +43,7 @@ export async function openStream(
     }
   } catch (error) {
     upstreamResponse.destroy();
+    noteRefusal(call as unknown as LiveCall, error);
     throw error;
   }
   const live = new LiveStream(deps, call, target, upstreamResponse);
@@ -184,7 +185,7 @@ class LiveStream {
         error = other;
       }
     }
-    return endWithError(call, error, this.#deps.hooks.chat, this.#deps.log);
+    return endWithError(this.#deps, call, error);
   }
 }
 

@@ -3,7 +3,7 @@ import type { ChatCodec, HttpRequest, ResponseHeaders } from '../provider.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, ChatResponse } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
-import { exchange } from './attempt.ts';
+import { exchange, noteRefusal } from './attempt.ts';
 import { type ChatStream, openStream } from './chat-stream.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
@@ -44,12 +44,23 @@ async function completeOn(
   const started = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.measures.upstreamMs += performance.now() - started;
-  let response = codec.response(parseAnswer(bytes), codecInfo);
+  let response = readAnswer(call as unknown as LiveCall, () => codec.response(parseAnswer(bytes), codecInfo));
+  // Metered as the vendor answered: no hook changes what a call cost.
+  meterChat(deps, call, target, response.usage, () => answerText(response));
   const receive = deps.hooks.chat.receive;
   if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
-  meterChat(deps, call, target, response.usage, () => answerText(response));
   if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
   return { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
+}
+
+/** Decodes an answer; an error inside it is noted as work that was not done. */
+export function readAnswer<T>(call: LiveCall, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    noteRefusal(call, error);
+    throw error;
+  }
 }
 
 function answerText(response: ChatResponse): string {

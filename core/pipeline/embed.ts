@@ -39,9 +39,9 @@ async function embedOn(deps: PipelineDeps, call: LiveCall<'embeddings'>, target:
     request,
   );
   let response = codec.response(parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES)), input, info);
+  meterEmbeddings(deps, call, target, response.usage);
   const receive = deps.hooks.embeddings.receive;
   if (receive)
     response = ((await receive(call as unknown as Call, response)) as EmbeddingResponse | undefined) ?? response;
-  meterEmbeddings(deps, call, target, response.usage);
   return { call: live, target, dropped: request.dropped ?? [], rateLimits: {}, response };
 }

@@ -65,6 +65,18 @@ function estimateSpoken(
   return estimateSpeech(countCharacters(request.text), request.speed ?? 1, speechPrice(vendor, name, info));
 }
 
+/**
+ * What a call owes whose answer never came whole (the caller left, a clock ran out, the vendor broke off) although the
+ * vendor may have worked on it: its prompt, estimated. An error status, or nothing sent, owes nothing.
+ */
+export function meterUnanswered(deps: PipelineDeps, call: LiveCall): void {
+  const { sent, usage, target } = call.measures;
+  if (!sent || usage || !target || call.operation === 'speech') return;
+  call.measures.estimated = true;
+  call.measures.usage = estimatedUsage(estimateInputTokens(call.request as ChatRequest | EmbeddingRequest), 0);
+  price(deps, call, target);
+}
+
 function estimatedUsage(prompt: number, completion: number): Usage {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }

@@ -8,6 +8,7 @@ import type { Call, Operation, OperationRequest, Target } from '../types/call.ts
 import type { Upstream } from '../upstream.ts';
 import { failedAttempt } from './attempt.ts';
 import { type CallInit, LiveCall } from './live-call.ts';
+import { meterUnanswered } from './meter.ts';
 import { assertAllowed, type Catalog } from './targets.ts';
 
 /** What every operation of the pipeline works with; fixed once the gateway has booted. */
@@ -54,7 +55,7 @@ export async function runCall<O extends Operation, T>(
     await admit(deps, call as unknown as LiveCall, hooks);
     return await work(call, call.request === ask.request ? ask.raw : undefined);
   } catch (thrown) {
-    throw await endWithError(call as unknown as LiveCall, thrown, hooks, deps.log);
+    throw await endWithError(deps, call as unknown as LiveCall, thrown);
   }
 }
 
@@ -75,12 +76,8 @@ async function admit(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): 
 }
 
 /** Ends a call that failed, and answers the error as the `error` hooks leave it. */
-export async function endWithError(
-  call: LiveCall,
-  thrown: unknown,
-  hooks: CompiledHooks,
-  log: Log,
-): Promise<GatewayError> {
+export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {
+  const hooks = deps.hooks[call.operation];
   const aborted = call.signal.aborted && !isShutdown(call.signal);
   let error = isShutdown(call.signal) ? shuttingDown() : toGatewayError(thrown);
   if (!aborted && hooks.error) {
@@ -91,7 +88,8 @@ export async function endWithError(
     }
   }
   if (error.code === 'internal_error' && !aborted)
-    log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
+    deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
+  meterUnanswered(deps, call);
   await call.finish(aborted ? 'aborted' : 'error', error);
   return error;
 }

@@ -82,12 +82,7 @@ async function* metered(
     ended = true;
   } catch (thrown) {
     meter(call, vendor, speech, run);
-    throw await endWithError(
-      call,
-      call.signal.aborted ? thrown : failedAttempt(thrown, target).error,
-      deps.hooks.speech,
-      deps.log,
-    );
+    throw await endWithError(deps, call, call.signal.aborted ? thrown : failedAttempt(thrown, target).error);
   } finally {
     meter(call, vendor, speech, run);
     if (ended) finishBeside(deps, call);

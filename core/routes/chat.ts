@@ -117,6 +117,7 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     writer.end();
   } catch (thrown) {
     clearTimeout(silence);
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- `open` above changes it
     if (!opened) throw thrown;
     if (isGatewayError(thrown) || !ctx.state.signal.aborted)
       writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));

@@ -75,7 +75,6 @@ const tool: Schema = {
     },
   },
   if: { required: ['type'], properties: { type: { const: 'function' } } },
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   then: { required: ['function'] },
 };
 
@@ -122,7 +121,6 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
         },
       },
       if: { type: 'object', required: ['type'], properties: { type: { const: 'json_schema' } } },
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
       then: { required: ['json_schema'] },
     },
     reasoning_effort: nullable('string', { maxLength: 32 }),

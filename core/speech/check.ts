@@ -6,7 +6,7 @@ import type { ResolvedSpeech, SpeechProvider, Voice } from '../speech-provider.t
 import type { SpeechFormat, SpeechRequest } from '../types/speech.ts';
 import { countCharacters, splitText } from './split-text.ts';
 
-/** A text that is split may be this many times as long as what the vendor takes at once. */
+/** A text that is split may be this many times as long as what the vendor takes at once; it makes a few pieces more. */
 const MOST_PIECES = 40;
 
 /** A request that its vendor can do, with everything the caller left out filled in. */
@@ -126,11 +126,10 @@ function checkText(request: SpeechRequest, limit: number, format: SpeechFormat):
       `A text of more than ${limit} characters cannot be joined as ${format}: use mp3, wav or pcm.`,
     );
   }
-  const pieces = splitText(text, limit);
-  if (pieces.length > MOST_PIECES) {
+  if (length > limit * MOST_PIECES) {
     throw tooLong(`text has ${length} characters; even split, this model takes ${limit * MOST_PIECES}.`);
   }
-  return pieces;
+  return splitText(text, limit);
 }
 
 function tooLong(message: string): GatewayError {

@@ -111,16 +111,29 @@ function voicesRoute({ vendors }: SpeechRoutesNeed): Route<Schema> {
     auth: 'none',
     responses: { 200: { description: 'The voices of all vendors.', schema: VOICES_JSON } },
     async handler(ctx) {
-      const lists = await Promise.all([...vendors].map(async ([name, provider]) => label(name, await known(provider))));
-      const first = new Map(
-        lists
-          .flat()
-          .reverse()
-          .map((voice) => [voice.id, voice]),
+      const lists = await Promise.all(
+        ready(vendors).map(async ([name, provider]) => ({ name, voices: await known(provider) })),
       );
-      ctx.body = { voices: [...first.values()].reverse() };
+      const byId = new Map<string, { readonly voice: Voice; readonly names: readonly string[] }>();
+      for (const { name, voices } of lists) {
+        for (const voice of voices) {
+          const same = byId.get(voice.id);
+          byId.set(voice.id, { voice: same?.voice ?? voice, names: [...(same?.names ?? []), name] });
+        }
+      }
+      // One id may be a voice of several vendors; a list with an id twice confuses its reader.
+      const voices = [...byId.values()].map(({ voice, names }) => ({
+        ...voice,
+        name: `${voice.name} (${names.join(', ')})`,
+      }));
+      ctx.body = { voices };
     },
   };
+}
+
+/** Vendors that can be called: those without a key would only answer that they have none. */
+function ready(vendors: ReadonlyMap<string, SpeechProvider>): readonly (readonly [string, SpeechProvider])[] {
+  return [...vendors].filter(([, { credential }]) => !credential?.required || credential.value !== undefined);
 }
 
 /** Nobody has shown a credential here, so no vendor is called with the operator's. */
@@ -133,10 +146,6 @@ async function known(provider: SpeechProvider): Promise<readonly Voice[]> {
   }
 }
 
-function label(vendor: string, voices: readonly Voice[]): readonly Voice[] {
-  return voices.map((voice) => ({ ...voice, name: `${voice.name} (${vendor})` }));
-}
-
 function modelsRoute({ vendors }: SpeechRoutesNeed): Route<Schema> {
   return {
     method: 'GET',
@@ -145,7 +154,7 @@ function modelsRoute({ vendors }: SpeechRoutesNeed): Route<Schema> {
     auth: 'none',
     responses: { 200: 'The models, as `{models: [{id}]}`.' },
     handler(ctx) {
-      const ids = [...vendors].flatMap(([vendor, { models }]) => models.map(({ id }) => ({ id: `${vendor}/${id}` })));
+      const ids = ready(vendors).flatMap(([vendor, { models }]) => models.map(({ id }) => ({ id: `${vendor}/${id}` })));
       ctx.body = { models: ids };
     },
   };

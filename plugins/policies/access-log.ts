@@ -10,6 +10,7 @@ import {
 /** What core leaves in the Koa context of a request. */
 interface RequestState {
   readonly requestId: string;
+  readonly ip?: string;
   readonly route?: string;
   readonly principal?: Principal;
   readonly error?: GatewayError;
@@ -57,11 +58,12 @@ export default definePlugin({
 const QUIET: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
 
 function describe(state: RequestState, method: string, path: string): Record<string, unknown> {
-  const { requestId, route, principal, error, outcomes } = state;
+  const { requestId, ip, route, principal, error, outcomes } = state;
   return {
     req_id: requestId,
     method,
     route: route ?? 'none',
+    ...(ip && { ip }),
     ...(route === undefined && { path: path.slice(0, 200) }),
     ...(principal && { user: principal.userId, ...(principal.keyId && { key: principal.keyId }) }),
     ...(outcomes && describeCalls(outcomes)),

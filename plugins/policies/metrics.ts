@@ -44,7 +44,7 @@ export default definePlugin({
     api.hook('finish', (call, outcome) => count(metrics, model, call, outcome));
     api.route({
       method: 'GET',
-      path: config.path ?? '/metrics',
+      path: config.path,
       summary: 'Prometheus metrics',
       auth: config.auth ? ['key'] : 'none',
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },

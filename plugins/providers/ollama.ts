@@ -35,6 +35,7 @@ function chooseTools(choice: unknown, { tools = [] }: ChatRequest) {
   if (choice === 'auto') return {};
   if (choice === 'none') return { body: { tools: undefined } };
   const name = (choice as { readonly function?: { readonly name?: string } }).function?.name;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   const named = tools.filter((tool) => tool.function?.name === name);
   return { body: named.length > 0 ? { tools: named } : {}, dropped: true };
 }

@@ -21,6 +21,7 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   replay: 'reasoning',
+  cacheMarks: true,
   streamUsage: 'always',
   embeddings: {},
   options: {

@@ -11,7 +11,14 @@ export function testLists({ name, provider: { embed, listModels }, kit, fixtures
   const shows = (feature: string, title: string, body: () => void) =>
     itShows(it, { provider: name, feature, says: 'verified' }, title, body);
 
-  if (embed) {
+  const lacks = (feature: string) =>
+    itShows(it, { provider: name, feature, says: 'not offered' }, `offers no ${feature}`, () => {
+      assert.ok(!(feature === 'model list' ? listModels : embed));
+    });
+  if (!embed) {
+    lacks('embeddings');
+    lacks('embeddings as base64');
+  } else {
     describe('embeddings', () => {
       const input = { model: CALL.model, input: ['one', 'two'] };
       it('ask for the texts and the model', () => {
@@ -43,7 +50,9 @@ export function testLists({ name, provider: { embed, listModels }, kit, fixtures
     });
   }
 
-  if (listModels) {
+  if (!listModels) {
+    lacks('model list');
+  } else {
     describe('the list of models', () => {
       it('is asked for with GET, below the base URL', () => {
         const { method = 'GET', path } = listModels.request();

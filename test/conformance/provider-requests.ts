@@ -59,8 +59,6 @@ const SAMPLES: Readonly<Record<string, { readonly value: unknown; readonly besid
 /** Steering that belongs to other gateways; nobody's request chooses a host, a key or a header here. */
 const ROUTING = ['api_base', 'api_key', 'base_url', 'extra_body', 'extra_headers', 'headers', 'organization'] as const;
 
-type Rule = FieldRule | undefined;
-
 /** Every field of a chat request becomes what the provider's table says. */
 export function testRequests({ name, provider }: ProviderSubject): void {
   const { describe, it } = findRunner();
@@ -116,7 +114,7 @@ export function testRequests({ name, provider }: ProviderSubject): void {
 
     if (!table) return;
     for (const field of Object.keys(SAMPLES)) {
-      const rule = table.fields[field];
+      const rule = table.fields[field] ?? impliedRule(translate, field);
       itShows(it, cell(name, field, rule), `${verb(rule)} ${field}`, () => {
         assertRule(translate, field, rule, table.fields);
       });
@@ -136,28 +134,34 @@ export function testRequests({ name, provider }: ProviderSubject): void {
 
 type Translate = (fields: object) => { readonly body?: object | Uint8Array; readonly dropped?: readonly string[] };
 
-function assertRule(translate: Translate, field: string, rule: Rule, rules: FieldRules, example: object = {}): void {
+function assertRule(
+  translate: Translate,
+  field: string,
+  rule: FieldRule,
+  rules: FieldRules,
+  example: object = {},
+): void {
   const sample = SAMPLES[field];
   if (!sample) return;
   const value: unknown = field in example ? (example as Record<string, unknown>)[field] : sample.value;
   const beside = Object.entries(sample.beside ?? {}).filter(([name]) => rules[name]?.rule !== 'refused');
   const input = { ...Object.fromEntries(beside), [field]: value };
-  if (rule?.rule === 'refused') {
+  if (rule.rule === 'refused') {
     assertRefused(() => translate(input), field);
     return;
   }
   const { body = {}, dropped = [] } = translate(input);
   const told = dropped.includes(field);
   const sent = body as Readonly<Record<string, unknown>>;
-  if (rule?.rule === 'dropped') {
+  if (rule.rule === 'dropped') {
     assert.ok(!(field in sent), `${field} is not sent`);
     assert.ok(told, `${field} is told as dropped`);
-  } else if (rule?.rule === 'renamed') {
+  } else if (rule.rule === 'renamed') {
     const arrives = !isPath(rule.to) || at(sent, rule.to ?? '') !== undefined;
     assert.ok(told || arrives, `${field} is sent as ${rule.to}`);
-  } else if (rule?.rule === 'passed' && rule.note === undefined) {
+  } else if (rule.rule === 'passed' && rule.note === undefined) {
     assert.deepEqual(sent[field], value, `${field} is sent as it is, for the table notes no change`);
-  } else if (rule?.rule !== 'emulated') {
+  } else if (rule.rule === 'passed') {
     assert.ok(told || field in sent, `${field} is sent or told as dropped`);
   }
 }
@@ -171,7 +175,14 @@ function assertRefused(translate: () => unknown, field: string): void {
   });
 }
 
-function cell(provider: string, field: string, rule: Rule): Cell {
+/** A field that the table does not name: sent as it is, or told as dropped. */
+function impliedRule(translate: Translate, field: string): FieldRule {
+  const sample = SAMPLES[field];
+  const { dropped = [] } = translate({ ...sample?.beside, [field]: sample?.value });
+  return { rule: dropped.includes(field) ? 'dropped' : 'passed' };
+}
+
+function cell(provider: string, field: string, rule: FieldRule): Cell {
   const says = {
     passed: 'verified',
     renamed: 'verified',
@@ -179,12 +190,12 @@ function cell(provider: string, field: string, rule: Rule): Cell {
     dropped: 'not offered',
     refused: 'refused',
   };
-  return { provider, feature: `\`${field}\``, says: says[rule?.rule ?? 'passed'] as Cell['says'] };
+  return { provider, feature: `\`${field}\``, says: says[rule.rule] as Cell['says'] };
 }
 
-function verb(rule: Rule): string {
+function verb(rule: FieldRule): string {
   return { passed: 'passes', renamed: 'renames', emulated: 'emulates', dropped: 'drops and tells', refused: 'refuses' }[
-    rule?.rule ?? 'passed'
+    rule.rule
   ];
 }
 

@@ -1,16 +1,8 @@
-import { readdirSync } from 'node:fs';
-import type { Plugin } from '../../core/index.ts';
+import { loadProviders } from '../support/all-providers.ts';
 import { assertOpenAi, hasOpenAiSchemas } from '../support/openai-schemas.ts';
 import { testProvider } from './provider.ts';
 
-const FOLDER = new URL('../../plugins/providers/', import.meta.url);
 const FIXTURES = new URL('../fixtures/', import.meta.url);
-
-/** Options without which a provider cannot be set up. */
-const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  azure: { resource: 'acme' },
-  'openai-compatible': { baseUrl: 'http://127.0.0.1:8000/v1' },
-};
 
 /** An error event for providers whose stream is not OpenAI's. */
 const ERROR_EVENTS: Readonly<Record<string, string>> = {
@@ -25,23 +17,13 @@ const VALIDATE = {
   embeddings: (value: unknown) => assertOpenAi('embeddings', value),
 };
 
-/** Every provider of the folder; a new one is tested by being there. */
-const plugins: readonly Plugin[] = await Promise.all(
-  readdirSync(FOLDER, { withFileTypes: true })
-    .filter((entry) => entry.name.endsWith('.ts') || entry.isDirectory())
-    .map((entry) => new URL(entry.isDirectory() ? `${entry.name}/index.ts` : entry.name, FOLDER))
-    .filter((url) => !url.pathname.endsWith('/openai-compatible/index.ts'))
-    .map(async (url) => ((await import(url.href)) as { readonly default: Plugin }).default),
-);
-
-for (const plugin of plugins) {
-  const { name } = plugin;
+for (const { name, plugin, config } of await loadProviders()) {
   const errorEvent = ERROR_EVENTS[name];
   testProvider({
     plugin,
+    config,
     fixtures: new URL(`${name}/`, FIXTURES),
     ...(hasOpenAiSchemas && { validate: VALIDATE }),
-    ...(CONFIG[name] && { config: CONFIG[name] }),
     ...(errorEvent !== undefined && { errorEvent }),
   });
 }

@@ -65,7 +65,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     maxBodyBytes: 20 * 1024 * 1024,
   });
   const options = { host: '127.0.0.1', port: 0, requestTimeoutMs: 10_000, keepAliveMs: 1000 };
-  const server = createHttpServer(createKoa([router], lifecycle, log).callback(), options);
+  const server = createHttpServer(createKoa([router], { lifecycle, log }).callback(), options);
   const url = `http://127.0.0.1:${await listen(server, options.host, 0)}`;
   const send = async (method: string, path: string, user: string, body?: unknown) =>
     fetch(`${url}${path}`, {

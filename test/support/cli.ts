@@ -23,7 +23,10 @@ export interface Running {
 
 /** Starts `tollgate` with these words in `cwd`; the environment is empty but for what is given. */
 export function startCli(words: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}): Running {
-  const child = spawn(process.execPath, ['--import', TSX, MAIN, ...words], { cwd, env: { PATH: process.env['PATH'] ?? '', HOME: cwd, NO_COLOR: '1', ...env } });
+  const child = spawn(process.execPath, ['--import', TSX, MAIN, ...words], {
+    cwd,
+    env: { PATH: process.env['PATH'] ?? '', HOME: cwd, NO_COLOR: '1', ...env },
+  });
   let stdout = '';
   let stderr = '';
   const waiting = new Set<() => void>();
@@ -60,7 +63,11 @@ export function startCli(words: readonly string[], cwd: string, env: Readonly<Re
 }
 
 /** Runs a command to its end, with `input` on stdin. */
-export async function runCli(words: readonly string[], cwd: string, options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {}): Promise<Finished> {
+export async function runCli(
+  words: readonly string[],
+  cwd: string,
+  options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
+): Promise<Finished> {
   const running = startCli(words, cwd, options.env);
   running.child.stdin?.end(options.input ?? '');
   return running.finished;

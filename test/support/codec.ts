@@ -1,15 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { createParser } from 'eventsource-parser';
-import type {
-  ChatChunk,
-  ChatRequest,
-  CodecCall,
-  Plugin,
-  PluginApi,
-  Provider,
-  SseEvent,
-  StreamDecoder,
-} from '../../core/index.ts';
+import type { ChatChunk, ChatRequest, CodecCall, SseEvent, StreamDecoder } from '../../core/index.ts';
+import { createEventReader } from '../../core/sse.ts';
 
 /** What a codec is told of a call, with the fields that a test cares for replaced. */
 export function codecCall(fields: Partial<CodecCall> = {}): CodecCall {
@@ -19,19 +10,6 @@ export function codecCall(fields: Partial<CodecCall> = {}): CodecCall {
 /** A request with one user message, and whatever the test adds. */
 export function chatRequest(fields: Partial<ChatRequest> = {}): ChatRequest {
   return { model: 'test-model', messages: [{ role: 'user', content: 'Hi' }], ...fields };
-}
-
-/** The provider that a plugin registers. */
-export async function setUpProvider(plugin: Plugin, config: Record<string, unknown> = {}): Promise<Provider> {
-  let registered: Provider | undefined;
-  const api = {
-    provider(provider: Provider) {
-      registered = provider;
-    },
-  } as unknown as PluginApi;
-  await plugin.setup(api, config);
-  if (!registered) throw new Error('the plugin registered no provider');
-  return registered;
 }
 
 /** A fixture of a vendor, as bytes. */
@@ -44,13 +22,10 @@ export function jsonFixture(path: string): unknown {
   return JSON.parse(fixture(path).toString('utf8'));
 }
 
-/** Server-sent events of bytes that arrive in pieces. */
-export function readSse(pieces: Iterable<Uint8Array>): SseEvent[] {
-  const events: SseEvent[] = [];
-  const parser = createParser({ onEvent: ({ event, data }) => events.push({ event, data }) });
-  const decoder = new TextDecoder();
-  for (const piece of pieces) parser.feed(decoder.decode(piece, { stream: true }));
-  return events;
+/** The server-sent events of a whole stream. */
+export function readSse(bytes: Uint8Array): readonly SseEvent[] {
+  const reader = createEventReader();
+  return [...reader.push(bytes), ...reader.end()];
 }
 
 export interface Decoded {

@@ -20,7 +20,7 @@ export interface TestGateway extends Gateway {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   /** Runs a command of a plugin on this gateway's store and answers its JSON result. */
-  command(...words: readonly string[]): Promise<any>;
+  command<T = unknown>(...words: readonly string[]): Promise<T>;
   /** Closes the gateway and removes its folder. */
   stop(): Promise<void>;
 }
@@ -33,10 +33,18 @@ export interface TestGatewayOptions {
 }
 
 /** Starts a gateway; `config` is merged over an embedded store, the echo provider and API keys with a first key. */
-export async function startGateway(config: Record<string, unknown> = {}, options: TestGatewayOptions = {}): Promise<TestGateway> {
+export async function startGateway(
+  config: Record<string, unknown> = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-app-'));
   const file = path.join(folder, 'tollgate.config.json');
-  const base = { server: { port: 0, drainTimeout: '2s' }, store: 'sqlite:./data', providers: { echo: {} }, auth: { 'api-key': { bootstrap: true } } };
+  const base = {
+    server: { port: 0, drainTimeout: '2s' },
+    store: 'sqlite:./data',
+    providers: { echo: {} },
+    auth: { 'api-key': { bootstrap: true } },
+  };
   await writeFile(file, JSON.stringify({ ...base, ...config }));
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
   const lines: string[] = [];
@@ -62,7 +70,11 @@ export async function startGateway(config: Record<string, unknown> = {}, options
     folder,
     key,
     get logs() {
-      return lines.join('').split('\n').filter(Boolean).map((line) => JSON.parse(line) as Record<string, unknown>);
+      return lines
+        .join('')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
     },
     logText: () => lines.join(''),
     openai: (apiKey = key) => new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 }),
@@ -73,13 +85,24 @@ export async function startGateway(config: Record<string, unknown> = {}, options
         body: typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body),
       }),
     get: (where, headers = {}) => fetch(url + where, { headers: { authorization: `Bearer ${key}`, ...headers } }),
-    async command(...words) {
+    async command<T>(...words: readonly string[]) {
       const out: string[] = [];
-      const sink = (into: string[]) => new Writable({ write: (bytes, _encoding, done) => (into.push(String(bytes)), done()) });
+      const sink = (into: string[]) =>
+        new Writable({
+          write(bytes, _encoding, done) {
+            into.push(String(bytes));
+            done();
+          },
+        });
       const terminal = { out: sink(out), err: sink([]), isTty: false, colors: undefined as never };
       const [name = '', ...rest] = words;
-      await runPluginCommand(name, rest, { terminal, globals: { config: file, json: true }, args: rest, options: {} }, { cwd: folder, env });
-      return (JSON.parse(out.join('')) as { data: unknown }).data;
+      await runPluginCommand(
+        name,
+        rest,
+        { terminal, globals: { config: file, json: true }, args: rest, options: {} },
+        { cwd: folder, env },
+      );
+      return (JSON.parse(out.join('')) as { data: T }).data;
     },
     async stop() {
       await gateway.close();

@@ -58,7 +58,7 @@ export async function startSpeechGateway(
     lifecycle,
     maxBodyBytes: 1024 * 1024,
   });
-  const server = http.createServer(createKoa([router], lifecycle, log).callback());
+  const server = http.createServer(createKoa([router], { lifecycle, log }).callback());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

@@ -33,11 +33,21 @@ export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'onOutco
 
 /**
  * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`
- * and `concurrency`, their tokens and cost count always), the usage is summed, and aborting ends the wait at once.
+ * and `concurrency`, their tokens and cost count always), and aborting ends the wait at once. The usage is the sum of
+ * what every call came to, also of those that failed or were given up after the provider had worked.
  */
 export function createModelCalls(chat: PluginApi['chat'], caller: CallerFacts, budget: Budget): ModelCalls {
   let calls = 0;
   const sum = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+  /** Adds a call's usage once, whether its answer or its outcome is here first. */
+  const countOnce = () => {
+    let counted = false;
+    return (usage: Usage | undefined) => {
+      if (counted || !usage) return;
+      counted = true;
+      addUsage(sum, usage);
+    };
+  };
   return {
     async chat(request, { signal, reserve = 0 }) {
       signal.throwIfAborted();
@@ -45,9 +55,18 @@ export function createModelCalls(chat: PluginApi['chat'], caller: CallerFacts, b
       if (spent || calls + 1 + reserve > budget.maxCalls) throw new BudgetSpent('the budget of this request is spent');
       const first = calls === 0;
       calls += 1;
-      const context: CallContext = { ...caller, signal, ...(!first && { skip: ['rpm', 'concurrency'] as const }) };
+      const count = countOnce();
+      const context: CallContext = {
+        ...caller,
+        signal,
+        ...(!first && { skip: ['rpm', 'concurrency'] as const }),
+        onOutcome(call, outcome) {
+          count(outcome.usage);
+          caller.onOutcome?.(call, outcome);
+        },
+      };
       const response = await untilAborted(chat({ ...request, stream: false }, context), signal);
-      addUsage(sum, response.usage);
+      count(response.usage);
       return response;
     },
     left: () => budget.maxCalls - calls,
@@ -55,13 +74,8 @@ export function createModelCalls(chat: PluginApi['chat'], caller: CallerFacts, b
   };
 }
 
-function addUsage(
-  sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number },
-  usage?: Usage,
-): void {
-  const prompt = usage?.prompt_tokens ?? 0;
-  const completion = usage?.completion_tokens ?? 0;
-  sum.prompt_tokens += prompt;
-  sum.completion_tokens += completion;
-  sum.total_tokens += prompt + completion;
+function addUsage(sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number }, usage: Usage): void {
+  sum.prompt_tokens += usage.prompt_tokens;
+  sum.completion_tokens += usage.completion_tokens;
+  sum.total_tokens += usage.prompt_tokens + usage.completion_tokens;
 }

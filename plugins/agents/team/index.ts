@@ -1,10 +1,9 @@
-import { definePlugin, type PluginApi, parseDuration, type RouteContext, toGatewayError } from '../../../core/index.ts';
+import { definePlugin, type PluginApi, parseDuration, type RouteContext } from '../../../core/index.ts';
 import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
-import { startDeadline, untilAborted } from '../kit/deadline.ts';
-import { openEventStream } from '../kit/event-stream.ts';
+import { answerInTime } from '../kit/answer-in-time.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
-import { createModeMemory } from '../kit/structured.ts';
+import { createModeMemory, type ModeMemory } from '../kit/structured.ts';
 import { foldExcess } from '../kit/summarise.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { TEAM_CONFIG, type TeamConfig } from './config.ts';
@@ -18,7 +17,7 @@ interface TeamState {
   readonly config: TeamConfig;
   readonly limits: TeamLimits;
   readonly reader: SchemaReader;
-  readonly modes: ReturnType<typeof createModeMemory>;
+  readonly modes: ModeMemory;
   readonly memory: AgentMemory | undefined;
   readonly team: () => Team;
 }
@@ -79,27 +78,11 @@ export default definePlugin({
   },
 });
 
-async function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamState): Promise<void> {
-  const { signal } = ctx.state;
-  const deadline = startDeadline(signal, state.limits.timeoutMs);
-  const stream = request.stream ? openEventStream(ctx) : undefined;
-  const emit: Emit = (event, data) => stream?.send(event, data, isHeld(event, data));
-  try {
-    const result = await untilAborted(answer(ctx, request, state, deadline.signal, emit), deadline.signal);
-    if (stream) stream.send('result', result);
-    else ctx.body = result;
-  } catch (error) {
-    if (!stream?.opened()) throw error;
-    stream.send('error', toGatewayError(error).toBody(ctx.state.requestId));
-  } finally {
-    deadline.stop();
-    stream?.end();
-  }
-}
-
-/** Events that are held until one agent has answered: a call that fails at once gets its status. */
-function isHeld(event: string, data: object): boolean {
-  return event === 'agent.started' || (event === 'agent.finished' && 'status' in data && data.status !== 'ok');
+function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamState): Promise<void> {
+  const { timeoutMs } = state.limits;
+  return answerInTime(ctx, { timeoutMs, stream: request.stream }, (signal, emit) =>
+    answer(ctx, request, state, signal, emit),
+  );
 }
 
 async function answer(
@@ -133,7 +116,9 @@ async function handleWipe(ctx: RouteContext, { api, memory }: TeamState): Promis
   const { session } = ctx.query;
   const name = typeof session === 'string' ? session : undefined;
   const own = (await memory?.wipe(ctx.state.principal, name)) ?? 0;
-  const others = await Promise.all(api.agents().map((agent) => agent.forget?.(ctx.state.principal, name) ?? 0));
+  const others = await Promise.all(
+    api.agents().map(async (agent) => (await agent.forget?.(ctx.state.principal, name)) ?? 0),
+  );
   const deleted = others.reduce((sum, one) => sum + one, own);
   ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
 }

@@ -1,9 +1,8 @@
-import type { ChatMessage, Principal } from '../../../core/index.ts';
+import type { ChatMessage } from '../../../core/index.ts';
 import type { ActionSet } from '../kit/action-set.ts';
 import { type AgentInputs, userContent } from '../kit/agent-inputs.ts';
-import type { ModelCalls } from '../kit/model-calls.ts';
-import type { AnswerTarget, AskDeps, ModeMemory } from '../kit/structured.ts';
-import type { Emit, Trace } from '../kit/trace.ts';
+import type { AgentRun } from '../kit/agent-run.ts';
+import type { AnswerTarget } from '../kit/structured.ts';
 import type { TeamConfig } from './config.ts';
 import type { Team } from './members.ts';
 
@@ -36,32 +35,15 @@ export interface TeamLimits {
 }
 
 /** What a run of the team works with; no I/O of its own. */
-export interface TeamRun {
+export interface TeamRun extends AgentRun {
   readonly team: Team;
   readonly router: NonNullable<TeamConfig['router']>;
   readonly writer: NonNullable<TeamConfig['writer']>;
   readonly limits: TeamLimits;
-  readonly calls: ModelCalls;
-  readonly modes: ModeMemory;
-  readonly trace: Trace;
-  readonly emit: Emit;
-  readonly signal: AbortSignal;
-  readonly principal: Principal;
-  readonly requestId: string;
 }
 
 /** Model calls that the writer may need: one, and one more when the first answer does not fit. */
 export const WRITER_CALLS = 2;
-
-/** How to ask with what is left of the budget: `reserve` calls stay for others. */
-export function askWith(run: TeamRun, signal: AbortSignal, reserve: number): AskDeps {
-  return {
-    chat: (request) => run.calls.chat(request, { signal, reserve }),
-    modes: run.modes,
-    mayRetry: () => run.calls.left() > reserve,
-    traceId: run.requestId,
-  };
-}
 
 /** The messages of one agent: its order and the caller's context, the session so far, and the user's turn. */
 export function buildMessages(

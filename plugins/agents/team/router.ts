@@ -1,8 +1,9 @@
 import type { Schema } from '../../../core/index.ts';
 import { isGatewayError } from '../../../core/index.ts';
+import { askWith } from '../kit/agent-run.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
 import { askStructured } from '../kit/structured.ts';
-import { askWith, buildMessages, type TeamJob, type TeamRun, WRITER_CALLS } from './job.ts';
+import { buildMessages, type TeamJob, type TeamRun, WRITER_CALLS } from './job.ts';
 
 /** One specialist's order. */
 export interface Assignment {

@@ -1,5 +1,6 @@
+import { askWith } from '../kit/agent-run.ts';
 import { askStructured, type StructuredAnswer } from '../kit/structured.ts';
-import { askWith, buildMessages, describeActions, type TeamJob, type TeamRun } from './job.ts';
+import { buildMessages, describeActions, type TeamJob, type TeamRun } from './job.ts';
 import { publicReport, type Report } from './specialist.ts';
 
 const ORDER = `You write the one result the caller receives.

@@ -106,7 +106,8 @@ async function reserve(api: PluginApi, call: Call, isEnforced: boolean, allowsUn
     expiresAt: now + CALL_MS * Math.max(call.targets.length, 1) + MARGIN_MS,
     facts: factsOf(call, undefined),
     now,
-    ...(budget !== undefined && keyId !== undefined && { purse: { id: keyId, limit: budget } }),
+    // Every key has a purse, so that `spent_usd` is told of those without a budget too.
+    ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
   });
   if (outcome === 'insufficient')
     throw new GatewayError(

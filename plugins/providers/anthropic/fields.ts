@@ -3,6 +3,19 @@ import type { FieldTable } from '../../../core/index.ts';
 /** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
+  extras: ['top_k', 'thinking', 'cache_control'],
+  variants: [
+    {
+      when: 'models after Opus 4.6, which have no sampling fields',
+      example: { model: 'claude-opus-4-7' },
+      fields: { temperature: { rule: 'dropped', neutral: [1] }, top_p: { rule: 'dropped', neutral: [1] } },
+    },
+    {
+      when: 'models without extended thinking (Claude 3.5 and before)',
+      example: { model: 'claude-3-5-haiku-latest' },
+      fields: { reasoning_effort: { rule: 'dropped', neutral: ['none'] } },
+    },
+  ],
   fields: {
     model: { rule: 'passed' },
     messages: {
@@ -16,19 +29,19 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     max_completion_tokens: { rule: 'renamed', to: 'max_tokens', note: 'Wins over `max_tokens`.' },
     temperature: {
       rule: 'passed',
-      note: 'Above 1 it is 1. Dropped for models after Opus 4.6, which have no sampling fields, and while the model thinks.',
+      note: 'Above 1 it is 1. Dropped while the model thinks.',
       neutral: [1],
     },
     top_p: {
       rule: 'passed',
-      note: 'Dropped as `temperature` is, and beside it from Opus 4.1 on: the vendor takes one of the two.',
+      note: 'Dropped while the model thinks, and beside `temperature` from Opus 4.1 on: the vendor takes one of the two.',
       neutral: [1],
     },
     top_k: { rule: 'passed', note: 'Dropped as `temperature` is.' },
     stop: { rule: 'renamed', to: 'stop_sequences', note: 'White space alone is left out: the vendor refuses it.' },
     n: { rule: 'refused', note: 'one answer to a request is all it gives.', neutral: [1] },
-    logprobs: { rule: 'refused', note: 'it tells no probabilities.', neutral: [false] },
-    top_logprobs: { rule: 'refused', note: 'it tells no probabilities.', neutral: [0] },
+    logprobs: { rule: 'dropped', note: 'The vendor tells no probabilities.', neutral: [false] },
+    top_logprobs: { rule: 'dropped', note: 'The vendor tells no probabilities.', neutral: [0] },
     response_format: {
       rule: 'emulated',
       to: 'output_config.format',
@@ -52,12 +65,14 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     seed: { rule: 'dropped' },
     frequency_penalty: { rule: 'dropped', neutral: [0] },
     presence_penalty: { rule: 'dropped', neutral: [0] },
-    logit_bias: { rule: 'dropped', note: 'Token ids mean nothing to another tokenizer.', neutral: [{}] },
+    logit_bias: { rule: 'refused', note: 'token ids mean nothing to another tokenizer.', neutral: [{}] },
+    moderation: { rule: 'dropped' },
     metadata: { rule: 'dropped', neutral: [{}] },
     store: { rule: 'dropped', neutral: [false] },
     service_tier: { rule: 'dropped', neutral: ['auto', 'default'] },
     prediction: { rule: 'dropped' },
     prompt_cache_key: { rule: 'dropped', note: 'Use `cache_control`.' },
+    prompt_cache_options: { rule: 'dropped', note: 'Use `cache_control`.' },
     prompt_cache_retention: { rule: 'dropped', note: 'Use `cache_control`.' },
     verbosity: { rule: 'dropped', neutral: ['medium'] },
     modalities: { rule: 'refused', note: 'it answers in text.', neutral: [['text']] },

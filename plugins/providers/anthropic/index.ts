@@ -34,6 +34,7 @@ export default definePlugin({
     const options = readProviderOptions(config as ProviderConfig, {
       baseUrl: 'https://api.anthropic.com',
       credential: { header: 'x-api-key' },
+      apiKeyEnv: 'ANTHROPIC_API_KEY',
       headers: { 'anthropic-version': API_VERSION },
     });
     api.provider({

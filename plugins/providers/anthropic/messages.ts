@@ -30,7 +30,7 @@ export function anthropicMessages(
   instruction: string | undefined,
   prefill: boolean,
 ): Translated {
-  const messages: AnthropicMessage[] = [];
+  const messages: GrowingMessage[] = [];
   for (const turn of conversation.turns) {
     if (turn.kind === 'user') append(messages, 'user', cached(turn.parts.flatMap(anthropicBlocks), turn.message));
     else if (turn.kind === 'assistant') append(messages, 'assistant', assistantBlocks(turn));
@@ -43,10 +43,10 @@ export function anthropicMessages(
   // A request without any turn is none: then the system texts are the user's.
   if (messages.length === 0 && system.length > 0) return { messages: [{ role: 'user', content: system }] };
   if (messages.length === 0) throw invalid('messages', 'holds no text, image or other content');
-  if (messages[0]?.role === 'assistant') messages.unshift({ role: 'user', content: textBlocks(OPENING) });
+  if (messages[0]?.role === 'assistant') messages.unshift({ role: 'user', content: [...textBlocks(OPENING)] });
   if (messages.at(-1)?.role === 'assistant') {
     if (prefill) trimPrefill(messages);
-    else messages.push({ role: 'user', content: textBlocks(CLOSING) });
+    else messages.push({ role: 'user', content: [...textBlocks(CLOSING)] });
   }
   return { ...(system.length > 0 && { system }), messages };
 }
@@ -63,12 +63,17 @@ export function thinkingBlocksOf(message: ChatMessage): readonly ThinkingBlock[]
   });
 }
 
+/** A message that may still grow: copying it for every turn would take long for many short ones. */
+interface GrowingMessage extends AnthropicMessage {
+  readonly content: Block[];
+}
+
 /** Adjacent turns of one role become one, so results of tools and the user's words after them are one message. */
-function append(messages: AnthropicMessage[], role: AnthropicMessage['role'], content: readonly Block[]): void {
+function append(messages: GrowingMessage[], role: AnthropicMessage['role'], content: readonly Block[]): void {
   if (content.length === 0) return;
   const last = messages.at(-1);
-  if (last?.role === role) messages[messages.length - 1] = { role, content: [...last.content, ...content] };
-  else messages.push({ role, content });
+  if (last?.role !== role) messages.push({ role, content: [...content] });
+  else for (const block of content) last.content.push(block);
 }
 
 function assistantBlocks(turn: Extract<Conversation['turns'][number], { kind: 'assistant' }>): readonly Block[] {
@@ -95,7 +100,7 @@ function assistantBlocks(turn: Extract<Conversation['turns'][number], { kind: 'a
 function resultBlock({ call, parts, message }: ToolResult): ToolResultBlock {
   const blocks = parts.flatMap(anthropicBlocks);
   const marked = [message, ...blocks].find((source) => 'cache_control' in source);
-  const content = blocks.map(({ cache_control: _, ...block }) => block);
+  const content = blocks.map(({ cache_control: _mark, ...block }) => block);
   return {
     type: 'tool_result',
     tool_use_id: toolCallId(call.id, MAX_ID),
@@ -112,12 +117,8 @@ function cached<B extends Block>(blocks: readonly B[], message: ChatMessage): re
 }
 
 /** The vendor refuses white space at the end of what the model shall continue. */
-function trimPrefill(messages: AnthropicMessage[]): void {
+function trimPrefill(messages: readonly GrowingMessage[]): void {
   const last = messages.at(-1);
-  const text = last?.content.at(-1);
-  if (!last || text?.type !== 'text') return;
-  messages[messages.length - 1] = {
-    role: last.role,
-    content: [...last.content.slice(0, -1), { ...text, text: text.text.trimEnd() }],
-  };
+  const block = last?.content.pop();
+  if (last && block) last.content.push(block.type === 'text' ? { ...block, text: block.text.trimEnd() } : block);
 }

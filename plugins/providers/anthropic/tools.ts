@@ -10,6 +10,7 @@ import {
   readTools,
   type Schema,
   type ToolMode,
+  tellDropped,
 } from '../../../core/index.ts';
 import { cacheControlOf } from './blocks.ts';
 import type { AnthropicTraits } from './models.ts';
@@ -58,7 +59,7 @@ function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[])
     throw invalid(`${tool.at}.function.parameters`, 'must be an object schema without a choice at its root');
   }
   const strict = tool.strict && traits.jsonSchema && fitsStrictly(schema);
-  if (tool.strict && !strict && !dropped.includes('tools.strict')) dropped.push('tools.strict');
+  if (tool.strict && !strict) tellDropped(dropped, 'tools.strict');
   return {
     name: tool.name,
     ...(tool.description && { description: tool.description }),
@@ -123,7 +124,7 @@ function instructed(plan: ToolPlan, text: string): ToolPlan {
 
 function withParallel(plan: ToolPlan, input: ChatRequest): ToolPlan {
   if (plan.tools.length === 0) {
-    const { choice: _, ...rest } = plan;
+    const { choice: _choice, ...rest } = plan;
     return rest;
   }
   if (input.parallel_tool_calls !== false || !plan.choice || plan.choice.type === 'none') return plan;

@@ -1,10 +1,12 @@
-import { isObject, type JsonObject, readArray, readCount, type Usage } from '../../../core/index.ts';
+import { isObject, type JsonObject, readArray, readCount, readObject, type Usage } from '../../../core/index.ts';
 
 interface Counts {
   readonly input: number;
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
+  /** The part of `cacheWrite` that is kept for an hour, at a higher price. */
+  readonly cacheWriteHour: number;
 }
 
 /**
@@ -15,7 +17,7 @@ export function anthropicUsage(usage: unknown): Usage | undefined {
   if (!isObject(usage)) return undefined;
   if (readCount(usage['input_tokens']) === undefined && readCount(usage['output_tokens']) === undefined)
     return undefined;
-  const { input, output, cacheRead, cacheWrite } = totals(usage);
+  const { input, output, cacheRead, cacheWrite, cacheWriteHour } = totals(usage);
   const prompt = input + cacheRead + cacheWrite;
   const details = usage['output_tokens_details'];
   const thinking = isObject(details) ? readCount(details['thinking_tokens']) : undefined;
@@ -23,7 +25,11 @@ export function anthropicUsage(usage: unknown): Usage | undefined {
     prompt_tokens: prompt,
     completion_tokens: output,
     total_tokens: prompt + output,
-    prompt_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
+    prompt_tokens_details: {
+      cached_tokens: cacheRead,
+      cache_write_tokens: cacheWrite,
+      ...(cacheWriteHour > 0 && { cache_write_1h_tokens: cacheWriteHour }),
+    },
     ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: Math.min(thinking, output) } }),
   };
 }
@@ -42,6 +48,7 @@ function totals(usage: JsonObject): Counts {
     output: sum.output + item.output,
     cacheRead: sum.cacheRead + item.cacheRead,
     cacheWrite: sum.cacheWrite + item.cacheWrite,
+    cacheWriteHour: sum.cacheWriteHour + item.cacheWriteHour,
   }));
 }
 
@@ -52,5 +59,6 @@ function counts(usage: JsonObject): Counts {
     output: count('output_tokens'),
     cacheRead: count('cache_read_input_tokens'),
     cacheWrite: count('cache_creation_input_tokens'),
+    cacheWriteHour: readCount(readObject(usage['cache_creation'])['ephemeral_1h_input_tokens']) ?? 0,
   };
 }

@@ -29,11 +29,11 @@ export function geminiContents(
   instruction: string | undefined,
 ): Translated {
   const conversation = readConversation(messages);
-  const contents: GeminiContent[] = [];
+  const contents: GrowingContent[] = [];
   for (const turn of conversation.turns) {
     if (turn.kind === 'user') append(contents, 'user', turn.parts.map(geminiPart));
     else if (turn.kind === 'assistant') append(contents, 'model', modelParts(turn, traits));
-    else contents.push({ role: 'user', parts: resultParts(turn.results, traits) });
+    else contents.push({ role: 'user', parts: [...resultParts(turn.results, traits)] });
   }
   const system = [
     ...conversation.system.map(({ value }): GeminiPart => ({ text: value.text })),
@@ -50,13 +50,17 @@ export function geminiContents(
   return { contents, ...(!asUser && system.length > 0 && { systemInstruction: { parts: system } }) };
 }
 
+/** A turn that may still grow: copying it for every message would take long for many short ones. */
+interface GrowingContent extends GeminiContent {
+  readonly parts: GeminiPart[];
+}
+
 /** Adjacent turns of one role become one; function results stay alone, as the vendor counts them against the calls. */
-function append(contents: GeminiContent[], role: GeminiContent['role'], parts: readonly GeminiPart[]): void {
+function append(contents: GrowingContent[], role: GeminiContent['role'], parts: readonly GeminiPart[]): void {
   if (parts.length === 0) return;
   const last = contents.at(-1);
-  const joins = last?.role === role && !last.parts.some((part) => part.functionResponse);
-  if (last && joins) contents[contents.length - 1] = { role, parts: [...last.parts, ...parts] };
-  else contents.push({ role, parts });
+  if (last?.role !== role || last.parts[0]?.functionResponse) contents.push({ role, parts: [...parts] });
+  else for (const part of parts) last.parts.push(part);
 }
 
 type AssistantTurn = Extract<Conversation['turns'][number], { kind: 'assistant' }>;

@@ -83,7 +83,7 @@ function retryHint(details: readonly JsonObject[], headers: ResponseHeaders): nu
     return delay && /^\d{1,6}(\.\d{1,9})?s$/.test(delay) ? [parseDuration(delay)] : [];
   });
   if (isDailyQuota(details)) hints.push(DAILY_QUOTA_WAIT_MS);
-  return hints.length > 0 ? Math.max(...hints) : readRetryAfter(headers);
+  return hints.length > 0 ? hints.reduce((longest, hint) => Math.max(longest, hint)) : readRetryAfter(headers);
 }
 
 /** Told by the quota's name, or by help alone where a minute's quota has a retry hint beside it. */

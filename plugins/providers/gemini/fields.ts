@@ -1,4 +1,6 @@
-import type { FieldRules, FieldTable } from '../../../core/index.ts';
+import type { FieldRule, FieldRules, FieldTable } from '../../../core/index.ts';
+
+const NO_PENALTY: FieldRule = { rule: 'dropped', neutral: [0] };
 
 const FIELDS: FieldRules = Object.freeze({
   model: { rule: 'passed', note: 'Goes into the path.' },
@@ -24,13 +26,11 @@ const FIELDS: FieldRules = Object.freeze({
   frequency_penalty: {
     rule: 'renamed',
     to: 'generationConfig.frequencyPenalty',
-    note: 'Dropped for Gemini 2.5, which has none.',
     neutral: [0],
   },
   presence_penalty: {
     rule: 'renamed',
     to: 'generationConfig.presencePenalty',
-    note: 'Dropped for Gemini 2.5, which has none.',
     neutral: [0],
   },
   logprobs: { rule: 'renamed', to: 'generationConfig.responseLogprobs', neutral: [false] },
@@ -46,7 +46,7 @@ const FIELDS: FieldRules = Object.freeze({
   reasoning_effort: {
     rule: 'renamed',
     to: 'generationConfig.thinkingConfig',
-    note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least).',
+    note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least). The model’s thinking comes back as `reasoning_content` only when this field asks for some.',
   },
   extra_body: {
     rule: 'renamed',
@@ -61,7 +61,8 @@ const FIELDS: FieldRules = Object.freeze({
     neutral: [['text']],
   },
   audio: { rule: 'refused', note: 'speech is at `POST /{vendor}/tts`.' },
-  logit_bias: { rule: 'dropped', note: 'Token ids mean nothing to another tokenizer.', neutral: [{}] },
+  logit_bias: { rule: 'refused', note: 'token ids mean nothing to another tokenizer.', neutral: [{}] },
+  moderation: { rule: 'dropped', note: 'The vendor filters by `safety_settings`.' },
   user: { rule: 'dropped' },
   safety_identifier: { rule: 'dropped' },
   metadata: { rule: 'dropped', neutral: [{}] },
@@ -69,6 +70,7 @@ const FIELDS: FieldRules = Object.freeze({
   service_tier: { rule: 'dropped', neutral: ['auto', 'default'] },
   prediction: { rule: 'dropped' },
   prompt_cache_key: { rule: 'dropped', note: 'The vendor caches by prefix by itself.' },
+  prompt_cache_options: { rule: 'dropped' },
   prompt_cache_retention: { rule: 'dropped' },
   verbosity: { rule: 'dropped', neutral: ['medium'] },
   web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
@@ -77,4 +79,20 @@ const FIELDS: FieldRules = Object.freeze({
 });
 
 /** What becomes of each field of a chat request; `docs/providers/gemini.md` shows this table. */
-export const GEMINI_FIELDS: FieldTable = Object.freeze({ fields: FIELDS, unknown: 'dropped' });
+export const GEMINI_FIELDS: FieldTable = {
+  fields: FIELDS,
+  unknown: 'dropped',
+  extras: ['top_k', 'safety_settings'],
+  variants: [
+    {
+      when: 'Gemini 2.5',
+      example: { model: 'gemini-2.5-flash' },
+      fields: { frequency_penalty: NO_PENALTY, presence_penalty: NO_PENALTY },
+    },
+    {
+      when: 'models that do not think (Gemma, Gemini 2.0 and before)',
+      example: { model: 'gemma-3-27b-it' },
+      fields: { reasoning_effort: { rule: 'dropped', neutral: ['none'] } },
+    },
+  ],
+};

@@ -31,6 +31,7 @@ export default definePlugin({
       ...readProviderOptions(config as ProviderConfig, {
         baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
         credential: { header: 'x-goog-api-key' },
+        apiKeyEnv: 'GEMINI_API_KEY',
       }),
       chat: { request: geminiRequest, response: geminiResponse, stream: geminiStream },
       fields: GEMINI_FIELDS,

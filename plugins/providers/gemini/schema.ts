@@ -1,4 +1,12 @@
-import { GatewayError, isObject, type JsonObject, readArray, readObject, type Schema } from '../../../core/index.ts';
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  type Schema,
+  tellDropped,
+} from '../../../core/index.ts';
 
 /**
  * The part of JSON Schema that `responseJsonSchema` and `parametersJsonSchema` take; anything else is a 400.
@@ -26,10 +34,7 @@ export function geminiSchema(schema: Schema, prefix: string, dropped: string[], 
   const clean = (value: unknown): unknown => (isObject(value) ? geminiSchema(value, prefix, dropped, depth + 1) : {});
   const cleanAll = (values: unknown): Schema =>
     Object.fromEntries(Object.entries(readObject(values)).map(([name, value]) => [name, clean(value)]));
-  const drop = (word: string): void => {
-    const name = `${prefix}.${word}`;
-    if (!dropped.includes(name)) dropped.push(name);
-  };
+  const drop = (word: string): void => tellDropped(dropped, `${prefix}.${word}`);
 
   const merged = mergeAllOf(schema);
   const result: JsonObject = {};
@@ -57,13 +62,18 @@ function onlyReference(schema: JsonObject): Schema {
 function mergeAllOf(schema: Schema): Schema {
   const members = readArray(schema['allOf']).filter(isObject);
   if (members.length === 0) return schema;
-  const all = [schema, ...members];
-  const properties = Object.assign({}, ...all.map((member) => readObject(member['properties'])));
-  const required = [...new Set(all.flatMap((member) => readArray(member['required'])))];
+  const merged: JsonObject = {};
+  const properties: JsonObject = {};
+  const required = new Set<unknown>();
+  for (const member of [schema, ...members]) {
+    Object.assign(merged, member);
+    Object.assign(properties, readObject(member['properties']));
+    for (const name of readArray(member['required'])) required.add(name);
+  }
   return {
-    ...Object.assign({}, ...all),
+    ...merged,
     ...(Object.keys(properties).length > 0 && { properties }),
-    ...(required.length > 0 && { required }),
+    ...(required.size > 0 && { required: [...required] }),
   };
 }
 

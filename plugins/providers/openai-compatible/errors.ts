@@ -96,7 +96,7 @@ export function classifyError(
   const retryAfterMs = readRetryAfter(headers, body);
   return {
     class: classOf(error, told, headers, rules),
-    message: error.message || `The provider answered with status ${told}.`,
+    message: error.message,
     ...(error.param !== undefined && { param: error.param }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ChatMessage, ToolCall } from '../../../core/index.ts';
+import { type ChatMessage, isObject, type ToolCall } from '../../../core/index.ts';
 import type { Differences, RoleRules } from './spec.ts';
 
 /** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
@@ -14,14 +14,15 @@ const MESSAGE_FIELDS = new Set(
 export function mapMessages(
   messages: readonly ChatMessage[],
   roles: RoleRules,
-  { replay = 'drop', toolIds }: Pick<Differences, 'replay' | 'toolIds'>,
+  { replay = 'drop', toolIds, cacheMarks = false }: Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks'>,
 ): readonly ChatMessage[] {
   let changed = false;
   const mapped = messages.map((message) => {
-    const next = mapMessage(message, roles, replay, toolIds);
+    const next = mapMessage(cacheMarks ? message : withoutMarks(message), roles, replay, toolIds);
     if (next !== message) changed = true;
     return next;
   });
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- the callback above changes it
   return changed ? mapped : messages;
 }
 
@@ -48,6 +49,22 @@ function mapMessage(
   return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
 }
 
+function withoutMarks(message: ChatMessage): ChatMessage {
+  if (!Array.isArray(message.content)) return message;
+  const content = withoutCacheMarks(message.content);
+  return content === message.content ? message : { ...message, content };
+}
+
+/** The items without their `cache_control`; the same list when none has one. */
+export function withoutCacheMarks<T>(items: readonly T[]): readonly T[] {
+  if (!items.some((item) => isObject(item) && 'cache_control' in item)) return items;
+  return items.map((item) => {
+    if (!isObject(item)) return item;
+    const { cache_control: _mark, ...rest } = item;
+    return rest as T;
+  });
+}
+
 function withChanges(message: ChatMessage, changes: Readonly<Record<string, unknown>>): ChatMessage {
   const entries = Object.entries({ ...message, ...changes }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as ChatMessage;
@@ -55,6 +72,7 @@ function withChanges(message: ChatMessage, changes: Readonly<Record<string, unkn
 
 function isPlainCall(call: ToolCall, toolIds: Differences['toolIds']): boolean {
   if (toolIds && !toolIds.valid.test(call.id)) return false;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return true;
   return Object.keys(call).length === 3 && Object.keys(call.function).length === 2;
 }
@@ -62,6 +80,7 @@ function isPlainCall(call: ToolCall, toolIds: Differences['toolIds']): boolean {
 /** A tool call without what other vendors hang on it (thought signatures, indices). */
 function plainCall(call: ToolCall, toolIds: Differences['toolIds']): ToolCall {
   const id = toolIds && !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
   return { id, type: 'function', function: { name: call.function.name, arguments: call.function.arguments } };
 }

@@ -1,6 +1,5 @@
 import {
   type ChatCodec,
-  type FieldTable,
   type Plugin,
   PROVIDER_OPTIONS,
   type Provider,
@@ -9,6 +8,7 @@ import {
 } from '../../../core/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
+import { fieldTable } from './field-table.ts';
 import { isRecord, text } from './records.ts';
 import { createRequestMapper } from './request.ts';
 import { readResponse } from './response.ts';
@@ -98,16 +98,5 @@ function modelLister({ path }: Differences): NonNullable<Provider['listModels']>
         return id === undefined ? [] : [id];
       });
     },
-  };
-}
-
-function fieldTable({ fields = {}, variants, unknown = 'passed', extras }: Differences): FieldTable {
-  return {
-    fields,
-    unknown,
-    ...(variants && {
-      variants: variants.map(({ when, example, fields: own = {} }) => ({ when, example, fields: own })),
-    }),
-    ...(extras && { extras }),
   };
 }

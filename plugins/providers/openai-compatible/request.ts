@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ChatCodec, ChatRequest, CodecCall } from '../../../core/index.ts';
 import { compileRules, mapFields } from './fields.ts';
-import { mapMessages } from './messages.ts';
+import { mapMessages, withoutCacheMarks } from './messages.ts';
 import type { Differences } from './spec.ts';
 
 /**
@@ -18,8 +18,10 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     const mapped = mapMessages(input.messages, roles, differences);
     const messages = differences.messages?.(mapped, input) ?? mapped;
     const stream = streamFields(input, call, differences);
+    const marked = !differences.cacheMarks && stripTools(fields.body);
     const changed =
       fields.changed ||
+      marked ||
       defaults !== undefined ||
       messages !== input.messages ||
       input.model !== call.model ||
@@ -31,6 +33,15 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
       ...(fields.dropped.length > 0 && { dropped: fields.dropped }),
     };
   };
+}
+
+/** Takes cache marks off the tools; tells whether there were any. */
+function stripTools(body: Record<string, unknown>): boolean {
+  const { tools } = body;
+  if (!Array.isArray(tools)) return false;
+  const plain = withoutCacheMarks(tools);
+  body['tools'] = plain;
+  return plain !== tools;
 }
 
 function missingDefaults(

@@ -68,6 +68,8 @@ export interface Differences {
   readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
   /** Tool call ids that do not match are replaced by a hash of this length, the same in call and result. */
   readonly toolIds?: { readonly valid: RegExp; readonly length: number };
+  /** True where `cache_control` on content parts and tools means something; elsewhere the marks stay behind. */
+  readonly cacheMarks?: boolean;
   /** Changes the messages last; returns the same array when there is nothing to change. */
   readonly messages?: (messages: readonly ChatMessage[], request: ChatRequest) => readonly ChatMessage[];
   /** `ask`: usage of a stream comes when `stream_options.include_usage` asks. `always`: it comes, and the field is not sent. */

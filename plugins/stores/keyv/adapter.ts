@@ -59,6 +59,7 @@ function refusal(why: string, cause?: unknown) {
 export function guardAdapter(inner: KeyvStoreAdapter, namespace: string, guard: Guard): KeyvStoreAdapter {
   let faults = 0;
   inner.namespace = namespace;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- not every adapter is an event emitter
   inner.on?.('error', () => {
     faults += 1;
   });

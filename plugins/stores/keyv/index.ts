@@ -30,6 +30,7 @@ export async function openKeyv(options: KeyvStoreOptions): Promise<Store> {
     return adapter;
   };
   const probed = open();
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- not every adapter is an event emitter
   probed.on?.('error', () => undefined);
   let closed = false;
   const guard = createGuard({
@@ -56,7 +57,7 @@ export async function openKeyv(options: KeyvStoreOptions): Promise<Store> {
       if (closed) return;
       closed = true;
       guard.close();
-      await Promise.allSettled(adapters.map((adapter) => adapter.disconnect?.()));
+      await Promise.allSettled(adapters.map(async (adapter) => adapter.disconnect?.()));
     },
   };
 }

@@ -43,6 +43,7 @@ class DocumentMap extends Map<string, string> {
   }
 
   override clear(): void {
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- the base class's constructor calls this before the field exists
     this.#expires?.clear();
     super.clear();
   }

@@ -5,7 +5,7 @@ import { misuse } from './failure.ts';
 export const LOWEST = -Number.MAX_SAFE_INTEGER;
 
 /** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
-export const REMEMBER_MS = 7 * 86_400_000;
+export const REMEMBER_MS = 86_400_000;
 
 const NAMESPACE = /^[a-z][a-z0-9-]{0,40}$/;
 const MAX_TEXT = 512;

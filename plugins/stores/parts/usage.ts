@@ -30,6 +30,28 @@ export function expiredFacts(facts: UsageFacts): UsageFacts {
   return { ...facts, outcome: EXPIRED, estimated: true };
 }
 
+/**
+ * The facts that a reservation was stored with. Never throws: a reservation whose facts cannot be read is still money,
+ * and must not keep the sweeper from those after it.
+ */
+export function readFacts(text: unknown): UsageFacts {
+  try {
+    const { operation, provider, model, key } = JSON.parse(String(text)) as UsageFacts;
+    return { ...UNKNOWN, operation: `${operation}`, provider: `${provider}`, model: `${model}`, key: `${key}` };
+  } catch {
+    return UNKNOWN;
+  }
+}
+
+const UNKNOWN: UsageFacts = Object.freeze({
+  operation: 'unknown',
+  provider: '-',
+  model: '-',
+  key: '-',
+  outcome: 'unknown',
+  estimated: true,
+});
+
 let lastDay = { number: -1, text: '' };
 
 /** `YYYY-MM-DD` of a Unix time in milliseconds, UTC. Remembers the last day: every call of a day asks for the same. */
@@ -37,4 +59,18 @@ export function dayOf(time: number): string {
   const number = Math.floor(time / 86_400_000);
   if (number !== lastDay.number) lastDay = { number, text: new Date(time).toISOString().slice(0, 10) };
   return lastDay.text;
+}
+
+const DAY_MS = 86_400_000;
+
+/** The longest range of days of a usage report. */
+export const USAGE_DAYS = 400;
+
+/** The days from `from` to `to` (`YYYY-MM-DD`, inclusive); of a longer range the newest {@link USAGE_DAYS}. */
+export function daysBetween(from: string, to: string): string[] {
+  const last = Date.parse(`${to}T00:00:00Z`);
+  const first = Math.max(Date.parse(`${from}T00:00:00Z`), last - (USAGE_DAYS - 1) * DAY_MS);
+  const days: string[] = [];
+  for (let day = first; day <= last; day += DAY_MS) days.push(new Date(day).toISOString().slice(0, 10));
+  return days;
 }

@@ -11,7 +11,7 @@ import {
 } from '../parts/check.ts';
 import { unreadable } from '../parts/failure.ts';
 import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts } from '../parts/usage.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../parts/usage.ts';
 import type { Connection, Row } from './connection.ts';
 
 const SWEEP_BATCH = 100;
@@ -54,7 +54,7 @@ export function createPostgresLedger(connection: Connection): Ledger {
     const rows = await connection.read('expired', EXPIRED, [now, SWEEP_BATCH]);
     let settled = 0;
     for (const row of rows) {
-      const facts = expiredFacts(readFacts(row));
+      const facts = expiredFacts(readFacts(row['facts']));
       if (await settle(String(row['account']), String(row['ref']), null, facts, now)) settled += 1;
     }
     return { found: rows.length, settled };
@@ -119,14 +119,6 @@ function whole(value: unknown): number {
   const number = Number(value ?? 0);
   if (!Number.isSafeInteger(number)) throw unreadable('balance');
   return number;
-}
-
-function readFacts(row: Row): UsageFacts {
-  try {
-    return JSON.parse(String(row['facts']));
-  } catch (cause) {
-    throw unreadable('reservation', cause);
-  }
 }
 
 function readEntry(account: string, row: Row): LedgerEntry {

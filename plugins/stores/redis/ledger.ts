@@ -19,14 +19,12 @@ import {
 } from '../parts/check.ts';
 import { unreadable } from '../parts/failure.ts';
 import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts } from '../parts/usage.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../parts/usage.ts';
 import type { Connection } from './connection.ts';
 import { type AccountKeys, type Keys, SHARDS } from './keys.ts';
 import { CREDIT, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
 
 const DAY_MS = 86_400_000;
-/** How long usage rows stay, and with it the longest range of days that can be asked for. */
-const USAGE_DAYS = 400;
 const SWEEP_BATCH = 100;
 
 const OUTCOMES: ReadonlySet<unknown> = new Set<ReserveOutcome>(['held', 'insufficient', 'over_budget', 'duplicate']);
@@ -47,7 +45,7 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
         expiresAt,
         purse ? `+${storeKey(purse.id)}` : '',
         finite(purse?.limit ?? 0),
-        JSON.stringify({ ...facts, ref: storeKey(requestId) }),
+        JSON.stringify(facts),
         member,
       ],
     );
@@ -95,8 +93,8 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
         const [facts] = await connection.read((client) => client.hmGet(of.request(member), ['facts']));
         // Settled by somebody else in between.
         if (facts == null) return false;
-        const { ref, ...usage } = readJson<UsageFacts & { readonly ref: string }>(facts);
-        return await settle(of, member, ref, '', expiredFacts(usage), now);
+        const ref = member.slice(member.indexOf(':') + 1);
+        return await settle(of, member, ref, '', expiredFacts(readFacts(facts)), now);
       }),
     );
     const count = settled.filter(Boolean).length;
@@ -173,15 +171,6 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
       return counts.reduce((sum, count) => sum + count, 0);
     },
   };
-}
-
-/** The days of a range, at most {@link USAGE_DAYS} of them and the newest of those. */
-function daysBetween(from: string, to: string): string[] {
-  const last = Date.parse(`${to}T00:00:00Z`);
-  const first = Math.max(Date.parse(`${from}T00:00:00Z`), last - (USAGE_DAYS - 1) * DAY_MS);
-  const days: string[] = [];
-  for (let day = first; day <= last; day += DAY_MS) days.push(new Date(day).toISOString().slice(0, 10));
-  return days;
 }
 
 function readWhole(text: string | null): number {

@@ -28,23 +28,22 @@ export function createSqliteCounters(database: Database, writer: Writer): Counte
     return { refused: undefined, states };
   };
 
-  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean => {
-    if (sql.renew.run(now + ttlMs, key, id, now).changes) return true;
-    if (sql.lease.run(key, id, now + ttlMs, key, now, finite(limit)).changes) return true;
-    return false;
-  };
+  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean =>
+    Boolean(sql.lease.run(key, id, now + ttlMs, now, finite(limit)).changes);
 
   const next = (key: string, by: number): number => Number(sql.next.get(key, by)?.['value'] ?? 0);
 
   return {
     take: (windows, now) => writer.write(() => take(windows, now)),
-    adjust: async (key, _windowMs, delta, now) => {
-      await writer.write(() => sql.adjust.run(delta, storeKey(key), now));
-    },
+    adjust: (key, _windowMs, delta, now) =>
+      writer.write(() => {
+        sql.adjust.run(delta, storeKey(key), now);
+      }),
     lease: (key, id, limit, ttlMs, now) => writer.write(() => lease(storeKey(key), storeKey(id), limit, ttlMs, now)),
-    release: async (key, id) => {
-      await writer.write(() => sql.release.run(storeKey(key), storeKey(id)));
-    },
+    release: (key, id) =>
+      writer.write(() => {
+        sql.release.run(storeKey(key), storeKey(id));
+      }),
     next: (key, by = 1) => {
       if (by === 0) return writer.read(() => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
       return writer.write(() => next(storeKey(key), by));
@@ -61,9 +60,9 @@ function prepareCounters(database: Database) {
       WHERE used + excluded.used <= ? OR resets_at <= ? RETURNING used, resets_at`),
     giveBack: database.prepare('UPDATE windows SET used = used - ? WHERE key = ?'),
     adjust: database.prepare('UPDATE windows SET used = max(0, used + ?) WHERE key = ? AND resets_at > ?'),
-    renew: database.prepare('UPDATE leases SET expires_at = ? WHERE key = ? AND id = ? AND expires_at > ?'),
-    lease: database.prepare(`INSERT INTO leases (key, id, expires_at) SELECT ?, ?, ?
-      WHERE (SELECT count(*) FROM leases WHERE key = ? AND expires_at > ?) < ?
+    lease: database.prepare(`INSERT INTO leases (key, id, expires_at) SELECT ?1, ?2, ?3
+      WHERE (SELECT count(*) FROM leases WHERE key = ?1 AND expires_at > ?4 AND id <> ?2) < ?5
+        OR EXISTS (SELECT 1 FROM leases WHERE key = ?1 AND id = ?2 AND expires_at > ?4)
       ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at`),
     release: database.prepare('DELETE FROM leases WHERE key = ? AND id = ?'),
     next: database.prepare(`INSERT INTO numbers (key, value) VALUES (?, ?)

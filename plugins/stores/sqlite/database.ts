@@ -14,7 +14,7 @@ export type SqlValue = string | number | null;
 export type Row = Readonly<Record<string, SqlValue>>;
 
 export interface Statement {
-  run(...values: SqlValue[]): { readonly changes: number | bigint };
+  run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
   get(...values: SqlValue[]): Row | undefined;
   all(...values: SqlValue[]): Row[];
 }
@@ -31,7 +31,7 @@ export const FILE = 'tollgate.db';
 /** How long opening waits for other processes that open or migrate the same file. */
 const OPEN_BUSY_MS = 5000;
 /** How long a statement blocks this process for another one's lock; the writer tries again without blocking. */
-const BUSY_MS = 20;
+const BUSY_MS = 5;
 
 /** Opens and migrates the database file; throws `store_unavailable` when the folder or file cannot be used. */
 export async function openDatabase({ folder, durability = 'normal' }: DatabaseOptions): Promise<Database> {
@@ -51,12 +51,32 @@ export async function openDatabase({ folder, durability = 'normal' }: DatabaseOp
   }
 }
 
+/**
+ * Takes the write-ahead log back into the file, and closes. The driver does not do the first by itself while prepared
+ * statements wait for the garbage collector; while other processes read, the log stays, which is fine.
+ */
+export function closeDatabase(database: Database): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  } catch {
+    // A full disk or a busy neighbour: the log is taken back at the next start.
+  }
+  database.close();
+}
+
 async function importSqlite(): Promise<{ readonly DatabaseSync: new (file: string) => Database }> {
   const builtin: string = 'node:sqlite';
+  const { emitWarning } = process;
+  // Node prints an ExperimentalWarning on the terminal of everybody who starts the gateway; nobody there can act on it.
+  process.emitWarning = (warning: string | Error, ...rest: never[]) => {
+    if (!String(warning).includes('SQLite')) emitWarning.call(process, warning, ...rest);
+  };
   try {
     return await import(builtin);
   } catch {
     return (await import('@photostructure/sqlite')) as unknown as { DatabaseSync: new (file: string) => Database };
+  } finally {
+    process.emitWarning = emitWarning;
   }
 }
 

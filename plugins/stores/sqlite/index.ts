@@ -4,10 +4,10 @@ import { definePlugin, type Store } from '../../../core/index.ts';
 import { createDocuments } from '../parts/documents.ts';
 import { storeUnavailable } from '../parts/failure.ts';
 import { createSqliteCounters } from './counters.ts';
-import { type DatabaseOptions, FILE, openDatabase } from './database.ts';
+import { closeDatabase, type DatabaseOptions, FILE, openDatabase } from './database.ts';
 import { createDocumentAdapters } from './documents.ts';
 import { createSqliteLedger } from './ledger.ts';
-import { startPurge } from './purge.ts';
+import { createPurge, startPurge } from './purge.ts';
 import { createSqliteSets } from './sets.ts';
 import { createWriter } from './writer.ts';
 
@@ -20,15 +20,14 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
   const database = await openDatabase(options);
   const { ino } = await stat(file);
   const writer = createWriter(database);
-  const stopPurge = startPurge(database, writer);
+  const stopPurge = startPurge(writer, createPurge(database));
   const ping = database.prepare('SELECT count(*) AS tables FROM sqlite_schema');
   let closing: Promise<void> | undefined;
 
   const close = async (): Promise<void> => {
     stopPurge();
     await writer.close();
-    // The last process to close takes the write-ahead log back into the file.
-    database.close();
+    closeDatabase(database);
   };
 
   return {

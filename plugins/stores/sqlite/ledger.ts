@@ -1,4 +1,4 @@
-import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, Settlement, UsageFacts } from '../../../core/index.ts';
+import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
   checkCredit,
   checkReservation,
@@ -9,9 +9,8 @@ import {
   REMEMBER_MS,
   readCursor,
 } from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
 import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts } from '../parts/usage.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts } from '../parts/usage.ts';
 import type { Database, Row } from './database.ts';
 import { prepareLedger } from './ledger-sql.ts';
 import type { Writer } from './writer.ts';
@@ -23,24 +22,15 @@ const SWEEP_BATCH = 200;
 export function createSqliteLedger(database: Database, writer: Writer): Ledger {
   const sql = prepareLedger(database);
 
-  const reserve = (reservation: Reservation, facts: string): ReserveOutcome => {
+  const reserve = (reservation: Reservation): ReserveOutcome => {
+    checkReservation(reservation);
+    const facts = JSON.stringify(reservation.facts);
     const { amount, purse, expiresAt } = reservation;
     const account = storeKey(reservation.account);
     const requestId = storeKey(reservation.requestId);
     const purseId = purse && storeKey(purse.id);
     const floor = finite(reservation.floor);
-    const held = sql.hold.run(
-      account,
-      requestId,
-      amount,
-      expiresAt,
-      purseId ?? null,
-      facts,
-      account,
-      requestId,
-      account,
-      requestId,
-    );
+    const held = sql.hold.run(account, requestId, amount, expiresAt, purseId ?? null, facts, requestId, account);
     if (!held.changes) return 'duplicate';
     // An account without a row has nothing: it may only be made when nothing is enough.
     const admitted =
@@ -74,15 +64,15 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
     if (!hold) return false;
     const reserved = Number(hold['amount']);
     const amount = actual ?? reserved;
-    const entry = sql.charge.get(reserved, amount, amount, now, account);
-    if (!entry) throw unreadable('reservation without its account');
-    sql.addEntry.run(account, Number(entry['last_entry']), 'charge', requestId, 0 - amount, chargeReason(facts), now);
+    sql.finish.run(requestId, account, 'charge', now + REMEMBER_MS);
+    const entry = sql.addEntry.run(account, 'charge', requestId, 0 - amount, chargeReason(facts), now).lastInsertRowid;
+    sql.charge.run(reserved, amount, amount, Number(entry), now, account);
     if (hold['purse'] != null) sql.chargePurse.run(reserved, amount, account, hold['purse']);
     const { operation, provider, model, key } = facts;
     const { promptTokens, completionTokens, characters } = countUsage(facts);
     sql.addUsage.run(
-      account,
       dayOf(now),
+      account,
       operation,
       provider,
       model,
@@ -101,41 +91,39 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
     const amount = Number(hold['amount']);
     sql.unhold.run(amount, account);
     if (hold['purse'] != null) sql.chargePurse.run(amount, 0, account, hold['purse']);
-    sql.remember.run(account, requestId, Number(hold['expires_at']) + REMEMBER_MS);
+    sql.finish.run(requestId, account, 'charge', Number(hold['expires_at']) + REMEMBER_MS);
     return true;
   };
 
   const credit = (account: string, ref: string, amount: number, reason: string, now: number): boolean => {
-    if (sql.knownCredit.get(account, ref)) return false;
-    const entry = sql.credit.get(account, amount, amount, now);
-    sql.addEntry.run(account, Number(entry?.['last_entry']), 'credit', ref, amount, reason, now);
+    if (!sql.finish.run(ref, account, 'credit', null).changes) return false;
+    const entry = sql.addEntry.run(account, 'credit', ref, amount, reason, now).lastInsertRowid;
+    sql.credit.run(account, amount, amount, Number(entry), now);
     return true;
   };
 
   const sweepSome = (now: number): number => {
     const rows = sql.expired.all(now, SWEEP_BATCH);
     for (const row of rows) {
-      settle(String(row['account']), String(row['ref']), undefined, expiredFacts(readFacts(row)), now);
+      settle(String(row['account']), String(row['ref']), undefined, expiredFacts(readFacts(row['facts'])), now);
     }
     return rows.length;
   };
 
   return {
-    reserve: async (reservation) => {
-      checkReservation(reservation);
-      const facts = JSON.stringify(reservation.facts);
-      return writer.write(() => reserve(reservation, facts));
-    },
-    settle: async (settlement: Settlement) => {
-      checkSettlement(settlement);
-      const { account, requestId, amount, usage, now } = settlement;
-      return writer.write(() => settle(storeKey(account), storeKey(requestId), amount, usage, now));
-    },
+    reserve: (reservation) => writer.write(() => reserve(reservation)),
+    settle: (settlement) =>
+      writer.write(() => {
+        checkSettlement(settlement);
+        const { account, requestId, amount, usage, now } = settlement;
+        return settle(storeKey(account), storeKey(requestId), amount, usage, now);
+      }),
     release: (account, requestId) => writer.write(() => release(storeKey(account), storeKey(requestId))),
-    credit: async (account, id, amount, reason, now) => {
-      checkCredit(amount);
-      return writer.write(() => credit(storeKey(account), storeKey(id), amount, reason, now));
-    },
+    credit: (account, id, amount, reason, now) =>
+      writer.write(() => {
+        checkCredit(amount);
+        return credit(storeKey(account), storeKey(id), amount, reason, now);
+      }),
     balance: (account) => writer.read(() => readBalance(sql.balance.get(storeKey(account)))),
     purse: (account, id) =>
       writer.read(() => {
@@ -143,28 +131,21 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
         return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
       }),
     entries: (account, { limit, after }) =>
-      writer.read(() =>
-        sql.entries.all(storeKey(account), readCursor(after), pageLimit(limit)).map((row) => readEntry(account, row)),
-      ),
+      writer.read(() => {
+        const id = storeKey(account);
+        const first = after === undefined ? sql.newest.get(id) : sql.older.get(readCursor(after), id);
+        return sql.entries.all(Number(first?.['n'] ?? 0), pageLimit(limit)).map((row) => readEntry(account, row));
+      }),
     usage: (account, from, to) =>
-      writer.read(() => sql.usage.all(storeKey(account), from, to).map((row) => ({ ...row }) as never)),
+      writer.read(() => daysBetween(from, to).flatMap((day) => sql.usage.all(day, storeKey(account)).map(readUsage))),
     sweep: async (now) => {
       let total = 0;
       for (let settled = SWEEP_BATCH; settled === SWEEP_BATCH; total += settled) {
         settled = await writer.write(() => sweepSome(now));
       }
-      await writer.write(() => sql.forget.run(now));
       return total;
     },
   };
-}
-
-function readFacts(row: Row): UsageFacts {
-  try {
-    return JSON.parse(String(row['facts']));
-  } catch (cause) {
-    throw unreadable('reservation', cause);
-  }
 }
 
 function readBalance(row: Row | undefined) {
@@ -175,6 +156,10 @@ function readBalance(row: Row | undefined) {
     credited: Number(row?.['credited'] ?? 0),
     updatedAt: Number(row?.['updated_at'] ?? 0),
   };
+}
+
+function readUsage(row: Row): UsageRow {
+  return { ...row } as unknown as UsageRow;
 }
 
 function readEntry(account: string, row: Row): LedgerEntry {

@@ -14,15 +14,18 @@ const MIGRATIONS: readonly string[] = Object.freeze([
     PRIMARY KEY (account, id)) WITHOUT ROWID;
   CREATE TABLE holds (account TEXT NOT NULL, ref TEXT NOT NULL, amount INTEGER NOT NULL, expires_at INTEGER NOT NULL,
     purse TEXT, facts TEXT NOT NULL, PRIMARY KEY (account, ref)) WITHOUT ROWID;
-  CREATE TABLE released (account TEXT NOT NULL, ref TEXT NOT NULL, until INTEGER NOT NULL,
-    PRIMARY KEY (account, ref)) WITHOUT ROWID;
-  CREATE TABLE entries (account TEXT NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, ref TEXT NOT NULL,
-    amount INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (account, n)) WITHOUT ROWID;
-  CREATE UNIQUE INDEX entries_ref ON entries (account, ref, kind);
-  CREATE TABLE usage (account TEXT NOT NULL, day TEXT NOT NULL, operation TEXT NOT NULL, provider TEXT NOT NULL,
+  -- Requests that are over and credits that were given (until is NULL: for ever), so that neither happens twice.
+  CREATE TABLE finished (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
+    PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
+  -- Appended at the end, whatever the account; an account's entries are a chain from its last one backwards. An index
+  -- by account would dirty a page of its own for every charge, which is what a commit costs most.
+  CREATE TABLE entries (n INTEGER PRIMARY KEY, before INTEGER NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL,
+    ref TEXT NOT NULL, amount INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL);
+  -- The day comes first for the same reason: all rows that change today are neighbours.
+  CREATE TABLE usage (day TEXT NOT NULL, account TEXT NOT NULL, operation TEXT NOT NULL, provider TEXT NOT NULL,
     model TEXT NOT NULL, key TEXT NOT NULL, requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, characters INTEGER NOT NULL, cost INTEGER NOT NULL,
-    PRIMARY KEY (account, day, operation, provider, model, key)) WITHOUT ROWID;
+    PRIMARY KEY (day, account, operation, provider, model, key)) WITHOUT ROWID;
 
   CREATE TABLE members (name TEXT NOT NULL, member TEXT NOT NULL, PRIMARY KEY (name, member)) WITHOUT ROWID;
 

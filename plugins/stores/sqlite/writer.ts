@@ -15,7 +15,8 @@ interface Job {
   readonly change: () => unknown;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
-  readonly queuedAt: number;
+  /** When it first found the lock taken; undefined for almost all. */
+  busySince: number | undefined;
 }
 
 /** How long a change may wait for the lock of other processes. */
@@ -60,22 +61,36 @@ export function createWriter(database: Database): Writer {
     }
   };
 
-  const settle = (jobs: readonly Job[]): void => {
+  /** Runs jobs in one transaction; answers false when another process holds the lock. */
+  const settle = (jobs: readonly Job[]): boolean => {
     try {
       const results = transact(jobs);
       for (const [index, job] of jobs.entries()) job.resolve(results[index] as never);
     } catch (error) {
-      if (isBusy(error)) retry(jobs);
-      else if (jobs.length > 1) for (const job of jobs) settle([job]);
+      if (isBusy(error)) return false;
+      if (jobs.length > 1) settleInTurn(jobs);
       else jobs[0]?.reject(sqliteFailure(error));
+    }
+    return true;
+  };
+
+  const settleInTurn = (jobs: readonly Job[]): void => {
+    for (const [index, job] of jobs.entries()) {
+      if (settle([job])) continue;
+      retry(jobs.slice(index));
+      return;
     }
   };
 
   const retry = (jobs: readonly Job[]): void => {
     const now = performance.now();
-    const late = jobs.filter((job) => now - job.queuedAt > BUSY_BOUND_MS);
-    for (const job of late) job.reject(storeUnavailable('The sqlite store is busy: another process holds its lock.'));
-    queue = [...jobs.filter((job) => !late.includes(job)), ...queue];
+    const patient: Job[] = [];
+    for (const job of jobs) {
+      job.busySince ??= now;
+      if (now - job.busySince < BUSY_BOUND_MS) patient.push(job);
+      else job.reject(storeUnavailable('The sqlite store is busy: another process holds its lock.'));
+    }
+    queue = [...patient, ...queue];
     if (queue.length > 0) schedule(1 + Math.random() * 9);
   };
 
@@ -83,7 +98,7 @@ export function createWriter(database: Database): Writer {
     scheduled = false;
     const jobs = queue;
     queue = [];
-    if (jobs.length > 0) settle(jobs);
+    if (jobs.length > 0 && !settle(jobs)) retry(jobs);
     if (queue.length === 0) drained?.();
   };
 
@@ -93,7 +108,7 @@ export function createWriter(database: Database): Writer {
         if (closed) return reject(storeClosed());
         if (queue.length >= MAX_QUEUED)
           return reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
-        queue.push({ change, resolve, reject, queuedAt: performance.now() });
+        queue.push({ change, resolve, reject, busySince: undefined });
         schedule();
       }),
     read: async (query) => {

@@ -54,7 +54,7 @@ function rows(table: string) {
 
 /** Voices for a listing: the names of other vendors first, then every language. */
 export function listedVoices({ languages }: EspeakVoices): readonly Voice[] {
-  const names = Object.entries(VARIANT_OF_NAME).map(([id, variant]) => ({ id, name: `${id} (variant ${variant})` }));
+  const names = Object.keys(VARIANT_OF_NAME).map((id) => ({ id, name: `${id.charAt(0).toUpperCase()}${id.slice(1)}` }));
   return [...names, ...languages];
 }
 

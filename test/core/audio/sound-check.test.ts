@@ -47,6 +47,11 @@ describe('the sound check', () => {
     });
   }
 
+  it('allows a tag before aac', () => {
+    const tag = Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\0\x05', 'latin1'), Buffer.alloc(5)]);
+    expect(inspect('aac', Buffer.concat([tag, fixture('hi.aac')]), 3)).to.be.closeTo(0.4, 0.1);
+  });
+
   it('allows a tag at the end of mp3', () => {
     const tag = Buffer.concat([Buffer.from('TAG'), Buffer.alloc(125, 'x')]);
     expect(inspect('mp3', Buffer.concat([fixture('hi.mp3'), tag]))).to.be.closeTo(0.4, 0.1);

@@ -30,6 +30,7 @@ describe('WAV headers', () => {
   for (const [title, bytes] of [
     ['other bytes', Buffer.from('ID3\x04 not a wav at all, really')],
     ['another RIFF', Buffer.from('RIFF\0\0\0\0AVI LIST....')],
+    ['a header of no channels', Buffer.concat([wav.subarray(0, 22), Buffer.alloc(2), wav.subarray(24, 100)])],
     ['sound before its format', Buffer.concat([wav.subarray(0, 12), wav.subarray(36)])],
   ] as const) {
     it(`are not found in ${title}`, () => {

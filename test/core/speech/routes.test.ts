@@ -300,6 +300,7 @@ describe('speech for OpenAI’s clients', () => {
       {
         openai: await loadSpeech(openai, { baseUrl: upstream.url, apiKey: 'sk-operator', models: ['tts-1'] }),
         espeak: await loadSpeech(espeak),
+        unkeyed: await loadSpeech(openai),
       },
       { alias: (name) => (name === 'voice' ? { vendor: 'openai', model: 'tts-1' } : undefined) },
     );
@@ -425,7 +426,7 @@ describe('speech for OpenAI’s clients', () => {
     const [voices, models] = await Promise.all(
       ['voices', 'models'].map(async (what) => (await fetch(`${gateway.url}/v1/audio/${what}`)).json()),
     );
-    expect((voices as { voices: object[] }).voices).to.deep.include({ id: 'alloy', name: 'Alloy (openai)' });
+    expect((voices as { voices: object[] }).voices).to.deep.include({ id: 'alloy', name: 'Alloy (openai, espeak)' });
     expect((models as { models: object[] }).models).to.deep.equal([{ id: 'openai/tts-1' }, { id: 'espeak/espeak-ng' }]);
     expect(upstream.requests.length).to.equal(before);
   });

@@ -20,6 +20,13 @@ describe('splitting a text', () => {
     });
   }
 
+  it('stays quick with long texts of every kind', () => {
+    for (const unit of ['word ', 'a', 'Hi there. ', '👩‍👩‍👧', '\u0301', ' ', '.', '" ', '。']) {
+      const pieces = splitText(unit.repeat(Math.floor(200_000 / unit.length)), 4000);
+      expect(pieces.length).to.be.at.most(60);
+    }
+  });
+
   it('counts characters, not UTF-16 units', () => {
     expect(countCharacters('a😀é')).to.equal(3);
   });

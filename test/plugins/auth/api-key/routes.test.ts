@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf, startKeys, until } from '../../../support/auth.ts';
 import type { FakeGateway } from '../../../support/fake-api.ts';
-import { openMiniStore } from '../../../support/mini-store.ts';
 
 const CREATE = '/api/core/api_keys/create';
 const KEYS = '/api/core/api_keys';
@@ -18,7 +18,7 @@ const INFO_FIELDS = [
 describe('the routes of API keys', () => {
   let gateway: FakeGateway;
   beforeEach(async () => {
-    gateway = await startKeys(openMiniStore());
+    gateway = await startKeys(await openMemory());
   });
   afterEach(() => gateway.close());
 
@@ -109,7 +109,7 @@ describe('the routes of API keys', () => {
     }
 
     it('gives exactly as many keys as a user may have, however many ask at once', async () => {
-      gateway = await startKeys(openMiniStore(), { maxKeysPerUser: 5 });
+      gateway = await startKeys(await openMemory(), { maxKeysPerUser: 5 });
       const answers = await Promise.all(
         Array.from({ length: 50 }, () => gateway.request('POST', CREATE, { bearer: ANN })),
       );
@@ -120,7 +120,7 @@ describe('the routes of API keys', () => {
     });
 
     it('lets expired and deleted keys hold no place', async () => {
-      gateway = await startKeys(openMiniStore(), { maxKeysPerUser: 2 });
+      gateway = await startKeys(await openMemory(), { maxKeysPerUser: 2 });
       const soon = new Date(Date.now() + 15).toISOString();
       await create(ANN, { expires_at: soon });
       const second = await create(ANN);
@@ -132,7 +132,7 @@ describe('the routes of API keys', () => {
     });
 
     it('stops a user who makes and deletes keys without end', async () => {
-      gateway = await startKeys(openMiniStore(), { maxKeysPerUser: 1 });
+      gateway = await startKeys(await openMemory(), { maxKeysPerUser: 1 });
       for (let i = 0; i < 200; i += 1) {
         const { api_key_info } = await create(ANN);
         await gateway.request('DELETE', KEYS, { bearer: ANN, body: { id: api_key_info.id } });
@@ -249,7 +249,7 @@ describe('the routes of API keys', () => {
     });
 
     it('works for a user who has as many keys as allowed', async () => {
-      gateway = await startKeys(openMiniStore(), { maxKeysPerUser: 1 });
+      gateway = await startKeys(await openMemory(), { maxKeysPerUser: 1 });
       const { api_key_info } = await create();
       expect((await gateway.request('POST', ROTATE, { bearer: ANN, body: { id: api_key_info.id } })).status).to.equal(
         200,

@@ -98,18 +98,17 @@ describe('anthropic requests', () => {
     });
 
     it('are told when they are left out', () => {
-      expect(dropped({ seed: 1, frequency_penalty: 1, logit_bias: { 1: 1 }, user: 'u'.repeat(300) })).to.have.members([
+      expect(dropped({ seed: 1, frequency_penalty: 1, logprobs: true, user: 'u'.repeat(300) })).to.have.members([
         'seed',
         'frequency_penalty',
-        'logit_bias',
+        'logprobs',
         'user',
       ]);
     });
 
     for (const [field, value] of [
       ['n', 2],
-      ['logprobs', true],
-      ['top_logprobs', 3],
+      ['logit_bias', { 1: 1 }],
       ['modalities', ['text', 'audio']],
       ['web_search_options', {}],
       ['functions', [{ name: 'f' }]],

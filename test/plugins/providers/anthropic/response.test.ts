@@ -21,7 +21,7 @@ function translate(body: unknown): ChatResponse {
 
 describe('anthropic answers', () => {
   it('become a chat completion with reasoning, its signature, tool calls and exact usage', () => {
-    expect(translate(jsonFixture('anthropic/answer.json'))).to.deep.equal({
+    expect(translate(jsonFixture('anthropic/chat.json'))).to.deep.equal({
       id: 'msg_01A',
       object: 'chat.completion',
       created: 1_790_000_000,
@@ -151,6 +151,16 @@ describe('anthropic usage', () => {
     expect(anthropicUsage({ input_tokens: 412, output_tokens: 264, iterations })).to.deep.include({
       prompt_tokens: 412,
       completion_tokens: 264,
+    });
+  });
+
+  it('tells apart what is cached for an hour, which costs more', () => {
+    const cache_creation = { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 4 };
+    const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 5, cache_creation };
+    expect(anthropicUsage(usage)?.prompt_tokens_details).to.deep.equal({
+      cached_tokens: 0,
+      cache_write_tokens: 5,
+      cache_write_1h_tokens: 4,
     });
   });
 

@@ -4,7 +4,7 @@ import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/codec.ts';
 
 function play(name: string): Decoded {
-  return decode(anthropicStream(codecCall({ stream: true })), readSse([fixture(`anthropic/${name}.sse`)]));
+  return decode(anthropicStream(codecCall({ stream: true })), readSse(fixture(`anthropic/${name}.sse`)));
 }
 
 function playEvents(events: readonly object[]): Decoded {
@@ -29,7 +29,7 @@ const end = (stop_reason: string, more: object = {}): object => ({
 
 describe('anthropic streams', () => {
   it('open with the role, end with one finish reason and the usage of both ends', () => {
-    const { chunks, complete } = play('text');
+    const { chunks, complete } = play('stream');
     expect(chunks[0]?.choices[0]?.delta).to.deep.equal({ role: 'assistant', content: '', refusal: null });
     expect(collect(chunks)).to.deep.include({ content: 'Grüß Gott 👋', finish: ['stop'], roles: 1 });
     expect(chunks.at(-1)).to.deep.include({ id: 'msg_01X', model: 'claude-sonnet-5-20260401', choices: [] });
@@ -43,7 +43,7 @@ describe('anthropic streams', () => {
   });
 
   it('count tools from 0, whatever block they are in', () => {
-    const { chunks } = play('thinking-and-tools');
+    const { chunks } = play('stream-thinking-and-tools');
     const indexes = chunks
       .flatMap(({ choices }) => choices.flatMap((choice) => choice.delta.tool_calls ?? []))
       .map(({ index }) => index);
@@ -56,7 +56,7 @@ describe('anthropic streams', () => {
   });
 
   it('carry thinking as it comes, and its signed blocks for replay', () => {
-    const { chunks } = play('thinking-and-tools');
+    const { chunks } = play('stream-thinking-and-tools');
     const replay = chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.delta['thinking_blocks'] ?? []));
     expect(collect(chunks).reasoning).to.equal('Need weather.');
     expect(replay).to.deep.equal([
@@ -66,7 +66,7 @@ describe('anthropic streams', () => {
   });
 
   it('keep the input tokens of the start when the end tells null', () => {
-    expect(play('thinking-and-tools').chunks.at(-1)?.usage).to.deep.include({
+    expect(play('stream-thinking-and-tools').chunks.at(-1)?.usage).to.deep.include({
       prompt_tokens: 135,
       completion_tokens: 89,
       completion_tokens_details: { reasoning_tokens: 30 },
@@ -74,7 +74,10 @@ describe('anthropic streams', () => {
   });
 
   it('pass over events, blocks and deltas that nobody here knows', () => {
-    expect(collect(play('unknown-events').chunks)).to.deep.include({ content: 'from the start', finish: ['length'] });
+    expect(collect(play('stream-unknown-events').chunks)).to.deep.include({
+      content: 'from the start',
+      finish: ['length'],
+    });
   });
 
   it('are not complete, and get no invented end, when the vendor broke off', () => {
@@ -84,8 +87,8 @@ describe('anthropic streams', () => {
   });
 
   for (const [name, failure] of [
-    ['error-first', 'rate_limit'],
-    ['error-midway', 'overloaded'],
+    ['failure-first', 'rate_limit'],
+    ['failure-midway', 'overloaded'],
   ] as const) {
     it(`fail with the class of the error in ${name}`, () => {
       expect(() => play(name))
@@ -158,8 +161,13 @@ describe('anthropic streams', () => {
     expect(collect(playEvents([START, end('end_turn'), end('max_tokens')]).chunks).finish).to.deep.equal(['stop']);
   });
 
+  it('say nothing more after their finish reason', () => {
+    const { chunks } = playEvents([START, end('end_turn'), block(0, { type: 'text', text: 'late' }), stop(0)]);
+    expect(collect(chunks).content).to.equal('');
+  });
+
   it('are told apart by their data alone, without event names', () => {
-    const named = readSse([fixture('anthropic/text.sse')]);
+    const named = readSse(fixture('anthropic/stream.sse'));
     const { chunks } = decode(
       anthropicStream(codecCall()),
       named.map(({ data }) => ({ data })),

@@ -92,9 +92,9 @@ describe('gemini requests', () => {
     });
 
     it('tells which fields it leaves out, but none whose value asks for nothing', () => {
-      expect(dropped({ user: 'u', logit_bias: { 1: 2 }, unheard_of: 1 })).to.have.members([
+      expect(dropped({ user: 'u', seed: null, metadata: { a: 'b' }, unheard_of: 1 })).to.have.members([
         'user',
-        'logit_bias',
+        'metadata',
         'unheard_of',
       ]);
       expect(dropped({ logit_bias: {}, store: false, parallel_tool_calls: true, service_tier: 'auto' })).to.deep.equal(
@@ -104,6 +104,7 @@ describe('gemini requests', () => {
 
     for (const [field, value] of [
       ['n', 9],
+      ['logit_bias', { 1: 1 }],
       ['stop', ['a', 'b', 'c', 'd', 'e', 'f']],
       ['modalities', ['text', 'audio']],
       ['audio', { voice: 'x' }],

@@ -13,7 +13,7 @@ function translate(body: unknown): ChatResponse {
 
 describe('gemini answers', () => {
   it('become a chat completion with reasoning, tool calls and exact usage', () => {
-    expect(translate(jsonFixture('gemini/answer.json'))).to.deep.equal({
+    expect(translate(jsonFixture('gemini/chat.json'))).to.deep.equal({
       id: 'K2Jq6ZfTEr',
       object: 'chat.completion',
       created: 1_790_000_000,
@@ -50,7 +50,7 @@ describe('gemini answers', () => {
   });
 
   it('give an empty, filtered choice when the prompt was blocked at status 200', () => {
-    const { choices, usage } = translate(jsonFixture('gemini/blocked.json'));
+    const { choices, usage } = translate(jsonFixture('gemini/chat-blocked.json'));
     expect(choices[0]?.finish_reason).to.equal('content_filter');
     expect(choices[0]?.message).to.deep.equal({ role: 'assistant', content: '', refusal: null });
     expect(usage?.prompt_tokens).to.equal(7);

@@ -27,7 +27,7 @@ const call = (id: string, more: object = {}): NonNullable<ChatMessage['tool_call
 
 describe('gemini thought signatures', () => {
   it('come back to the vendor from a client that keeps only id, name and arguments', () => {
-    const answer = geminiResponse(jsonFixture('gemini/answer.json'), codecCall());
+    const answer = geminiResponse(jsonFixture('gemini/chat.json'), codecCall());
     const { id, type, function: called } = answer.choices[0]!.message.tool_calls![0]!;
     const [part] = replay([{ id, type, function: { name: called.name, arguments: called.arguments } }]);
     expect(part).to.deep.equal({

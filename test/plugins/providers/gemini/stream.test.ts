@@ -4,12 +4,12 @@ import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/codec.ts';
 
 function play(name: string): Decoded {
-  return decode(geminiStream(codecCall({ stream: true })), readSse([fixture(`gemini/${name}.sse`)]));
+  return decode(geminiStream(codecCall({ stream: true })), readSse(fixture(`gemini/${name}.sse`)));
 }
 
 describe('gemini streams', () => {
   it('open with the role, end with one finish reason and the last usage', () => {
-    const { chunks, complete } = play('text');
+    const { chunks, complete } = play('stream');
     expect(chunks[0]?.choices[0]?.delta).to.deep.equal({ role: 'assistant', content: '', refusal: null });
     expect(collect(chunks)).to.deep.include({ content: 'Grüß Gott 👋!', finish: ['stop'], roles: 1 });
     expect(chunks.at(-1)).to.deep.include({ choices: [] });
@@ -19,7 +19,7 @@ describe('gemini streams', () => {
   });
 
   it('carry every part of a chunk: thinking, text and parallel calls with their signature', () => {
-    const { chunks } = play('tools');
+    const { chunks } = play('stream-tools');
     const whole = collect(chunks);
     expect(whole.reasoning).to.equal('The user wants weather.');
     expect(whole.content).to.equal('Looking.');
@@ -31,19 +31,19 @@ describe('gemini streams', () => {
   });
 
   it('end with tool_calls although the last event says STOP and holds no call', () => {
-    expect(collect(play('tools').chunks).finish).to.deep.equal(['tool_calls']);
+    expect(collect(play('stream-tools').chunks).finish).to.deep.equal(['tool_calls']);
   });
 
   it('go on over events without parts', () => {
-    expect(collect(play('no-parts').chunks)).to.deep.include({ content: 'ok', finish: ['length'] });
+    expect(collect(play('stream-no-parts').chunks)).to.deep.include({ content: 'ok', finish: ['length'] });
   });
 
   it('say once that they ended where the vendor says STOP in every event', () => {
-    expect(collect(play('repeated-stop').chunks)).to.deep.include({ content: 'one two', finish: ['stop'] });
+    expect(collect(play('stream-repeated-stop').chunks)).to.deep.include({ content: 'one two', finish: ['stop'] });
   });
 
   it('end as filtered when the prompt was blocked', () => {
-    const { chunks, complete } = play('blocked');
+    const { chunks, complete } = play('stream-blocked');
     expect(collect(chunks)).to.deep.include({ content: '', finish: ['content_filter'], roles: 1 });
     expect(complete).to.equal(true);
   });
@@ -57,7 +57,7 @@ describe('gemini streams', () => {
 
   it('fail with the class of an error in their midst', () => {
     const decoder = geminiStream(codecCall());
-    const [first, second] = readSse([fixture('gemini/error-midway.sse')]);
+    const [first, second] = readSse(fixture('gemini/failure-midway.sse'));
     expect(collect(decoder.push(first!)).content).to.equal('half');
     expect(() => decoder.push(second!))
       .to.throw(StreamFailure)
@@ -65,7 +65,7 @@ describe('gemini streams', () => {
   });
 
   it('keep several candidates apart', () => {
-    const { chunks } = play('two-candidates');
+    const { chunks } = play('stream-two-candidates');
     expect(collect(chunks, 0)).to.deep.include({ content: 'Aa', finish: ['stop'], roles: 1 });
     expect(collect(chunks, 1)).to.deep.include({ content: 'Bb', finish: ['length'], roles: 1 });
   });

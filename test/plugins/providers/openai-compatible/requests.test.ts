@@ -155,6 +155,7 @@ describe('the caller’s bytes', () => {
     ['a field steers', { api_key: 'x' }, {}, {}],
     ['usage has to be asked for', { stream: true }, {}, { stream: true }],
     ['a default is added', {}, { defaults: { top_p: 1 } }, {}],
+    ['a tool has a cache mark', { tools: [{ type: 'function', function: { name: 'f' }, cache_control: {} }] }, {}, {}],
     ['a role changes', { messages: [{ role: 'developer', content: 'x' }] }, { roles: { developer: 'system' } }, {}],
     ['a message holds what the vendor does not know', { messages: [{ role: 'user', content: 'x', shiny: 1 }] }, {}, {}],
   ];
@@ -200,6 +201,15 @@ describe('messages', () => {
     );
     const [call] = (turn?.['tool_calls'] ?? []) as readonly { readonly id: string }[];
     expect(call?.id).to.have.length(40).and.equal(result?.['tool_call_id']);
+  });
+
+  it('leave cache marks behind where they mean nothing, on parts and on tools', () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const part = { type: 'text', text: 'x' };
+    const tool = { type: 'function', function: { name: 'f' } };
+    const fields = { messages: [{ role: 'user', content: [{ ...part, ...mark }] }], tools: [{ ...tool, ...mark }] };
+    expect(bodyOf({}, fields)).to.deep.include({ messages: [{ role: 'user', content: [part] }], tools: [tool] });
+    expect(bodyOf({ cacheMarks: true }, fields)).to.deep.include(fields);
   });
 
   it('keep custom tool calls', () => {

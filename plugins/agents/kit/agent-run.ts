@@ -1,0 +1,45 @@
+import { GatewayError, type Principal } from '../../../core/index.ts';
+import { startDeadline, untilAborted } from './deadline.ts';
+import type { ModelCalls } from './model-calls.ts';
+import type { AskDeps, ModeMemory } from './structured.ts';
+import { type Emit, StepLate, type Trace } from './trace.ts';
+
+/** What every step of one request works with. */
+export interface AgentRun {
+  readonly calls: ModelCalls;
+  readonly modes: ModeMemory;
+  readonly trace: Trace;
+  readonly emit: Emit;
+  readonly signal: AbortSignal;
+  readonly principal: Principal;
+  readonly requestId: string;
+}
+
+/** How to ask with what is left of the budget: `reserve` calls stay for others. */
+export function askWith(run: AgentRun, signal: AbortSignal, reserve: number): AskDeps {
+  return {
+    chat: (request) => run.calls.chat(request, { signal, reserve }),
+    modes: run.modes,
+    mayRetry: () => run.calls.left() > reserve,
+    traceId: run.requestId,
+  };
+}
+
+/** Runs one agent's work under a deadline of its own; throws {@link StepLate} when that passes first. */
+export async function runInTime<T>(
+  agent: string,
+  run: AgentRun,
+  timeoutMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = startDeadline(run.signal, timeoutMs);
+  try {
+    return await untilAborted(work(deadline.signal), deadline.signal);
+  } catch (error) {
+    if (!deadline.expired()) throw error;
+    const cause = new GatewayError('provider_timeout', `The agent ${agent} did not answer in time.`);
+    throw new StepLate(`${agent} was late`, { cause });
+  } finally {
+    deadline.stop();
+  }
+}

@@ -1,0 +1,113 @@
+import { type MedicalCase, mostUrgent, type Urgency } from './case.ts';
+import type { Draft } from './draft.ts';
+import type { KnownSource } from './knowledge.ts';
+import type { Language } from './language.ts';
+import type { Notices } from './notices.ts';
+import type { RedFlag, Source } from './red-flags/red-flag.ts';
+import type { Triage } from './triage.ts';
+
+export interface ToldFlag {
+  readonly id: string;
+  readonly sign: string;
+  readonly advice: string;
+  /** Where the rule comes from; absent for what the triage model found. */
+  readonly source?: Source;
+}
+
+export interface MedicalContent {
+  readonly urgency: Urgency;
+  readonly summary: string;
+  readonly considerations: readonly string[];
+  readonly recommended_next_steps: readonly string[];
+  readonly questions: readonly string[];
+  readonly red_flags: readonly ToldFlag[];
+  readonly sources: readonly object[];
+  readonly disclaimer: string;
+}
+
+/** The part of an answer that rules decide. */
+export interface SafetyPart {
+  readonly urgency: Urgency;
+  /** Told first when there is a danger sign. */
+  readonly notice: string | undefined;
+  /** What to do at once, beside the notice. */
+  readonly steps: readonly string[];
+  readonly red_flags: readonly ToldFlag[];
+  readonly disclaimer: string;
+}
+
+/** What is told whatever the models write: urgency that only rises, the notice, danger signs, the disclaimer. */
+export function safetyPart(
+  { flags }: MedicalCase,
+  triage: Pick<Triage, 'urgency' | 'red_flags' | 'self_harm'> | undefined,
+  language: Language,
+  notices: Notices,
+): SafetyPart {
+  const sorted = triage?.urgency ?? 'unknown';
+  const urgency = mostUrgent(...flags.map((flag) => flag.urgency), sorted, triage?.self_harm ? 'emergency' : 'unknown');
+  const kinds = kindsOf(flags, urgency, triage?.self_harm === true);
+  const byRule = flags.map(({ id, sign, kind, source }) => ({
+    id,
+    sign: sign[language],
+    advice: notices.notice([kind]),
+    source,
+  }));
+  const advice = sorted === 'emergency' ? notices.notice(['emergency']) : notices.urgent;
+  const byModel = (sorted === 'emergency' || sorted === 'urgent' ? (triage?.red_flags ?? []) : []).map((sign) => ({
+    id: 'triage',
+    sign: sign.slice(0, 200),
+    advice,
+  }));
+  return {
+    urgency,
+    notice: kinds.length > 0 ? notices.notice(kinds) : undefined,
+    steps: notices.steps(kinds),
+    red_flags: [...byRule, ...byModel],
+    disclaimer: notices.disclaimer,
+  };
+}
+
+function kindsOf(flags: readonly RedFlag[], urgency: Urgency, selfHarm: boolean): readonly RedFlag['kind'][] {
+  const kinds = new Set(flags.map(({ kind }) => kind));
+  if (selfHarm) kinds.add('crisis');
+  if (kinds.size === 0 && urgency === 'emergency') kinds.add('emergency');
+  return [...kinds];
+}
+
+/** The content of an answer: the draft, raised to what the rules say. */
+export function completeContent(
+  draft: Draft,
+  safety: SafetyPart,
+  sources: readonly KnownSource[],
+  notices: Notices,
+): MedicalContent {
+  const urgency = mostUrgent(draft.urgency, safety.urgency);
+  const notice = safety.notice ?? (urgency === 'emergency' ? notices.notice(['emergency']) : undefined);
+  const cited = new Set(draft.source_numbers ?? []);
+  const steps = safety.notice === undefined && notice !== undefined ? notices.steps(['emergency']) : safety.steps;
+  return {
+    urgency,
+    summary: notice === undefined ? draft.summary : `${notice}\n\n${draft.summary}`,
+    considerations: draft.considerations,
+    recommended_next_steps: [...steps, ...draft.recommended_next_steps],
+    questions: draft.questions,
+    red_flags: safety.red_flags,
+    sources: sources.filter((_, index) => cited.has(index + 1)).map(({ text: _text, ...source }) => source),
+    disclaimer: safety.disclaimer,
+  };
+}
+
+/** The answer that needs no model: the notice where there is a danger sign, otherwise that none can be given. */
+export function fixedContent(safety: SafetyPart, notices: Notices): MedicalContent {
+  const { notice } = safety;
+  return {
+    urgency: safety.urgency,
+    summary: notice ?? notices.withheld,
+    considerations: [],
+    recommended_next_steps: notice === undefined ? notices.safeSteps : safety.steps,
+    questions: [],
+    red_flags: safety.red_flags,
+    sources: [],
+    disclaimer: safety.disclaimer,
+  };
+}

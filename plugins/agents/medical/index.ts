@@ -1,0 +1,108 @@
+import { definePlugin, type PluginApi, parseDuration, type RouteContext } from '../../../core/index.ts';
+import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
+import { answerInTime } from '../kit/answer-in-time.ts';
+import { createModelCalls } from '../kit/model-calls.ts';
+import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
+import { createModeMemory, type ModeMemory } from '../kit/structured.ts';
+import { foldExcess } from '../kit/summarise.ts';
+import { createTrace, type Emit } from '../kit/trace.ts';
+import { LAST_WORD_CALLS } from './case.ts';
+import { MEDICAL_CONFIG, type MedicalConfig } from './config.ts';
+import { MEDICAL_REQUEST, type MedicalRequestBody, patientText } from './request.ts';
+import { MEDICAL_RESPONSE } from './response.ts';
+import { type MedicalResult, runMedical } from './run-medical.ts';
+import { screenForRedFlags } from './screen.ts';
+
+interface MedicalState {
+  readonly api: PluginApi;
+  readonly config: MedicalConfig;
+  readonly reader: SchemaReader;
+  readonly modes: ModeMemory;
+  readonly memory: AgentMemory;
+}
+
+/** `POST /api/core/agent/medical`: rules and triage first, specialists by complexity, reviewers with the last word. */
+export default definePlugin({
+  name: 'medical',
+  kind: 'agent',
+  apiVersion: 1,
+  configSchema: MEDICAL_CONFIG,
+  setup(api, config) {
+    const { turns = 10, ttl = '1d' } = config.memory ?? {};
+    const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
+    const memory = createAgentMemory(api, memoryLimits);
+    const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
+    // Nobody's to choose: it is here so that the wipe of the agents' memory reaches this one too.
+    api.agent({ name: api.instance, when: '', forget: (principal, session) => memory.wipe(principal, session) });
+    api.route({
+      method: 'POST',
+      path: '/api/core/agent/medical',
+      summary: 'Ask the healthcare agents',
+      description: 'Health information with danger signs first, reviewed for safety. It is no diagnosis.',
+      auth: ['key'],
+      body: MEDICAL_REQUEST,
+      maxBodyBytes: 512 * 1024,
+      responses: {
+        200: { description: 'The reviewed answer, or with `stream` agent events.', schema: MEDICAL_RESPONSE },
+      },
+      handler: (ctx) => handleMedical(ctx, ctx.state.body, state),
+    });
+    api.route({
+      method: 'DELETE',
+      path: '/api/core/agent/medical/memory',
+      summary: 'Wipe the caller’s medical sessions',
+      auth: ['key'],
+      query: {
+        type: 'object',
+        additionalProperties: false,
+        properties: { session: { type: 'string', minLength: 1, maxLength: 128, description: 'Only this session.' } },
+      },
+      responses: { 200: 'How many sessions were wiped.' },
+      async handler(ctx) {
+        const { session } = ctx.query;
+        const deleted = await memory.wipe(ctx.state.principal, typeof session === 'string' ? session : undefined);
+        ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
+      },
+    });
+  },
+});
+
+function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {
+  const target = body.response_model ? state.reader.readModel(body.response_model, 'response_model') : undefined;
+  const timeoutMs = parseDuration(state.config.limits?.timeout ?? '180s');
+  return answerInTime(ctx, { timeoutMs, stream: body.stream ?? false }, (signal, emit) =>
+    answer(ctx, body, target && { name: 'result', ...target }, state, signal, emit),
+  );
+}
+
+async function answer(
+  ctx: RouteContext,
+  body: MedicalRequestBody,
+  target: Parameters<typeof runMedical>[0]['target'],
+  { api, config, memory, modes, reader }: MedicalState,
+  signal: AbortSignal,
+  emit: Emit,
+): Promise<MedicalResult> {
+  const { principal, requestId, onOutcome } = ctx.state;
+  const { maxCalls = 30, maxTokens = 100_000, agentTimeout = '60s', maxParallel = 4 } = config.limits ?? {};
+  const { message } = body;
+  const patient = body.patient ?? {};
+  const model = body.model ?? config.model;
+  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, { maxCalls, maxTokens });
+  const session = body.session ? await memory.open(principal, body.session) : undefined;
+  const flags = screenForRedFlags(patientText(message, patient), patient);
+  const medicalCase = { model, message, patient, flags, target, history: session ?? { turns: [] } };
+  const rag = config.knowledge === false ? undefined : api.agents().find(({ name }) => name === 'rag');
+  const run = {
+    ...{ calls, modes, reader, emit, signal, principal, requestId },
+    trace: createTrace(emit),
+    models: { triage: config.triageModel ?? model, review: config.reviewModel ?? model },
+    limits: { agentTimeoutMs: parseDuration(agentTimeout), maxParallel },
+  };
+  const fold = session && foldExcess(session, { model, signal, reserve: LAST_WORD_CALLS }, calls);
+  const place = { country: config.country, crisisLine: config.crisisLine, rag };
+  const result = await runMedical(medicalCase, place, run);
+  await fold;
+  await session?.remember({ message, content: JSON.stringify(result.content) });
+  return { ...result, usage: calls.usage() };
+}

@@ -1,0 +1,107 @@
+import { isGatewayError } from '../../../core/index.ts';
+import { askWith, runInTime } from '../kit/agent-run.ts';
+import { BudgetSpent } from '../kit/model-calls.ts';
+import { runBounded } from '../kit/run-bounded.ts';
+import { askStructured } from '../kit/structured.ts';
+import { StepLate } from '../kit/trace.ts';
+import { caseMessages, LAST_WORD_CALLS, type MedicalCase, type MedicalRun } from './case.ts';
+import type { KnownSource } from './knowledge.ts';
+import { hasMedicines } from './request.ts';
+import { instructionsFor, MEDICATION_SAFETY } from './specialties.ts';
+import type { Triage } from './triage.ts';
+
+/** What one specialist found. */
+export interface Opinion {
+  readonly agent: string;
+  readonly summary: string;
+  readonly considerations: readonly string[];
+  readonly must_not_miss: readonly string[];
+  readonly questions: readonly string[];
+  readonly avoid: readonly string[];
+}
+
+export const MEDICATION_AGENT = 'medication_safety';
+
+const PANEL_SIZE = Object.freeze({ simple: 1, moderate: 3, complex: 4 });
+
+const list = { type: 'array', maxItems: 6, items: { type: 'string' } } as const;
+const SCHEMA = Object.freeze({
+  type: 'object',
+  properties: {
+    summary: { type: 'string' },
+    considerations: { ...list, description: 'Possible explanations, most likely first, each with why and why not.' },
+    must_not_miss: { ...list, description: 'Dangerous possibilities and how they would show.' },
+    questions: { ...list, description: 'What would change the advice.' },
+    avoid: { ...list, description: 'What must not be recommended to this person, and why.' },
+  },
+  required: ['summary', 'considerations', 'must_not_miss', 'questions', 'avoid'],
+  additionalProperties: false,
+});
+
+/** Who looks at the case: one, a panel, or in an emergency only who knows what to do until help comes. */
+export function choosePanel(
+  { complexity, specialties, medicines_involved }: Triage,
+  isEmergency: boolean,
+  medicalCase: MedicalCase,
+): readonly string[] {
+  if (isEmergency) return ['emergency_medicine'];
+  const wanted = [...new Set([...specialties, 'general_practice'])].slice(0, PANEL_SIZE[complexity]);
+  return medicines_involved || hasMedicines(medicalCase.patient) ? [...wanted, MEDICATION_AGENT] : wanted;
+}
+
+/**
+ * Asks the panel, in a complex case twice: the second time everybody knows what the others think. Who fails is missed;
+ * when nobody answers, the first error is thrown.
+ */
+export async function consultPanel(
+  panel: readonly string[],
+  rounds: number,
+  medicalCase: MedicalCase,
+  sources: readonly KnownSource[],
+  run: MedicalRun,
+): Promise<readonly Opinion[]> {
+  const opinions = new Map<string, Opinion>();
+  let firstError: unknown;
+  for (let round = 1; round <= rounds && !run.signal.aborted; round += 1) {
+    const known = [...opinions.values()];
+    const tasks = panel.map((agent) => () => askSpecialist(agent, round, known, medicalCase, sources, run));
+    for (const outcome of await runBounded(tasks, run.limits.maxParallel)) {
+      if (outcome.status === 'fulfilled') opinions.set(outcome.value.agent, outcome.value);
+      else if (!(outcome.reason instanceof BudgetSpent)) firstError ??= outcome.reason;
+    }
+  }
+  if (opinions.size > 0 || firstError === undefined) return [...opinions.values()];
+  const cause = firstError instanceof StepLate ? firstError.cause : firstError;
+  if (isGatewayError(cause) && cause.code === 'provider_invalid_response') return [];
+  throw cause;
+}
+
+function askSpecialist(
+  agent: string,
+  round: number,
+  known: readonly Opinion[],
+  medicalCase: MedicalCase,
+  sources: readonly KnownSource[],
+  run: MedicalRun,
+): Promise<Opinion> {
+  const others = known.filter((opinion) => opinion.agent !== agent);
+  const challenge =
+    others.length > 0 &&
+    `This is the second round. The others think:\n${JSON.stringify(others)}\nChallenge what is weak, and revise your own view where they are right.`;
+  const order = agent === MEDICATION_AGENT ? MEDICATION_SAFETY : instructionsFor(agent);
+  const question = {
+    model: medicalCase.model,
+    messages: caseMessages(medicalCase, [order, challenge || undefined], sources),
+  };
+  const { schema, check } = run.reader.readSchema(SCHEMA, 'opinion');
+  return run.trace.step(
+    agent,
+    async () => {
+      const { value } = await runInTime(agent, run, run.limits.agentTimeoutMs, (signal) =>
+        askStructured(question, { name: 'opinion', schema, check }, askWith(run, signal, LAST_WORD_CALLS)),
+      );
+      return { ...(value as Omit<Opinion, 'agent'>), agent };
+    },
+    round,
+  );
+}

@@ -1,0 +1,196 @@
+import { expect } from 'chai';
+import { GatewayError } from '../../core/index.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { gate, type Rule } from '../support/scripted-model.ts';
+import { until } from '../support/until.ts';
+
+const report = { summary: 'go north', confidence: 1 };
+const route = (...agents: string[]) => ({ agents: agents.map((agent) => ({ agent, instruction: `do ${agent}` })) });
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+type Loose = any;
+
+describe('the agents on the whole gateway', () => {
+  let gateway: TestGateway;
+  let vendor: ModelServer;
+
+  const start = async (
+    rules: readonly Rule[],
+    more: Record<string, unknown> = {},
+    level: 'debug' | 'info' = 'info',
+  ) => {
+    vendor = await startModelServer(rules);
+    const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'sk-canary', models: ['*'] };
+    gateway = await startGateway(
+      {
+        providers: { echo: {}, scripted: { ...scripted, prices: { '*': { input: 1, output: 2 } } } },
+        agents: { team: { model: 'scripted/m' }, medical: { model: 'scripted/m' } },
+        ...more,
+      },
+      { level },
+    );
+  };
+  const ask = async (body: object, path = '/api/core/agent') => {
+    const response = await gateway.post(path, body);
+    return { status: response.status, headers: response.headers, body: (await response.json()) as Loose };
+  };
+  /** Requests and tokens of all calls in the books. */
+  const used = async () => {
+    const { data } = (await (await gateway.get('/api/core/usage?group_by=model')).json()) as Loose;
+    const sum = (field: string) =>
+      data.reduce((all: number, row: Record<string, number>) => all + (row[field] ?? 0), 0);
+    return { requests: sum('requests'), tokens: sum('prompt_tokens') + sum('completion_tokens') };
+  };
+
+  afterEach(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+  });
+
+  it('charges every model call, and reports the same tokens', async () => {
+    await start([
+      { asked: 'assignments', reply: route('navigation', 'perception') },
+      { asked: 'report', reply: report },
+      { asked: 'result', times: 1, reply: { wrong: 1 } },
+      { asked: 'result', reply: { answer: 'north' } },
+    ]);
+    const { status, body } = await ask({ message: 'where to?' });
+    expect(status).to.equal(200);
+    await until('all calls are in the books', () => vendor.open() === 0);
+    let books = await used();
+    for (let tries = 0; books.requests < 5 && tries < 200; tries += 1) books = await used();
+    expect(books).to.deep.equal({ requests: 5, tokens: body.usage.total_tokens });
+  });
+
+  it('counts one request of the caller however many calls it makes', async () => {
+    await start(
+      [
+        { asked: 'assignments', reply: route('navigation', 'perception') },
+        { asked: 'report', reply: report },
+        { asked: 'result', reply: { answer: 'north' } },
+      ],
+      { plans: { small: { rpm: 2 } }, defaultPlan: 'small' },
+    );
+    expect((await ask({ message: 'one' })).status).to.equal(200);
+    expect((await ask({ message: 'two' })).status).to.equal(200);
+    const third = await ask({ message: 'three' });
+    expect(third.status).to.equal(429);
+    expect(third.body.error.code).to.equal('rate_limited');
+    expect(Number(third.headers.get('retry-after'))).to.be.within(1, 60);
+  });
+
+  it('stops every call upstream within a second when the client hangs up', async () => {
+    const never = gate();
+    await start([
+      { asked: 'assignments', reply: route('navigation', 'perception') },
+      { asked: 'report', after: never.opened, reply: report },
+    ]);
+    const client = new AbortController();
+    const request = fetch(`${gateway.url}/api/core/agent`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ message: 'x' }),
+      signal: client.signal,
+    }).catch(() => 'gone');
+    await until('both specialists are asked', () => vendor.open() === 2);
+    client.abort();
+    await request;
+    await until('no call is open upstream', () => vendor.open() === 0, 1000);
+  });
+
+  it('falls back to json_object where the vendor has no json_schema', async () => {
+    const refusal = new GatewayError('invalid_request', 'no such format', { param: 'response_format' });
+    await start([
+      { asked: 'assignments', reply: refusal },
+      { asked: 'result', reply: refusal },
+      { asked: 'json_object', system: 'You lead a team', reply: route() },
+      { asked: 'json_object', reply: { answer: 'north' } },
+    ]);
+    const { status, body } = await ask({ message: 'where to?' });
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body.content).to.deep.equal({ answer: 'north' });
+    expect(vendor.model.calls).to.have.length(3);
+  });
+
+  it('takes an alias, and goes on with the next model of its list', async () => {
+    await start(
+      [
+        { model: 'broken', reply: new GatewayError('provider_unavailable', 'down') },
+        { asked: 'assignments', reply: route() },
+        { asked: 'result', reply: { answer: 'north' } },
+      ],
+      { models: { smart: ['scripted/broken', 'scripted/whole'] } },
+    );
+    const { status, body } = await ask({ model: 'smart', message: 'where to?' });
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body.model).to.equal('whole');
+  });
+
+  const UNKNOWN: readonly { readonly model: string; readonly code: string }[] = [
+    { model: 'nobody/m', code: 'unsupported_model' },
+    { model: 'echo/nothing', code: 'unsupported_model' },
+    { model: 'm', code: 'unsupported_model' },
+  ];
+  for (const { model, code } of UNKNOWN) {
+    it(`answers 404 ${code} for the model "${model}"`, async () => {
+      await start([]);
+      for (const path of ['/api/core/agent', '/api/core/agent/medical']) {
+        const { status, body } = await ask({ model, message: 'x' }, path);
+        expect(status).to.equal(404);
+        expect(body.error.code).to.equal(code);
+      }
+    });
+  }
+
+  it('answers 401 without a key', async () => {
+    await start([]);
+    for (const path of ['/api/core/agent', '/api/core/agent/medical']) {
+      const response = await fetch(gateway.url + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"message":"x"}',
+      });
+      expect(response.status).to.equal(401);
+    }
+  });
+
+  it('answers the medical request offline, the urgent-care notice first', async () => {
+    await start([]);
+    const { status, body } = await ask(
+      { model: 'echo/echo', message: 'I have chest pain and my arm is numb' },
+      '/api/core/agent/medical',
+    );
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body.content.urgency).to.equal('emergency');
+    expect(body.content.summary).to.match(/^This may be an emergency/);
+  });
+
+  it('keeps prompts and answers out of the log, at debug level too', async () => {
+    await start([{ reply: { summary: 'secret-answer' } }], {}, 'debug');
+    await ask({ message: 'secret-message', context: 'secret-context' });
+    await ask(
+      { message: 'secret-message', patient: { history: 'secret-history' }, session: 'secret-session' },
+      '/api/core/agent/medical',
+    );
+    await ask({ message: 'x', response_model: { type: 'object', properties: { a: { type: 'secret-type' } } } });
+    expect(gateway.logText()).to.not.match(/secret-(?:message|answer|context|history|session)/);
+  });
+
+  it('remembers over HTTP and forgets on DELETE', async () => {
+    await start([
+      { asked: 'assignments', reply: route() },
+      { asked: 'result', reply: { answer: 'blue' } },
+    ]);
+    await ask({ message: 'my colour is blue', session: 's' });
+    await ask({ message: 'which colour?', session: 's' });
+    expect(JSON.stringify(vendor.model.calls.at(-1)?.request.messages)).to.include('my colour is blue');
+    const wipe = await fetch(`${gateway.url}/api/core/agent/memory?session=s`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${gateway.key}` },
+    });
+    expect(await wipe.json()).to.deep.equal({ message: 'One session was wiped.', deleted: 1 });
+    await ask({ message: 'which colour?', session: 's' });
+    expect(JSON.stringify(vendor.model.calls.at(-1)?.request.messages)).to.not.include('my colour is blue');
+  });
+});

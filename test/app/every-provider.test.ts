@@ -1,0 +1,150 @@
+/** The official client runs one script against every provider, over upstreams that send each vendor's own bytes. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import OpenAI, { type APIError } from 'openai';
+import { loadProviders } from '../support/all-providers.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type Script,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/scripted-upstream.ts';
+
+const FIXTURES = new URL('../fixtures/', import.meta.url);
+const KEY = 'sk-operator-secret-1234567890';
+const MESSAGES = [{ role: 'user' as const, content: 'Hi' }];
+const TOOLS = [{ type: 'function' as const, function: { name: 'get_weather', parameters: { type: 'object' } } }];
+
+interface Expected {
+  readonly choices?: readonly {
+    readonly content?: string;
+    readonly message?: { readonly content?: string | null; readonly tool_calls?: readonly object[] };
+    readonly tool_calls?: readonly { readonly id?: string }[];
+    readonly finish_reason?: string;
+  }[];
+}
+
+/** Fixtures of a vendor by prefix, with what has to come out of them. */
+function fixtures(vendor: string, prefix: string, extension: string) {
+  const folder = new URL(`${vendor}/`, FIXTURES);
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  return names
+    .filter((name) => name.startsWith(prefix) && name.endsWith(extension) && !name.endsWith('.expected.json'))
+    .map((name) => {
+      const expected = new URL(`${name}.expected.json`, folder);
+      return {
+        name,
+        bytes: readFileSync(new URL(name, folder)),
+        expected: existsSync(expected) ? (JSON.parse(readFileSync(expected, 'utf8')) as Expected) : {},
+      };
+    });
+}
+
+function stream(bytes: Uint8Array): Script {
+  return async (wire) => {
+    await wire.send(SSE_HEAD);
+    await wire.send(chunk(bytes));
+    await wire.send(LAST_CHUNK);
+  };
+}
+
+const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
+
+describe('the official client against every provider', () => {
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+  let client: OpenAI;
+
+  before(async () => {
+    upstream = await startScriptedUpstream();
+    const entries = PROVIDERS.map(({ name }) => [name, { apiKey: KEY, baseUrl: `${upstream.url}/v1`, models: ['*'] }]);
+    gateway = await startGateway({ providers: Object.fromEntries(entries) });
+    client = gateway.openai();
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  for (const { name, provider } of PROVIDERS) {
+    describe(name, () => {
+      const model = `${name}/some-model`;
+
+      for (const { name: file, bytes, expected } of fixtures(name, 'chat', '.json')) {
+        it(`gets an answer: ${file}`, async () => {
+          upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
+          const { choices } = await client.chat.completions.create({ model, messages: MESSAGES });
+          const wanted = expected.choices?.[0]?.message;
+          if (wanted?.content !== undefined) expect(choices[0]?.message.content).to.equal(wanted.content);
+          if (wanted?.tool_calls) expect(choices[0]?.message.tool_calls).to.have.length(wanted.tool_calls.length);
+          const { header, prefix = '' } = provider.credential ?? { header: 'authorization' };
+          expect(upstream.requests.at(-1)?.headers[header]).to.equal(prefix + KEY);
+        });
+      }
+
+      for (const { name: file, bytes, expected } of fixtures(name, 'stream', '.sse')) {
+        it(`gets a stream, and its helper puts it together: ${file}`, async () => {
+          upstream.script(stream(bytes));
+          const tools = (expected.choices?.[0]?.tool_calls?.length ?? 0) > 0 ? { tools: TOOLS } : {};
+          const request = { model, messages: MESSAGES, ...tools, stream_options: { include_usage: true } };
+          const completion = await client.chat.completions.stream(request).finalChatCompletion();
+          const wanted = expected.choices?.[0];
+          if (wanted?.content !== undefined)
+            expect(completion.choices[0]?.message.content ?? '').to.equal(wanted.content);
+          if (wanted?.finish_reason) expect(completion.choices[0]?.finish_reason).to.equal(wanted.finish_reason);
+          if (wanted?.tool_calls?.length) {
+            expect(completion.choices[0]?.message.tool_calls).to.have.length(wanted.tool_calls.length);
+          }
+          expect(completion.usage?.total_tokens).to.be.greaterThan(0);
+        });
+      }
+
+      for (const { name: file, bytes } of fixtures(name, 'failure', '.sse')) {
+        it(`raises for a stream that fails: ${file}`, async () => {
+          upstream.script(stream(bytes));
+          const parts = client.chat.completions.stream({ model, messages: MESSAGES }).finalChatCompletion();
+          expect(await parts.catch((error: unknown) => error)).to.be.instanceOf(OpenAI.APIError);
+        });
+      }
+
+      it('raises for a rate limit, with the wait', async () => {
+        upstream.script(answer(429, {}, { 'retry-after': '7' }));
+        const error = await client.chat.completions
+          .create({ model, messages: MESSAGES })
+          .catch((failure: unknown) => failure as APIError);
+        expect(error).to.be.instanceOf(OpenAI.RateLimitError).and.include({ code: 'upstream_rate_limited' });
+        expect((error as APIError).headers?.get('retry-after')).to.equal('7');
+      });
+
+      for (const [status, code] of [
+        [401, 'provider_auth_failed'],
+        [402, 'provider_quota_exhausted'],
+        [500, 'provider_unavailable'],
+      ] as const) {
+        it(`raises 503 ${code} for the vendor’s ${status}, and shows no key`, async () => {
+          upstream.script(answer(status, { error: { message: `no ${KEY}` } }));
+          const error = await client.chat.completions
+            .create({ model, messages: MESSAGES })
+            .catch((failure: unknown) => failure as APIError);
+          expect(error).to.include({ status: 503, code });
+          expect(JSON.stringify((error as APIError).error)).not.to.include(KEY);
+        });
+      }
+
+      if (!provider.embed) return;
+      for (const { name: file, bytes } of fixtures(name, 'embeddings', '.json')) {
+        it(`gets embeddings, which it asks for as base64: ${file}`, async () => {
+          upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
+          const { data } = await client.embeddings.create({ model, input: ['one', 'two'] });
+          expect(data).to.have.length(2);
+          for (const { embedding } of data)
+            expect(embedding.every(Number.isFinite) && embedding.length > 0).to.equal(true);
+        });
+      }
+    });
+  }
+});

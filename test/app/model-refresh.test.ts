@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import nock from 'nock';
+import { createHttpClient } from '../../core/http-client.ts';
+import { startGateway } from '../support/gateway.ts';
+import { answer, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { until } from '../support/until.ts';
+
+describe('the model list of a vendor', () => {
+  it('is fetched beside the running gateway, added, and kept in the store', async () => {
+    const upstream = await startScriptedUpstream(
+      answer(200, { object: 'list', data: [{ id: 'brand-new-model', object: 'model' }] }),
+    );
+    const gateway = await startGateway({
+      providers: {
+        local: {
+          plugin: 'openai-compatible',
+          baseUrl: upstream.url,
+          apiKey: 'sk-local-operator-key',
+          models: ['+known'],
+          refreshModels: '24h',
+        },
+      },
+    });
+    try {
+      await until('the list is there', () => gateway.models.list('local').includes('brand-new-model'));
+      const ids = (await gateway.openai().models.list()).data.map(({ id }) => id);
+      expect(ids).to.include.members(['local/known', 'local/brand-new-model']);
+      expect(upstream.requests[0]?.headers['authorization']).to.equal('Bearer sk-local-operator-key');
+      expect(gateway.logText()).not.to.include('sk-local-operator-key');
+    } finally {
+      await gateway.stop();
+      await upstream.close();
+    }
+  });
+
+  it('does not keep a start waiting, and stays as it was, when the vendor does not answer', async () => {
+    const upstream = await startScriptedUpstream(answer(500, 'broken'));
+    const gateway = await startGateway({
+      providers: {
+        local: {
+          plugin: 'openai-compatible',
+          baseUrl: upstream.url,
+          apiKey: 'k',
+          models: ['known'],
+          refreshModels: '24h',
+        },
+      },
+    });
+    try {
+      await until('it is said', () => gateway.logText().includes('could not be fetched'));
+      expect(gateway.models.list('local')).to.deep.equal(['known']);
+    } finally {
+      await gateway.stop();
+      await upstream.close();
+    }
+  });
+});
+
+describe('the control-plane client', () => {
+  const endpoint = {
+    baseUrl: 'http://127.0.0.1:18080/v1',
+    error: () => ({ class: 'upstream_error', message: '' }) as const,
+  };
+  afterEach(() => nock.cleanAll());
+
+  it('does not follow a redirect with the key attached', async () => {
+    const elsewhere = nock('http://127.0.0.1:18081').get('/').reply(200, {});
+    nock('http://127.0.0.1:18080').get('/v1/models').reply(302, '', { location: 'http://127.0.0.1:18081/' });
+    const client = await createHttpClient([endpoint], '0.0.0');
+    const response = await client.get('http://127.0.0.1:18080/v1/models', { headers: { 'x-api-key': 'secret' } });
+    expect(response.statusCode).to.equal(302);
+    expect(elsewhere.isDone()).to.equal(false);
+  });
+
+  it('goes to the hosts of its provider only', async () => {
+    const client = await createHttpClient([endpoint], '0.0.0');
+    const error = await client.get('http://127.0.0.1:18082/').catch((failure: Error) => failure);
+    expect(String(error)).to.include('127.0.0.1:18080 only');
+  });
+});

@@ -1,0 +1,124 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { until } from '../support/until.ts';
+
+const chat = (content: string, rest: object = {}) => ({
+  model: 'echo/echo',
+  messages: [{ role: 'user', content }],
+  ...rest,
+});
+
+describe('what operators see', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway();
+  });
+  after(() => gateway.stop());
+
+  const lineOf = async (id: string) => {
+    await until('the line is there', () => gateway.logs.some((line) => line['req_id'] === id));
+    return gateway.logs.filter((line) => line['req_id'] === id);
+  };
+
+  it('is one access-log line a request, with what it came to and nothing of what was said', async () => {
+    const response = await gateway.post('/v1/chat/completions', chat('a very private prompt'), {
+      'x-request-id': 'log-test-0001',
+    });
+    await response.text();
+    const lines = await lineOf('log-test-0001');
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.include({
+      method: 'POST',
+      route: 'POST /v1/chat/completions',
+      status: 200,
+      user: 'local',
+      operation: 'chat',
+      provider: 'echo',
+      model: 'echo',
+      outcome: 'ok',
+      attempts: 1,
+      stream: false,
+      tokens_in: 4,
+      tokens_out: 4,
+      cost_usd: '0.00',
+    });
+    expect(lines[0]).to.have.property('dur_ms').that.is.a('number');
+    expect(gateway.logText()).not.to.include('private').and.not.to.include(gateway.key);
+  });
+
+  it('is a line for a stream too, after its last byte', async () => {
+    await (
+      await gateway.post('/v1/chat/completions', chat('one two three', { stream: true }), {
+        'x-request-id': 'log-test-0002',
+      })
+    ).text();
+    expect((await lineOf('log-test-0002'))[0]).to.include({ status: 200, stream: true, outcome: 'ok', tokens_out: 3 });
+  });
+
+  it('is a line for a refusal, with its code', async () => {
+    await gateway.post('/v1/chat/completions', chat('x'), {
+      authorization: 'Bearer tg_wrong',
+      'x-request-id': 'log-test-0003',
+    });
+    expect((await lineOf('log-test-0003'))[0]).to.include({ status: 401, error: 'invalid_api_key' });
+  });
+
+  it('is no line for health checks', async () => {
+    await gateway.get('/livez', { 'x-request-id': 'log-test-0004' });
+    await (await gateway.post('/v1/chat/completions', chat('x'), { 'x-request-id': 'log-test-0005' })).text();
+    await lineOf('log-test-0005');
+    expect(gateway.logs.some((line) => line['req_id'] === 'log-test-0004')).to.equal(false);
+  });
+
+  it('is a set of metrics with bounded labels and no user in them', async () => {
+    const text = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(text).to.match(
+      /tollgate_calls_total\{operation="chat",provider="echo",model="echo",status="ok",error="none",stream="false"\} \d+/,
+    );
+    expect(text).to.match(/tollgate_tokens_total\{provider="echo",model="echo",type="input"\} \d+/);
+    expect(text).to.match(/tollgate_http_requests_total\{route="POST \/v1\/chat\/completions",status="401"\} 1/);
+    expect(text).to.include('tollgate_build_info{version="');
+    expect(text).not.to.include('local"');
+  });
+
+  it('does not grow a metric by the paths that callers make up', async () => {
+    await Promise.all(Array.from({ length: 20 }, (_, at) => gateway.get(`/made/up/${at}`)));
+    const text = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(text.match(/tollgate_http_requests_total\{route="none",status="404"\}/g)).to.have.length(1);
+  });
+
+  it('is alive and ready, without a credential', async () => {
+    expect(await (await fetch(`${gateway.url}/livez`)).json()).to.deep.equal({ status: 'alive' });
+    for (const path of ['/readyz', '/healthz'])
+      expect(await (await fetch(gateway.url + path)).json()).to.deep.equal({
+        status: 'ready',
+        checks: { store: 'ok' },
+      });
+  });
+
+  it('is the API as a document of every route, and as a page that loads nothing from elsewhere', async () => {
+    const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as {
+      openapi: string;
+      paths: Record<string, object>;
+    };
+    expect(document.openapi).to.equal('3.1.0');
+    const paths = [
+      '/v1/chat/completions',
+      '/v1/embeddings',
+      '/v1/models',
+      '/api/core/{provider}/chat/completions',
+      '/api/core/{provider}/models/{id}',
+      '/api/core/api_keys',
+      '/api/core/balance',
+      '/livez',
+      '/metrics',
+    ];
+    expect(Object.keys(document.paths)).to.include.members(paths);
+    const page = await fetch(`${gateway.url}/docs`);
+    expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");
+    expect(await page.text()).not.to.match(/https?:\/\//);
+    const script = await fetch(`${gateway.url}/docs/viewer.js`);
+    expect(script.headers.get('content-type')).to.equal('text/javascript; charset=utf-8');
+    expect((await script.arrayBuffer()).byteLength).to.be.greaterThan(100_000);
+  });
+});

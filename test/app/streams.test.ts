@@ -1,0 +1,199 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+  type Wire,
+} from '../support/scripted-upstream.ts';
+
+const frame = (delta: object, finish_reason: string | null = null) =>
+  chunk(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`,
+  );
+const whole = async (wire: Wire) => {
+  await wire.send(SSE_HEAD);
+  await wire.send(frame({ role: 'assistant', content: 'fine' }));
+  await wire.send(frame({}, 'stop'));
+  await wire.send(chunk('data: [DONE]\n\n'));
+  await wire.send(LAST_CHUNK);
+};
+const ask = (model: string, rest: object = {}) => ({
+  model,
+  stream: true,
+  messages: [{ role: 'user', content: 'x' }],
+  ...rest,
+});
+
+/** Reads a body up to and with the first match, and keeps the rest for later. */
+async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, pattern: RegExp): Promise<string> {
+  let text = '';
+  while (!pattern.test(text)) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    text += Buffer.from(value).toString();
+  }
+  return text;
+}
+
+describe('a stream', () => {
+  let one: ScriptedUpstream;
+  let two: ScriptedUpstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
+    const compatible = (upstream: ScriptedUpstream) => ({
+      plugin: 'openai-compatible',
+      baseUrl: upstream.url,
+      apiKey: 'k',
+      models: ['*'],
+      timeouts: { idle: '400ms', firstByte: '2s' },
+    });
+    gateway = await startGateway({
+      server: { port: 0, sseKeepAlive: '100ms' },
+      providers: { echo: {}, one: compatible(one), two: compatible(two) },
+      models: { both: ['one/m', 'two/m'] },
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  it('is chosen by the body, never by Accept, and has the headers that proxies need', async () => {
+    const response = await gateway.post('/v1/chat/completions', ask('echo/echo'), { accept: 'application/json' });
+    expect(response.headers.get('content-type')).to.equal('text/event-stream; charset=utf-8');
+    expect(response.headers.get('cache-control')).to.equal('no-cache, no-transform');
+    expect(response.headers.get('x-accel-buffering')).to.equal('no');
+    const text = await response.text();
+    expect(text.endsWith('data: [DONE]\n\n')).to.equal(true);
+    const json = await gateway.post(
+      '/v1/chat/completions',
+      { ...ask('echo/echo'), stream: false },
+      { accept: 'text/event-stream' },
+    );
+    expect(json.headers.get('content-type')).to.include('application/json');
+  });
+
+  it('has its role in the first delta, one finish reason, and one [DONE]', async () => {
+    one.script(whole);
+    const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
+    const data = text.split('\n\n').filter((each) => each.startsWith('data: {'));
+    const chunks = data.map(
+      (each) => JSON.parse(each.slice(6)) as { choices: { delta: { role?: string }; finish_reason: string | null }[] },
+    );
+    expect(chunks[0]?.choices[0]?.delta.role).to.equal('assistant');
+    expect(chunks.filter(({ choices }) => choices[0]?.finish_reason)).to.have.length(1);
+    expect(text.match(/\[DONE\]/g)).to.have.length(1);
+    expect(text).not.to.include('"usage"');
+  });
+
+  it('says that it is alive while the provider is silent, before the first chunk and between two', async () => {
+    let go = (): void => {};
+    const released = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    one.script(async (wire) => {
+      await released;
+      await whole(wire);
+    });
+    const response = await gateway.post('/v1/chat/completions', ask('one/m'));
+    const reader = response.body!.getReader();
+    expect(await readUntil(reader, /keep-alive/)).to.match(/^: keep-alive\n\n/);
+    go();
+    expect(await readUntil(reader, /\[DONE\]/)).to.include('"content":"fine"');
+  });
+
+  it('still falls over to the next target after it said that it is alive', async () => {
+    let fail = (): void => {};
+    const told = new Promise<void>((resolve) => {
+      fail = resolve;
+    });
+    one.script(async (wire) => {
+      await told;
+      wire.reset();
+    });
+    two.script(whole);
+    const response = await gateway.post('/v1/chat/completions', ask('both'));
+    const reader = response.body!.getReader();
+    await readUntil(reader, /keep-alive/);
+    fail();
+    expect(await readUntil(reader, /\[DONE\]/)).to.include('"content":"fine"');
+  });
+
+  it('ends in one error frame when every target fails after that', async () => {
+    one.script(async (wire) => {
+      await wire.pause(250);
+      wire.reset();
+    });
+    two.script(answer(500, { error: { message: 'no' } }));
+    const text = await (await gateway.post('/v1/chat/completions', ask('both'))).text();
+    const frames = text.split('\n\n').filter((each) => each.startsWith('data: '));
+    expect(frames).to.have.length(1);
+    expect(frames[0]).to.include('"code":"provider_unavailable"');
+  });
+
+  it('never changes the provider once something of an answer was sent', async () => {
+    const count = two.requests.length;
+    one.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(frame({ role: 'assistant', content: 'half' }));
+      wire.reset();
+    });
+    const text = await (await gateway.post('/v1/chat/completions', ask('both'))).text();
+    expect(text)
+      .to.include('"content":"half"')
+      .and.to.include('"code":"provider_unavailable"')
+      .and.not.to.include('[DONE]');
+    expect(two.requests).to.have.length(count);
+  });
+
+  it('ends in an error frame when the provider falls silent for good', async () => {
+    one.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(frame({ role: 'assistant', content: 'half' }));
+      await wire.hang();
+    });
+    const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
+    expect(text)
+      .to.include('"content":"half"')
+      .and.to.include('"code":"provider_timeout"')
+      .and.not.to.include('[DONE]');
+  });
+
+  it('is made of a whole JSON answer, when the provider sends one all the same', async () => {
+    one.script(
+      answer(200, {
+        id: 'c',
+        object: 'chat.completion',
+        created: 1,
+        model: 'm',
+        choices: [{ index: 0, message: { role: 'assistant', content: 'all at once' }, finish_reason: 'stop' }],
+      }),
+    );
+    const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
+    expect(text).to.include('all at once').and.to.include('"finish_reason":"stop"').and.to.include('[DONE]');
+  });
+
+  it('reports an estimate, never nothing, when the provider tells no usage', async () => {
+    one.script(whole);
+    const text = await (
+      await gateway.post('/v1/chat/completions', ask('one/m', { stream_options: { include_usage: true } }))
+    ).text();
+    const last = text
+      .split('\n\n')
+      .filter((each) => each.startsWith('data: {'))
+      .at(-1)!;
+    const { usage, choices } = JSON.parse(last.slice(6)) as {
+      usage: { prompt_tokens: number; completion_tokens: number };
+      choices: unknown[];
+    };
+    expect(choices).to.deep.equal([]);
+    expect(usage.prompt_tokens).to.be.greaterThan(0);
+    expect(usage.completion_tokens).to.be.greaterThan(0);
+  });
+});

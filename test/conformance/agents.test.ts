@@ -1,0 +1,24 @@
+import type { AgentDefinition } from '../../core/index.ts';
+import { SPECIALISTS } from '../../plugins/agents/team/specialists.ts';
+import { testAgent } from './agent.ts';
+
+/** Written in code, with a model call: what a third party would publish. */
+const counter: AgentDefinition = {
+  name: 'counter',
+  when: 'counting things',
+  async run({ message, actions = [] }, { chat, emit }) {
+    emit({ counting: message.length });
+    const answer = await chat([{ role: 'user', content: message || '(nothing)' }]);
+    const stop = actions.find(({ name }) => name === 'stop');
+    return {
+      summary: `${message.length} letters; ${answer.choices[0]?.message.content ?? ''}`,
+      confidence: 1,
+      ...(stop && { actions: [{ name: 'stop', arguments: {} }] }),
+    };
+  },
+};
+
+/** Only there to be asked to forget, as the medical agents are. */
+const keeper: AgentDefinition = { name: 'keeper', when: '', forget: async () => 0 };
+
+for (const agent of [...SPECIALISTS, counter, keeper]) testAgent(agent);

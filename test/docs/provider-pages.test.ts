@@ -1,0 +1,24 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { loadProviders } from '../support/all-providers.ts';
+import { formatProviderPage } from '../support/provider-page.ts';
+
+const FOLDER = new URL('../../docs/providers/', import.meta.url);
+
+const PROVIDERS = await loadProviders();
+
+describe('docs/providers', () => {
+  for (const provider of PROVIDERS) {
+    it(`shows the rules of ${provider.name} as the plugin has them (npm run matrix writes the page)`, () => {
+      const page = new URL(`${provider.name}.md`, FOLDER);
+      expect(existsSync(page)).to.equal(true);
+      expect(readFileSync(page, 'utf8')).to.equal(formatProviderPage(provider));
+    });
+  }
+
+  it('has a matrix with every provider and no failing cell', () => {
+    const matrix = readFileSync(new URL('matrix.md', FOLDER), 'utf8');
+    for (const { name } of PROVIDERS) expect(matrix).to.include(`[${name}](${name}.md)`);
+    expect(matrix).not.to.include('FAILS');
+  });
+});

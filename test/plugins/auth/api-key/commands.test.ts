@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
+import { codeOf, startKeys } from '../../../support/auth.ts';
+import type { FakeGateway } from '../../../support/fake-api.ts';
+
+describe('the command `tollgate keys`', () => {
+  let gateway: FakeGateway;
+  beforeEach(async () => {
+    gateway = await startKeys(await openMemory());
+  });
+
+  it('prints a new key alone', async () => {
+    const { out, json, talk } = await gateway.run(['keys', 'create'], { user: 'u_42' });
+    expect(out).to.match(KEY_PATTERN);
+    expect(talk).not.to.include(out);
+    expect(json).to.have.all.keys('api_key', 'api_key_info');
+    expect(await gateway.authenticate(out)).to.include({ userId: 'u_42', account: 'u_42' });
+  });
+
+  it('takes every option', async () => {
+    const options = {
+      ...{ user: 'u_42', account: 'acme', name: 'laptop', expires: '30d', models: 'a, b', providers: 'openai' },
+      ...{ plan: 'pro', rpm: '60', tpm: '1000', budget: '5' },
+    };
+    const { out } = await gateway.run(['keys', 'create'], options);
+    const { keyId: _, ...principal } = await gateway.authenticate(out);
+    expect(principal).to.deep.equal({
+      ...{ credential: 'key', userId: 'u_42', account: 'acme', keyName: 'laptop', models: ['a', 'b'] },
+      ...{ providers: ['openai'], plan: 'pro', rpm: 60, tpm: 1000, budget: 5_000_000 },
+    });
+    const day = 86_400_000;
+    expect(await gateway.authenticate(out, { now: Date.now() + 29 * day })).to.include({ userId: 'u_42' });
+    expect(await codeOf(gateway.authenticate(out, { now: Date.now() + 30 * day }))).to.equal('expired_api_key');
+  });
+
+  const WRONG: readonly (readonly [string, Record<string, string>])[] = [
+    ['no user', {}],
+    ['a duration that is none', { user: 'u', expires: 'soon' }],
+    ['a date without a zone', { user: 'u', expires: '2999-01-01T00:00' }],
+    ['a limit in words', { user: 'u', rpm: 'many' }],
+    ['a limit of nothing', { user: 'u', tpm: '0' }],
+    ['an amount that is none', { user: 'u', budget: 'five' }],
+    ['an empty name in a list', { user: 'u', models: 'a,,b' }],
+  ];
+  for (const [title, options] of WRONG) {
+    it(`refuses ${title}, and makes no key`, async () => {
+      expect(await codeOf(gateway.run(['keys', 'create'], options))).to.equal('invalid_request');
+      expect((await gateway.run(['keys', 'list'])).json).to.deep.include({ data: [] });
+    });
+  }
+
+  it('lists keys of all users with their state, and never a secret', async () => {
+    const first = (await gateway.run(['keys', 'create'], { user: 'ann', name: 'laptop' })).out;
+    const second = (await gateway.run(['keys', 'create'], { user: 'bob', expires: '1d' })).out;
+    await gateway.run(['keys', 'revoke', first.slice(0, 15)]);
+    const { out } = await gateway.run(['keys', 'list']);
+    expect(out).to.match(/^KEY +USER +NAME +CREATED +USED +SPENT +STATE$/m);
+    expect(out).to.match(new RegExp(`^${first.slice(0, 15)} +ann +laptop +\\S+ +never +\\$0\\.00 +revoked$`, 'm'));
+    expect(out).to.match(new RegExp(`^${second.slice(0, 15)} +bob +- +\\S+ +never +\\$0\\.00 +until \\S+$`, 'm'));
+    expect(out).not.to.include(second.slice(16));
+  });
+
+  it('lists the keys of one user, page by page', async () => {
+    for (let i = 0; i < 3; i += 1) await gateway.run(['keys', 'create'], { user: 'ann' });
+    await gateway.run(['keys', 'create'], { user: 'bob' });
+    const first = await gateway.run(['keys', 'list'], { user: 'ann', limit: '2' });
+    const { data } = first.json as { data: { id: string }[] };
+    const after = data.at(-1)?.id ?? '';
+    expect(first.talk).to.include(`--after ${after}`);
+    const rest = (await gateway.run(['keys', 'list'], { user: 'ann', limit: '2', after })).json as typeof first.json;
+    expect(rest).to.deep.include({ has_more: false }).and.have.property('data').with.lengthOf(1);
+  });
+
+  for (const how of ['id', 'prefix', 'whole key'] as const) {
+    it(`revokes by ${how}`, async () => {
+      const { out } = await gateway.run(['keys', 'create'], { user: 'ann' });
+      const named = { id: out.slice(3, 15), prefix: out.slice(0, 15), 'whole key': out }[how];
+      const { out: said } = await gateway.run(['keys', 'revoke', named]);
+      expect(said).to.include(out.slice(0, 15)).and.not.to.include(out.slice(16));
+      expect(await codeOf(gateway.authenticate(out))).to.equal('revoked_api_key');
+    });
+  }
+
+  it('says so when there is no such key', async () => {
+    expect(await codeOf(gateway.run(['keys', 'revoke', 'AAAAAAAAAAAA']))).to.equal('not_found');
+    expect(await codeOf(gateway.run(['keys', 'revoke', '']))).to.equal('not_found');
+  });
+});
+
+describe('the first API key', () => {
+  const isDefault = { settings: { isDefault: true } };
+
+  it('is made and shown once when the built-in configuration starts on an empty store', async () => {
+    const store = await openMemory();
+    const gateway = await startKeys(store, {}, isDefault);
+    expect(gateway.announcements).to.have.lengthOf(1);
+    const [{ value, use } = { value: '', use: undefined }] = gateway.announcements;
+    expect(use).to.equal('key');
+    expect(await gateway.authenticate(value)).to.include({ userId: 'local' });
+    expect((await startKeys(store, {}, isDefault)).announcements).to.deep.equal([]);
+    expect(JSON.stringify(gateway.logs)).not.to.include(value);
+  });
+
+  it('is made by one alone of several that start at once', async () => {
+    const store = await openMemory();
+    const gateways = await Promise.all([1, 2, 3, 4].map(() => startKeys(store, {}, isDefault)));
+    expect(gateways.flatMap(({ announcements }) => announcements)).to.have.lengthOf(1);
+  });
+
+  it('is not made again after it was revoked', async () => {
+    const store = await openMemory();
+    const gateway = await startKeys(store, {}, isDefault);
+    await gateway.run(['keys', 'revoke', gateway.announcements[0]?.value ?? '']);
+    expect((await startKeys(store, {}, isDefault)).announcements).to.deep.equal([]);
+  });
+
+  it('is not made where there are keys already', async () => {
+    const store = await openMemory();
+    await (await startKeys(store)).run(['keys', 'create'], { user: 'ann' });
+    expect((await startKeys(store, { bootstrap: true })).announcements).to.deep.equal([]);
+  });
+
+  const CASES: readonly (readonly [boolean, boolean | undefined, number])[] = [
+    [false, undefined, 0],
+    [false, true, 1],
+    [true, false, 0],
+  ];
+  for (const [isDefaultConfig, bootstrap, made] of CASES) {
+    it(`is ${made ? '' : 'not '}made with isDefault ${isDefaultConfig} and bootstrap ${bootstrap}`, async () => {
+      const config = bootstrap === undefined ? {} : { bootstrap };
+      const options = { settings: { isDefault: isDefaultConfig } };
+      expect((await startKeys(await openMemory(), config, options)).announcements).to.have.lengthOf(made);
+    });
+  }
+});

@@ -1,0 +1,104 @@
+import { expect } from 'chai';
+import type { Principal } from '../../../../core/index.ts';
+import { ClaimFault, toPrincipal } from '../../../../plugins/auth/jwt/claims.ts';
+import type { JwtConfig } from '../../../../plugins/auth/jwt/options.ts';
+import { jwtConfig } from '../../../support/jwt-config.ts';
+
+const read = (payload: object, config: Partial<JwtConfig> = {}): Principal =>
+  toPrincipal({ sub: 'ann', ...payload }, jwtConfig(config));
+
+describe('what a token says', () => {
+  it('is who, on their own account, with no limit and no permission, when it says no more', () => {
+    expect(read({})).to.deep.equal({ credential: 'token', userId: 'ann', account: 'ann', permissions: [] });
+  });
+
+  it('is read from named claims only', () => {
+    const payload = { plan: 'enterprise', account: 'rich', rpm: 1e9, models: ['*'], budget_usd: 1e6 };
+    expect(read(payload)).to.have.all.keys('credential', 'userId', 'account', 'permissions');
+  });
+
+  const PERMISSIONS: readonly (readonly [object, boolean])[] = [
+    [{ permission: 'keys:write' }, true],
+    [{ permissions: ['a', 'keys:write'] }, true],
+    [{ scope: 'openid keys:write profile' }, true],
+    [{ scp: ['keys:write'] }, true],
+    [{ roles: ['keys:write'] }, true],
+    [{ realm_access: { roles: ['keys:write'] } }, false],
+    [{ scope: 'openid' }, false],
+    [{ scope: ['keys:write profile'] }, false],
+    [{ scope: { 'keys:write': true } }, false],
+    [{ scope: [['keys:write']] }, false],
+    [{ scope: 42 }, false],
+    [{ other: 'keys:write' }, false],
+  ];
+  for (const [payload, allowed] of PERMISSIONS) {
+    it(`${allowed ? 'gives' : 'does not give'} the permission with ${JSON.stringify(payload)}`, () => {
+      expect(read(payload).permissions?.includes('keys:write')).to.equal(allowed);
+    });
+  }
+
+  it('gives the permission by a path into a claim, when told to look there', () => {
+    const config = { permissionClaims: ['realm_access.roles'] };
+    expect(read({ realm_access: { roles: ['keys:write'] } }, config).permissions).to.deep.equal(['keys:write']);
+  });
+
+  it('gives the permission by the configured word, and by that alone', () => {
+    const config = { permission: 'tollgate-admin' };
+    expect(read({ roles: ['tollgate-admin'] }, config).permissions).to.deep.equal(['tollgate-admin', 'keys:write']);
+    expect(read({ roles: ['keys:write', 'x'] }, config).permissions).to.deep.equal(['x']);
+  });
+
+  it('is looked up in own claims only', () => {
+    const config = {
+      permissionClaims: ['constructor.name', '__proto__', 'toString'],
+      claims: { user: 'sub', plan: 'constructor.name' },
+    };
+    expect(read({}, config)).to.deep.equal({ credential: 'token', userId: 'ann', account: 'ann', permissions: [] });
+  });
+
+  it('finds a claim whose name holds dots before a path', () => {
+    const payload = { 'https://acme.example/plan': 'pro', a: { b: 'path' }, 'a.b': 'name' };
+    expect(read(payload, { claims: { user: 'sub', plan: 'https://acme.example/plan' } }).plan).to.equal('pro');
+    expect(read(payload, { claims: { user: 'sub', plan: 'a.b' } }).plan).to.equal('name');
+  });
+
+  it('limits what keys may have', () => {
+    const claims = { user: 'sub', models: 'm', providers: 'p', rpm: 'r', tpm: 't', budget_usd: 'b' };
+    const payload = { m: 'fast smart', p: ['openai'], r: 5, t: 6, b: '2.50' };
+    expect(read(payload, { claims })).to.deep.include({
+      ...{ models: ['fast', 'smart'], providers: ['openai'], rpm: 5, tpm: 6, budget: 2_500_000 },
+    });
+  });
+
+  const UNREADABLE: readonly (readonly [keyof JwtConfig['claims'], unknown])[] = [
+    ['models', 42],
+    ['models', [1]],
+    ['models', { a: 1 }],
+    ['providers', true],
+    ['rpm', '5'],
+    ['rpm', -1],
+    ['rpm', 1.5],
+    ['tpm', Number.POSITIVE_INFINITY],
+    ['budget_usd', 'much'],
+    ['budget_usd', -1],
+    ['budget_usd', [5]],
+    ['plan', 42],
+    ['plan', ''],
+    ['account', ['a']],
+    ['user', 42],
+    ['user', ''],
+    ['user', undefined],
+  ];
+  for (const [limit, value] of UNREADABLE) {
+    it(`refuses ${JSON.stringify(value)} as ${limit}, which left out would be no limit`, () => {
+      const config = { claims: { user: 'sub', [limit]: 'x' } };
+      expect(() => read({ x: value }, config)).to.throw(ClaimFault, /"x"/);
+    });
+  }
+
+  it('puts the prefix before users and accounts', () => {
+    const config = { userPrefix: 'acme:', claims: { user: 'sub', account: 'org' } };
+    expect(read({ org: 'a1' }, config)).to.include({ userId: 'acme:ann', account: 'acme:a1' });
+    expect(read({}, config)).to.include({ account: 'acme:ann' });
+  });
+});

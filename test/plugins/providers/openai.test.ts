@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import openai from '../../../plugins/providers/openai.ts';
+import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { messagesOf, translate } from '../../support/translate.ts';
+
+const ALL = {
+  max_tokens: 9,
+  temperature: 0.5,
+  top_p: 0.5,
+  frequency_penalty: 1,
+  presence_penalty: 1,
+  logit_bias: { 1: 1 },
+  logprobs: true,
+  top_logprobs: 1,
+  stop: 'x',
+};
+const TOOLS = [{ type: 'function', function: { name: 'f' } }];
+const EVERYTHING = Object.keys(ALL);
+const SAMPLING = ['temperature', 'top_p', 'logprobs', 'top_logprobs'];
+const PENALTIES = ['frequency_penalty', 'presence_penalty', 'logit_bias'];
+
+describe('openai', () => {
+  const MODELS: readonly (readonly [model: string, more: object, dropped: readonly string[]])[] = [
+    ['gpt-4o', {}, []],
+    ['gpt-4.1-mini', {}, []],
+    ['gpt-5-chat-latest', {}, []],
+    ['gpt-4o-search-preview', {}, ['temperature']],
+    ['gpt-5', {}, [...SAMPLING, ...PENALTIES]],
+    ['gpt-5-mini-2026-01-01', {}, [...SAMPLING, ...PENALTIES]],
+    ['gpt-6-astra', { reasoning_effort: 'none' }, [...SAMPLING, ...PENALTIES]],
+    ['gpt-5.2', { reasoning_effort: 'none' }, PENALTIES],
+    ['gpt-5.2', { reasoning_effort: 'low' }, [...SAMPLING, ...PENALTIES]],
+    ['gpt-5.6-sol', { tools: TOOLS }, PENALTIES],
+    ['gpt-5.6-sol', { tools: TOOLS, reasoning_effort: 'high' }, [...PENALTIES, 'reasoning_effort']],
+    ['gpt-10', {}, [...SAMPLING, ...PENALTIES]],
+    ['o1', {}, [...SAMPLING, ...PENALTIES]],
+    ['o3-mini', {}, [...SAMPLING, ...PENALTIES, 'stop']],
+    ['o4-mini', {}, [...SAMPLING, ...PENALTIES, 'stop']],
+  ];
+  for (const [model, more, dropped] of MODELS) {
+    it(`drops ${dropped.join(', ') || 'nothing'} for ${model} ${JSON.stringify(more)}`, () => {
+      const sent = translate(openai, { model, ...ALL, ...more });
+      expect([...sent.dropped].sort()).to.deep.equal([...dropped].sort());
+      const kept = EVERYTHING.filter((field) => field !== 'max_tokens' && !dropped.includes(field));
+      for (const field of kept) expect(sent.body).to.have.property(field);
+    });
+  }
+
+  it('calls the limit as reasoning models do, and as the others do', () => {
+    expect(translate(openai, { model: 'gpt-5', max_tokens: 9 }).body).to.include({ max_completion_tokens: 9 });
+    expect(translate(openai, { model: 'gpt-4o', max_tokens: 9 }).body).to.include({ max_tokens: 9 });
+  });
+
+  it('switches reasoning off for gpt-5.6 with tools, which excludes it there', () => {
+    expect(translate(openai, { model: 'gpt-5.6-sol', tools: TOOLS }).body).to.include({ reasoning_effort: 'none' });
+    expect(translate(openai, { model: 'gpt-5.6-sol' }).body).not.to.have.property('reasoning_effort');
+  });
+
+  it('calls system developer for reasoning models only', () => {
+    const list = [{ role: 'system', content: 'x' }];
+    expect(messagesOf(openai, list, { model: 'gpt-5' })[0]).to.include({ role: 'developer' });
+    expect(messagesOf(openai, list, { model: 'gpt-4o' })[0]).to.include({ role: 'system' });
+  });
+
+  it('asks for streams without padding', () => {
+    const { body } = translate(openai, { stream: true });
+    expect(body['stream_options']).to.deep.equal({ include_obfuscation: false, include_usage: true });
+  });
+
+  it('sends organization and project as headers', () => {
+    const { headers } = setUpProvider(openai, { organization: 'org-1', project: 'proj_1' });
+    expect(headers).to.deep.equal({ 'openai-organization': 'org-1', 'openai-project': 'proj_1' });
+  });
+
+  it('lets stream bytes pass untouched only from OpenAI’s own host', () => {
+    const call = { model: 'm', stream: true, created: 1, id: 'x' };
+    expect(setUpProvider(openai, {}).chat?.identity?.(call)).to.equal(true);
+    expect(setUpProvider(openai, { baseUrl: 'https://relay.example/v1' }).chat?.identity?.(call)).to.equal(false);
+  });
+});

@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import openrouter from '../../../plugins/providers/openrouter.ts';
+import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { messagesOf, translate } from '../../support/translate.ts';
+
+describe('openrouter', () => {
+  it('passes its own fields', () => {
+    const own = { provider: { order: ['a'] }, reasoning: { effort: 'high' }, top_k: 4, plugins: [{ id: 'web' }] };
+    expect(translate(openrouter, own).body).to.deep.include(own);
+  });
+
+  it('drops a fallback list: it would reach models that the caller’s key may not use', () => {
+    expect(translate(openrouter, { models: ['openai/gpt-6-astra'], route: 'fallback' })).to.deep.include({
+      dropped: ['models', 'route'],
+    });
+  });
+
+  it('keeps developer for the models that know it', () => {
+    const list = [{ role: 'developer', content: 'x' }];
+    expect(messagesOf(openrouter, list, { model: 'openai/gpt-5' })[0]).to.include({ role: 'developer' });
+    expect(messagesOf(openrouter, list, { model: 'meta-llama/llama-4-scout' })[0]).to.include({ role: 'system' });
+  });
+
+  it('sends reasoning and its details back unchanged', () => {
+    const details = [{ type: 'reasoning.encrypted', data: 'x' }];
+    const turn = { role: 'assistant', content: 'a', reasoning_content: 'hm', reasoning_details: details };
+    expect(messagesOf(openrouter, [turn])[0]).to.deep.equal({
+      role: 'assistant',
+      content: 'a',
+      reasoning: 'hm',
+      reasoning_details: details,
+    });
+  });
+
+  it('keeps cache marks, which reach Anthropic’s models', () => {
+    const content = [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }];
+    expect(messagesOf(openrouter, [{ role: 'user', content }])[0]).to.deep.include({ content });
+  });
+
+  it('names the site it works for', () => {
+    expect(setUpProvider(openrouter, { referer: 'https://acme.example', title: 'Acme' }).headers).to.deep.equal({
+      'http-referer': 'https://acme.example',
+      'x-openrouter-title': 'Acme',
+    });
+  });
+});

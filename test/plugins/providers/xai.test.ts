@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import xai from '../../../plugins/providers/xai.ts';
+import { translate } from '../../support/translate.ts';
+
+describe('xai', () => {
+  for (const [model, given, sent] of [
+    ['grok-4.7', 'max', 'xhigh'],
+    ['grok-4.7', 'none', 'low'],
+    ['grok-4.7', 'minimal', 'low'],
+    ['grok-4.5', 'xhigh', 'high'],
+    ['grok-4.3', 'none', 'none'],
+    ['grok-4.20-reasoning', 'low', undefined],
+    ['grok-4.20-0309-non-reasoning', 'low', undefined],
+  ] as const) {
+    it(`sends the effort ${sent} to ${model} for ${given}`, () => {
+      const { body, dropped } = translate(xai, { model, reasoning_effort: given });
+      expect(body['reasoning_effort']).to.equal(sent);
+      expect(dropped.includes('reasoning_effort')).to.equal(
+        sent === undefined || (given === 'none' && sent !== 'none'),
+      );
+    });
+  }
+
+  it('sends penalties and stops to models that do not reason', () => {
+    const fields = { stop: ['x'], frequency_penalty: 1, presence_penalty: 1 };
+    expect(translate(xai, { model: 'grok-4.20-non-reasoning', ...fields }).body).to.deep.include(fields);
+    expect(translate(xai, { model: 'grok-4.7', ...fields }).dropped).to.have.members(Object.keys(fields));
+  });
+
+  it('refuses more alternatives than it has', () => {
+    expect(() => translate(xai, { logprobs: true, top_logprobs: 9 })).to.throw('between 0 and 8');
+  });
+
+  it('leaves out service tiers it does not have', () => {
+    expect(translate(xai, { service_tier: 'priority' }).body).to.include({ service_tier: 'priority' });
+    expect(translate(xai, { service_tier: 'flex' }).dropped).to.deep.equal(['service_tier']);
+  });
+});

@@ -1,0 +1,279 @@
+import { expect } from 'chai';
+import pg from 'pg';
+import type { Log, Store } from '../../../core/index.ts';
+import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
+import { openRedis } from '../../../plugins/stores/redis/index.ts';
+import { NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
+import { captureLog } from '../../support/capture-log.ts';
+import { eventually } from '../../support/eventually.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
+import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+
+/** A kind of server, and how to hurt its data behind the store's back. */
+interface Subject {
+  start(): Promise<TestServer>;
+  open(url: string, log?: Log): Promise<Store>;
+  /** Deletes everything. */
+  empty(server: TestServer): Promise<void>;
+  /** Refuses changes, as a primary that became a replica does. */
+  setReadOnly(server: TestServer, isReadOnly: boolean): Promise<void>;
+  /** Writes bytes that nobody can read into every document and account. */
+  spoil(server: TestServer): Promise<void>;
+}
+
+const TIMEOUT_MS = 300;
+
+const redis: Subject = {
+  start: () => startRedisServer(),
+  open: (url, log) => openRedis({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
+  empty: async (server) => void (await askRedis(server.port, 'FLUSHALL')),
+  setReadOnly: async (server, isReadOnly) =>
+    void (await askRedis(server.port, 'REPLICAOF', ...(isReadOnly ? ['127.0.0.1', '1'] : ['NO', 'ONE']))),
+  spoil: async (server) => {
+    const script = `for _, key in ipairs(redis.call('KEYS', 'tollgate:*')) do
+      if string.find(key, ':doc:') then redis.call('SET', key, '{"value":') end
+      if string.find(key, ':account:') then redis.call('HSET', key, 'balance', 'much') end
+      if string.find(key, ':set:') then redis.call('SET', key, 'no set') end
+    end`;
+    await askRedis(server.port, 'EVAL', script, '0');
+  },
+};
+
+const postgres: Subject = {
+  start: () => startPostgresServer(),
+  open: (url, log) => openPostgres({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
+  empty: (server) => runSql(server, 'DROP SCHEMA tollgate CASCADE'),
+  setReadOnly: async (server, isReadOnly) => {
+    await runSql(server, `ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`, isReadOnly);
+    await runSql(server, 'SELECT pg_reload_conf()');
+  },
+  spoil: (server) =>
+    runSql(
+      server,
+      `UPDATE tollgate.documents SET value = '{"value":'; UPDATE tollgate.accounts SET balance = 9223372036854775807`,
+    ),
+};
+
+async function runSql(server: TestServer, text: string, isFirst = false): Promise<void> {
+  const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+  pool.on('error', () => undefined);
+  try {
+    // A server that was made read-only refuses even to be made writable again, unless the session says otherwise.
+    if (!isFirst) await pool.query({ text: 'SET default_transaction_read_only = off' });
+    await pool.query({ text });
+  } finally {
+    await pool.end();
+  }
+}
+
+/** Every kind of operation once, as functions that have not begun. */
+function everyOperation(store: Store, name: string): readonly (() => Promise<unknown>)[] {
+  const window = { key: name, limit: 10, windowMs: 60_000, amount: 1 };
+  return [
+    () => store.keyv('faults').get(name),
+    () => store.keyv('faults').set(name, { v: 2 }),
+    () => store.keyv('faults').delete(name),
+    () => store.keyv('faults').has(name),
+    () => store.ledger.reserve(reservation({ account: name, requestId: 'fault' })),
+    () => store.ledger.settle(settlement({ account: name, requestId: 'before' })),
+    () => store.ledger.release(name, 'before'),
+    () => store.ledger.credit(name, 'fault', 5, 'x', NOW),
+    () => store.ledger.balance(name),
+    () => store.ledger.purse(name, 'p'),
+    () => store.ledger.entries(name, { limit: 5 }),
+    () => store.ledger.usage(name, '2026-01-01', '2026-01-02'),
+    () => store.ledger.sweep(NOW - 1_000_000),
+    () => store.sets.add(name, 'fault'),
+    () => store.sets.remove(name, 'before'),
+    () => store.sets.has(name, 'before'),
+    () => store.sets.list(name, { limit: 5 }),
+    () => store.sets.size(name),
+    () => store.counters.take([window], NOW),
+    () => store.counters.adjust(name, 60_000, 3, NOW),
+    () => store.counters.lease(name, 'fault', 5, 60_000, NOW),
+    () => store.counters.release(name, 'before'),
+    () => store.counters.next(name),
+    () => store.health(),
+  ];
+}
+
+/** Something of every half, whose state {@link readState} reads. */
+async function prepare(store: Store, name: string): Promise<void> {
+  await store.keyv('faults').set(name, { v: 1 });
+  await store.ledger.credit(name, 'first', 100, 'top-up', NOW);
+  await store.ledger.reserve(reservation({ account: name, requestId: 'before' }));
+  await store.sets.add(name, 'before');
+  await store.counters.next(name);
+}
+
+async function readState(store: Store, name: string): Promise<unknown> {
+  const { ledger, sets, counters } = store;
+  return {
+    document: await store.keyv('faults').get(name),
+    balance: await ledger.balance(name),
+    entries: (await ledger.entries(name, { limit: 10 })).length,
+    members: await sets.list(name, { limit: 10 }),
+    number: await counters.next(name, 0),
+  };
+}
+
+async function allUnavailable(operations: readonly (() => Promise<unknown>)[]): Promise<void> {
+  await Promise.all(operations.map((operation) => rejectsUnavailable(operation())));
+}
+
+function testFaults(subject: Subject): void {
+  let server: TestServer;
+  let store: Store | undefined;
+  let proxy: TcpProxy | undefined;
+  const throughProxy = (port: number): string => server.url.replace(`:${server.port}`, `:${port}`);
+
+  beforeEach(async function () {
+    this.timeout(60_000);
+    server = await subject.start();
+  });
+  afterEach(async () => {
+    server.thaw();
+    await store?.close();
+    await proxy?.close();
+    await server.close();
+    store = undefined;
+    proxy = undefined;
+  });
+
+  it('S01: opens while the server is down, refuses everything, and recovers by itself', async function () {
+    this.timeout(60_000);
+    await server.kill();
+    const log = captureLog();
+    store = await subject.open(server.url, log);
+    await allUnavailable(everyOperation(store, 'a'));
+    expect(
+      log.lines.some(({ level, message }) => level === 'warn' && message.includes('does not answer yet')),
+    ).to.equal(true);
+    await server.start();
+    await eventually(async () => store?.health());
+    await prepare(store, 'a');
+    expect((await store.ledger.balance('a')).held).to.equal(10);
+  });
+
+  it('S02: survives the server’s death in the middle of its work, refuses, and recovers with all that was acknowledged', async function () {
+    this.timeout(60_000);
+    const opened = await subject.open(server.url);
+    store = opened;
+    await opened.ledger.credit('a', 'first', 1_000_000, 'top-up', NOW);
+    const acknowledged: string[] = [];
+    const refused: unknown[] = [];
+    let isOver = false;
+    const work = Array.from({ length: 8 }, async (_, worker) => {
+      for (let n = 0; !isOver; n++) {
+        const requestId = `${worker}-${n}`;
+        await opened.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 })).then(
+          () => acknowledged.push(requestId),
+          (error) => refused.push(error.code),
+        );
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    });
+    await eventually(async () => expect(acknowledged.length).to.be.greaterThan(50));
+    await server.kill();
+    await eventually(async () => expect(refused.length).to.be.greaterThan(20));
+    await allUnavailable(everyOperation(opened, 'a'));
+    isOver = true;
+    await Promise.all(work);
+    expect(new Set(refused)).to.deep.equal(new Set(['store_unavailable']));
+    await server.start();
+    await eventually(() => opened.health());
+    for (const requestId of acknowledged) {
+      expect(await opened.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 }))).to.equal('duplicate');
+    }
+  });
+
+  it('S03: refuses within its bound while the server is stopped, and nothing of it happens later', async function () {
+    this.timeout(60_000);
+    store = await subject.open(server.url);
+    await prepare(store, 'a');
+    const before = await readState(store, 'a');
+    server.freeze();
+    // Three rounds: the first meets the stopped server, the others the open breaker.
+    for (let round = 0; round < 3; round++) await allUnavailable(everyOperation(store, 'a'));
+    server.thaw();
+    await eventually(async () => store?.health());
+    expect(await readState(store, 'a')).to.deep.equal(before);
+    expect(await store.ledger.settle(settlement({ account: 'a', requestId: 'before' }))).to.equal(true);
+  });
+
+  it('S04: says that the data is gone, and takes no account for funded', async function () {
+    this.timeout(60_000);
+    const log = captureLog();
+    store = await subject.open(server.url, log);
+    await prepare(store, 'a');
+    await subject.empty(server);
+    await rejectsUnavailable(store.health());
+    const outcome = await store.ledger
+      .reserve(reservation({ account: 'a', requestId: 'r' }))
+      .catch((error) => error.code);
+    expect(outcome).to.be.oneOf(['insufficient', 'store_unavailable']);
+    await store.close();
+    store = await subject.open(server.url);
+    await store.health();
+    expect((await store.ledger.balance('a')).balance).to.equal(0);
+    expect(await store.keyv('faults').get('a')).to.equal(undefined);
+  });
+
+  it('S05: refuses changes while the server is read-only, and goes on when it is not any more', async function () {
+    this.timeout(60_000);
+    store = await subject.open(server.url);
+    await prepare(store, 'a');
+    await subject.setReadOnly(server, true);
+    await eventually(() => rejectsUnavailable((store as Store).counters.next('n')));
+    await rejectsUnavailable(store.ledger.credit('a', 'c', 5, 'x', NOW));
+    await subject.setReadOnly(server, false);
+    await eventually(async () => (store as Store).ledger.credit('a', 'd', 5, 'x', NOW));
+    const entries = await store.ledger.entries('a', { limit: 10 });
+    expect(entries.map(({ ref }) => ref)).to.deep.equal(['d', 'first']);
+  });
+
+  it('S06: refuses a record that cannot be read, and goes on with the others', async () => {
+    store = await subject.open(server.url);
+    await prepare(store, 'a');
+    await subject.spoil(server);
+    await rejectsUnavailable(store.keyv('faults').get('a'));
+    await rejectsUnavailable(store.ledger.balance('a'));
+    await prepare(store, 'b');
+    expect(await store.keyv('faults').get('b')).to.deep.equal({ v: 1 });
+    expect((await store.ledger.balance('b')).held).to.equal(10);
+    await store.health();
+  });
+
+  it('S07: a change whose answer was lost happened once, and saying it again changes nothing', async function () {
+    this.timeout(60_000);
+    const wire = await startTcpProxy(server.port);
+    proxy = wire;
+    store = await subject.open(throughProxy(wire.port));
+    await prepare(store, 'a');
+    wire.dropAnswers();
+    await rejectsUnavailable(store.ledger.credit('a', 'lost', 50, 'x', NOW));
+    wire.heal();
+    await eventually(async () => store?.health());
+    expect(await store.ledger.credit('a', 'lost', 50, 'x', NOW)).to.equal(false);
+    expect((await store.ledger.balance('a')).balance).to.equal(150);
+    wire.dropAnswers();
+    await rejectsUnavailable(store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' })));
+    wire.heal();
+    await eventually(async () => store?.health());
+    expect(await store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' }))).to.equal('duplicate');
+    expect((await store.ledger.balance('a')).held).to.equal(20);
+  });
+
+  it('is closed in time also while the server is stopped', async function () {
+    this.timeout(60_000);
+    store = await subject.open(server.url);
+    server.freeze();
+    await store.close();
+    await rejectsUnavailable(store.ledger.balance('a'));
+  });
+}
+
+describeWith('faults of a redis server', { 'redis-server': REDIS_SERVER }, () => testFaults(redis));
+describeWith('faults of a postgres server', { postgres: POSTGRES, initdb: INITDB }, () => testFaults(postgres));

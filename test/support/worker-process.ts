@@ -1,0 +1,51 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+/** A child process that answers messages, one after the other. */
+export interface Worker {
+  readonly pid: number | undefined;
+  ask<T>(message: object): Promise<T>;
+  /** SIGKILL, with no chance to clean up. */
+  kill(): Promise<void>;
+  /** Lets it end by itself. */
+  stop(): Promise<void>;
+}
+
+/** Starts a script of this folder in a process of its own; resolves when it says that it is ready. */
+export async function startWorker(script: string, argument: unknown): Promise<Worker> {
+  const file = fileURLToPath(new URL(script, import.meta.url));
+  const child = fork(file, [JSON.stringify(argument)], {
+    execArgv: ['--import', 'tsx'],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  await answerOf(child);
+  return {
+    pid: child.pid,
+    ask: async <T>(message: object) => {
+      const answer = answerOf(child);
+      child.send(message);
+      return (await answer) as T;
+    },
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+    stop: async () => {
+      if (child.connected) child.disconnect();
+      await exited;
+    },
+  };
+}
+
+function answerOf(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const onExit = (): void => reject(new Error('the worker ended before it answered'));
+    child.once('exit', onExit);
+    child.once('message', (answer: { readonly error?: string }) => {
+      child.off('exit', onExit);
+      if (answer.error === undefined) resolve(answer);
+      else reject(new Error(answer.error));
+    });
+  });
+}
