@@ -247,6 +247,26 @@ describe('the life of an API key over HTTP', function () {
     expect(fault).to.match(/"api-key".*made under a pepper/s);
   });
 
+  it('belongs to the users of two issuers apart', async () => {
+    const partner = await startOpenIdProvider({ users: { ann: {} }, audience: 'tollgate' });
+    const issuers = {
+      jwt: { issuer: provider.issuer, audience: 'tollgate' },
+      partner: { plugin: 'jwt', issuer: partner.issuer, audience: 'tollgate', userPrefix: 'partner:' },
+    };
+    const both = await startNode({ auth: { 'api-key': {}, ...issuers } });
+    try {
+      const made = (await send('POST', `${KEYS}/create`, await partner.token('ann'), undefined, both)).body;
+      expect(made.api_key_info.user_id).to.equal('partner:ann');
+      const { id } = made.api_key_info;
+      expect((await send('DELETE', KEYS, ann, { id }, both)).status).to.equal(404);
+      expect((await send('GET', KEYS, ann, undefined, both)).status).to.equal(200);
+      expect((await send('GET', KEYS, 'a.b.c', undefined, both)).body.error.code).to.equal('invalid_token');
+    } finally {
+      await both.stop();
+      await partner.stop();
+    }
+  });
+
   it('leaves no key and no token in the log', async () => {
     const { api_key } = await create();
     await chat(api_key);
