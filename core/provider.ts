@@ -11,6 +11,8 @@ export interface Price {
   readonly output: number;
   readonly cached_input?: number;
   readonly cache_write?: number;
+  /** Cache writes that live an hour; twice `input` where it is not told, as Anthropic's list has it. */
+  readonly cache_write_1h?: number;
   readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
   /** US dollars per million characters, for speech. */
   readonly characters?: number;
@@ -226,6 +228,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
         output: { type: 'number', minimum: 0 },
         cached_input: { type: 'number', minimum: 0 },
         cache_write: { type: 'number', minimum: 0 },
+        cache_write_1h: { type: 'number', minimum: 0 },
         characters: { type: 'number', minimum: 0 },
         seconds: { type: 'number', minimum: 0 },
       },
