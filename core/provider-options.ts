@@ -32,6 +32,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
         output: { type: 'number', minimum: 0 },
         cached_input: { type: 'number', minimum: 0 },
         cache_write: { type: 'number', minimum: 0 },
+        cache_write_1h: { type: 'number', minimum: 0 },
         characters: { type: 'number', minimum: 0 },
         seconds: { type: 'number', minimum: 0 },
       },

@@ -10,6 +10,8 @@ export interface Price {
   readonly output: number;
   readonly cached_input?: number;
   readonly cache_write?: number;
+  /** Cache writes that live an hour; twice `input` where it is not told, as Anthropic's list has it. */
+  readonly cache_write_1h?: number;
   readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
   /** US dollars per million characters, for speech. */
   readonly characters?: number;
