@@ -47,6 +47,7 @@ export function createCatalog(
     finders.set(name, createFinder(provider, listed, table));
   };
   for (const [name, provider] of providers) layOut(name, provider);
+  const pricers = new Map([...providers].map(([name, provider]) => [name, createPricer(provider)]));
   return {
     learn(name, ids) {
       const provider = providers.get(name);
@@ -64,8 +65,8 @@ export function createCatalog(
     has: (provider) => providers.has(provider),
     list: (provider) => (models.get(provider) ?? []).map(({ id }) => id),
     priceOf({ provider, model }, info) {
-      const known = providers.get(provider);
-      return known ? findPrice(known, model, info) : info?.price;
+      const price = pricers.get(provider);
+      return price ? price(model, info) : info?.price;
     },
   };
 }
@@ -85,9 +86,22 @@ export function modelsOf(provider: Provider, table: ModelTable): readonly ModelI
  * the table says. Undefined while input or output is not known: unknown is never free.
  */
 export function findPrice(provider: Provider, requested: string, model: ModelInfo | undefined): Price | undefined {
-  const rows = Object.entries(provider.prices ?? {}).map(([id, price]) => ({ id: id === '*' ? '' : id, price }));
-  const own = longestPrefix(rows)(requested)?.price;
-  if (!own) return model?.price;
+  return createPricer(provider)(requested, model);
+}
+
+type Pricer = (requested: string, model: ModelInfo | undefined) => Price | undefined;
+
+function createPricer({ prices }: Provider): Pricer {
+  if (!prices) return (_requested, model) => model?.price;
+  const rows = Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price }));
+  const find = longestPrefix(rows);
+  return (requested, model) => {
+    const own = find(requested)?.price;
+    return own ? mergePrice(own, model) : model?.price;
+  };
+}
+
+function mergePrice(own: Partial<Price>, model: ModelInfo | undefined): Price | undefined {
   // Rates for the cache and for long prompts belong to the price they were derived from.
   const table = own.input === undefined ? model?.price : model?.price && { output: model.price.output };
   const { input, output = model?.kind === 'embeddings' ? 0 : undefined, ...rates } = { ...table, ...own };

@@ -21,7 +21,9 @@ const server = http.createServer((req, res) => {
     pool.dispatch(
       { path: url, method: 'POST', headers: { 'content-type': 'application/json' }, body },
       {
-        onRequestStart: (given) => void (controller = given),
+        onRequestStart(given) {
+          controller = given;
+        },
         onResponseStart: (_, status, headers) => void res.writeHead(status, headers as http.OutgoingHttpHeaders),
         onResponseData: (_, chunk) => void res.write(chunk),
         onResponseEnd: () => void res.end(),

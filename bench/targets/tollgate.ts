@@ -30,6 +30,11 @@ export function tollgate(name: string, label: string, options: TollgateOptions =
   return { name, label, start: (upstreams) => startTollgate(name, options, upstreams) };
 }
 
+/** For the profiler, which Node does not take from `NODE_OPTIONS`. */
+function nodeArguments(): readonly string[] {
+  return process.env['BENCH_NODE_ARGUMENTS']?.split(' ') ?? [];
+}
+
 async function startTollgate(name: string, options: TollgateOptions, upstreams: Upstreams): Promise<Running> {
   const folder = mkdtempSync(path.join(upstreams.folder, `${name}-`));
   const configFile = path.join(folder, 'tollgate.config.json');
@@ -44,7 +49,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
   let listens = false;
   const program = await startProgram(
     options.node ?? process.execPath,
-    [path.join(PACKAGE, 'dist', 'core', 'cli', 'main.js'), 'start', '--config', configFile],
+    [...nodeArguments(), path.join(PACKAGE, 'dist', 'core', 'cli', 'main.js'), 'start', '--config', configFile],
     {
       cores: (options.workers ?? 1) > 1 ? BOTH_CORES : GATEWAY_CORES,
       cwd: folder,

@@ -12,6 +12,7 @@ import { readCredential } from './credentials.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readJsonBody } from './read-body.ts';
 import { requestFault } from './request-fault.ts';
+import { createRouteIndex } from './route-index.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
@@ -39,17 +40,32 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
     validateFormats: false,
   });
   for (const schema of deps.schemas) ajv.addSchema(schema);
-  for (const { owner, value: route } of deps.routes) mount(router, ajv, deps, owner, route);
+  const index = createRouteIndex<RouteHandler>();
+  const unindexed = new Set<string>();
+  for (const { owner, value: route } of deps.routes) {
+    const handler = createHandler(ajv, deps, owner, route);
+    router.register(route.path, [route.method.toLowerCase()], handler as never);
+    // Routes win in the order of their registration: what comes after one that only the router knows is the router's too.
+    if (!unindexed.has(route.method) && !index.add(route.method, route.path, handler)) unindexed.add(route.method);
+  }
   const routes = router.routes();
   const allowed = allowedMethods(router);
-  // A handler never calls next, so next means that no route matched.
-  return (ctx) =>
-    routes(ctx as never, async () => {
+  return (ctx) => {
+    const found = index.find(ctx.method, ctx.path);
+    if (found) {
+      (ctx as unknown as { params: unknown }).params = found.params;
+      return found.value(ctx);
+    }
+    // A handler never calls next, so next means that no route matched.
+    return routes(ctx as never, async () => {
       throw unmatched(ctx, allowed(ctx.path));
     });
+  };
 }
 
-function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, route: Route): void {
+type RouteHandler = (ctx: Koa.Context) => Promise<void>;
+
+function createHandler(ajv: Ajv2020, deps: RouterDeps, owner: string, route: Route): RouteHandler {
   const compile = (schema: Schema | undefined, what: string): ValidateFunction | undefined => {
     if (!schema) return undefined;
     try {
@@ -67,10 +83,10 @@ function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, ro
   const label = `${route.method} ${route.path}`;
   const authenticate = authenticator(deps, route);
   const maxBytes = route.maxBodyBytes ?? deps.maxBodyBytes;
-  router.register(route.path, [route.method.toLowerCase()], async (ctx) => {
+  return async (ctx) => {
     const { state } = ctx;
     state['route'] = label;
-    if (authenticate) state['principal'] = await authenticate(ctx as unknown as Koa.Context);
+    if (authenticate) state['principal'] = await authenticate(ctx);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state['signal'] = deps.lifecycle.callerSignal(ctx.res);
     state['onOutcome'] = (call: Call, outcome: Outcome) => noteOutcome(state, call, outcome);
@@ -81,7 +97,7 @@ function mount(router: Router, ajv: Ajv2020, deps: RouterDeps, owner: string, ro
       state['rawBody'] = raw;
     }
     await route.handler(ctx as unknown as RouteContext<never>);
-  });
+  };
 }
 
 /** Leaves what a call came to in the context, where the access log finds it. */

@@ -10,9 +10,12 @@ export interface PreparedRequest {
   readonly body: Uint8Array | null;
 }
 
+/** What of a request depends on its endpoint alone. */
 interface KnownEndpoint {
   readonly address: Address;
+  /** In lower case. A request's own may replace them, but not the key. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly credential: readonly [name: string, value: string] | undefined;
 }
 
 /** What frames a message or names its receiver is ours to say: `host` would even change whose certificate is checked. */
@@ -36,21 +39,26 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 export function createRequestPreparer(): (endpoint: Endpoint, request: HttpRequest) => PreparedRequest {
   const known = new WeakMap<Endpoint, KnownEndpoint>();
   return (endpoint, request) => {
-    let { address, headers: common } = known.get(endpoint) ?? {};
-    if (!address) {
-      address = parseBaseUrl(endpoint.baseUrl);
-      common = { 'user-agent': 'tollgate', ...readHeaders(endpoint.headers) };
-      known.set(endpoint, { address, headers: common });
+    let found = known.get(endpoint);
+    if (!found) {
+      found = knowEndpoint(endpoint);
+      known.set(endpoint, found);
     }
+    const { address, credential } = found;
     const body = encodeBody(request.body);
-    const headers: Record<string, string> = { ...common, ...readHeaders(request.headers) };
-    headers['accept-encoding'] = 'identity';
+    const headers: Record<string, string> = { ...found.headers };
+    if (request.headers) Object.assign(headers, readHeaders(request.headers));
     if (body) headers['content-type'] ??= 'application/json';
-    const credential = bindCredential(endpoint, address);
     if (credential) headers[credential[0]] = credential[1];
     const method = request.method ?? (body ? 'POST' : 'GET');
     return { origin: address.origin, method, path: joinPath(address, request.path), headers, body };
   };
+}
+
+function knowEndpoint(endpoint: Endpoint): KnownEndpoint {
+  const address = parseBaseUrl(endpoint.baseUrl);
+  const headers = { 'user-agent': 'tollgate', ...readHeaders(endpoint.headers), 'accept-encoding': 'identity' };
+  return { address, headers, credential: bindCredential(endpoint, address) };
 }
 
 function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
