@@ -9,7 +9,7 @@ import { composeSchema } from '../core/config/compose-schema.ts';
 import { CORE_PROPERTIES } from '../core/config/core-schema.ts';
 import type { PluginSchema } from '../core/config/groups.ts';
 import { readBuiltinSchemas } from '../core/load-config.ts';
-import { PROVIDER_OPTIONS } from '../core/provider.ts';
+import { PROVIDER_OPTIONS } from '../core/provider-options.ts';
 import type { Schema } from '../core/types/json.ts';
 import { schemaTable } from './schema-table.ts';
 

@@ -8,6 +8,9 @@ import type { ChatRequest, EmbeddingRequest, Usage } from './types/chat.ts';
  */
 const PICO_PER_MICRO = 1_000_000;
 
+/** What a cache write for an hour costs, by input tokens: https://docs.claude.com/en/docs/build-with-claude/prompt-caching */
+const HOUR_WRITE_FACTOR = 2;
+
 /** What a model may write when neither the caller nor the table bounds it. */
 const DEFAULT_MAX_OUTPUT = 4096;
 
@@ -15,17 +18,20 @@ type Rates = Omit<Price, 'tiers' | 'characters'>;
 
 /**
  * Whole micro-dollars of a call's usage; undefined when the price is not known. A tier's rates replace the base ones
- * for the whole call; cached and cache-write tokens cost as input where no rate of their own is known.
+ * for the whole call; cached and cache-write tokens cost as input where no rate of their own is known, those written for an hour twice that.
  */
 export function costOf(usage: Usage, price: Price | undefined): number | undefined {
   if (!price) return undefined;
   const rates = ratesFor(usage.prompt_tokens, price);
   const cached = Math.min(usage.prompt_tokens_details?.cached_tokens ?? 0, usage.prompt_tokens);
-  const written = Math.min(usage.prompt_tokens_details?.cache_write_tokens ?? 0, usage.prompt_tokens - cached);
+  const details = usage.prompt_tokens_details;
+  const written = Math.min(details?.cache_write_tokens ?? 0, usage.prompt_tokens - cached);
+  const hour = Math.min(details?.cache_write_1h_tokens ?? 0, written);
   return toMicro(
     (usage.prompt_tokens - cached - written) * pico(rates.input) +
       cached * pico(rates.cached_input ?? rates.input) +
-      written * pico(rates.cache_write ?? rates.input) +
+      (written - hour) * pico(rates.cache_write ?? rates.input) +
+      hour * pico(rates.cache_write_1h ?? rates.input * HOUR_WRITE_FACTOR) +
       usage.completion_tokens * pico(rates.output),
   );
 }

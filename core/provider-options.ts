@@ -1,5 +1,60 @@
 import type { Credential, Endpoint, ModelInfo, Price, Provider, Timeouts } from './provider.ts';
+import type { Schema } from './types/json.ts';
 import { parseDuration } from './units.ts';
+
+/** The options every provider takes; spread into a plugin's `configSchema.properties`. */
+export const PROVIDER_OPTIONS = Object.freeze({
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
+  apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
+  baseUrl: {
+    type: 'string',
+    format: 'url',
+    description: 'Replaces the vendor’s base URL. The key goes to this host only.',
+  },
+  models: {
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+    description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
+  },
+  refreshModels: {
+    type: 'string',
+    format: 'duration',
+    description: 'How often the vendor’s own model list is fetched and added, such as `24h`; never unless set.',
+  },
+  prices: {
+    type: 'object',
+    description: 'US dollars per million tokens by model prefix, or `*`.',
+    additionalProperties: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        input: { type: 'number', minimum: 0 },
+        output: { type: 'number', minimum: 0 },
+        cached_input: { type: 'number', minimum: 0 },
+        cache_write: { type: 'number', minimum: 0 },
+        cache_write_1h: { type: 'number', minimum: 0 },
+        characters: { type: 'number', minimum: 0 },
+        seconds: { type: 'number', minimum: 0 },
+      },
+    },
+  },
+  timeouts: {
+    type: 'object',
+    additionalProperties: false,
+    description: 'Deadlines of one attempt.',
+    properties: {
+      connect: { type: 'string', format: 'duration' },
+      firstByte: { type: 'string', format: 'duration' },
+      idle: { type: 'string', format: 'duration' },
+      total: { type: 'string', format: 'duration' },
+    },
+  },
+  headers: {
+    type: 'object',
+    description: 'Extra request headers.',
+    additionalProperties: { type: 'string' },
+  },
+} as const satisfies Record<string, Schema>);
 
 /** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
 export interface ProviderConfig {

@@ -1,6 +1,5 @@
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
 import type { FieldTable } from './types/fields.ts';
-import type { Schema } from './types/json.ts';
 
 /** Speech vendors are part of this contract; their side of it has a file of its own. */
 export type * from './speech-provider.ts';
@@ -11,6 +10,8 @@ export interface Price {
   readonly output: number;
   readonly cached_input?: number;
   readonly cache_write?: number;
+  /** Cache writes that live an hour; twice `input` where it is not told, as Anthropic's list has it. */
+  readonly cache_write_1h?: number;
   readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
   /** US dollars per million characters, for speech. */
   readonly characters?: number;
@@ -196,56 +197,3 @@ export interface Provider extends Endpoint {
   /** Lists models from the vendor: the request, and the ids in its answer. */
   readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
 }
-
-/** The options every provider takes; spread into a plugin's `configSchema.properties`. */
-export const PROVIDER_OPTIONS = Object.freeze({
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
-  apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
-  baseUrl: {
-    type: 'string',
-    format: 'url',
-    description: 'Replaces the vendor’s base URL. The key goes to this host only.',
-  },
-  models: {
-    type: 'array',
-    items: { type: 'string', minLength: 1 },
-    description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
-  },
-  refreshModels: {
-    type: 'string',
-    format: 'duration',
-    description: 'How often the vendor’s own model list is fetched and added, such as `24h`; never unless set.',
-  },
-  prices: {
-    type: 'object',
-    description: 'US dollars per million tokens by model prefix, or `*`.',
-    additionalProperties: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        input: { type: 'number', minimum: 0 },
-        output: { type: 'number', minimum: 0 },
-        cached_input: { type: 'number', minimum: 0 },
-        cache_write: { type: 'number', minimum: 0 },
-        characters: { type: 'number', minimum: 0 },
-        seconds: { type: 'number', minimum: 0 },
-      },
-    },
-  },
-  timeouts: {
-    type: 'object',
-    additionalProperties: false,
-    description: 'Deadlines of one attempt.',
-    properties: {
-      connect: { type: 'string', format: 'duration' },
-      firstByte: { type: 'string', format: 'duration' },
-      idle: { type: 'string', format: 'duration' },
-      total: { type: 'string', format: 'duration' },
-    },
-  },
-  headers: {
-    type: 'object',
-    description: 'Extra request headers.',
-    additionalProperties: { type: 'string' },
-  },
-} as const satisfies Record<string, Schema>);

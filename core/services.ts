@@ -58,7 +58,7 @@ async function streamOf(
     try {
       for await (const batch of stream.batches) yield* batch;
     } finally {
-      await stream.close();
+      stream.close();
     }
   })();
 }

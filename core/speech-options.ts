@@ -1,6 +1,11 @@
 import { GatewayError } from './errors.ts';
-import { type ModelInfo, PROVIDER_OPTIONS } from './provider.ts';
-import { type EndpointDefaults, type ProviderConfig, readProviderOptions } from './provider-options.ts';
+import type { ModelInfo } from './provider.ts';
+import {
+  type EndpointDefaults,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readProviderOptions,
+} from './provider-options.ts';
 import type { SpeechProvider, Voice } from './speech-provider.ts';
 import type { Schema } from './types/json.ts';
 

@@ -4,7 +4,7 @@ import type { ChatRequest, EmbeddingRequest } from './types/chat.ts';
  * Token estimates for when nobody told the true number: before a call (to reserve its cost) and after one whose provider
  * reported no usage. UTF-8 bytes / 4, the usual rule for English; languages with longer encodings come out dearer, never free.
  */
-const BYTES_PER_TOKEN = 4;
+export const BYTES_PER_TOKEN = 4;
 
 /** What one image part counts, in tokens: OpenAI's high-detail price of a 1024×1024 picture. */
 const TOKENS_PER_IMAGE = 765;

@@ -39,9 +39,9 @@ export async function exchange(
   call.measures.attempts += 1;
   const started = performance.now();
   try {
-    const response = await sendWithConnectRetry(upstream, call, endpoint, outgoing);
+    const response = await sendWithConnectRetry(upstream, call, target, endpoint, outgoing);
     if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205) {
-      call.measures.sent = true;
+      call.measures.unanswered.push(target);
       return response;
     }
     // An error status is an answer that no vendor charges for.
@@ -54,6 +54,7 @@ export async function exchange(
 async function sendWithConnectRetry(
   upstream: Upstream,
   call: LiveCall,
+  target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
 ): Promise<UpstreamResponse> {
@@ -61,7 +62,7 @@ async function sendWithConnectRetry(
     try {
       return await upstream.send(endpoint, request, { signal: call.signal });
     } catch (error) {
-      if (error instanceof UpstreamError && error.sent) call.measures.sent = true;
+      if (error instanceof UpstreamError && error.sent) call.measures.unanswered.push(target);
       const again =
         error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
       if (!again || retry >= CONNECT_RETRIES || call.signal.aborted) throw error;
@@ -69,9 +70,12 @@ async function sendWithConnectRetry(
   }
 }
 
-/** An error inside an answer with a good status, before any of the answer: the vendor did not do the work. */
+/**
+ * An error inside an answer with a good status, before any of the answer: the vendor did not do the work, so the attempt
+ * that {@link exchange} noted last owes nothing. What earlier attempts owe stays.
+ */
 export function noteRefusal(call: LiveCall, error: unknown): void {
-  if (isStreamFailure(error)) call.measures.sent = false;
+  if (isStreamFailure(error)) call.measures.unanswered.pop();
 }
 
 function assertConfigured(endpoint: Endpoint, target: Target): void {

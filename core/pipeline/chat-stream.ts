@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import type { StreamDecoder } from '../provider.ts';
 import { readEvents } from '../sse.ts';
+import { BYTES_PER_TOKEN } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
@@ -10,14 +11,14 @@ import { MAX_RESPONSE_BYTES, parseAnswer } from './chat.ts';
 import { chunksOfResponse } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { endWithError, type PipelineDeps } from './run.ts';
+import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
 
 /** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */
 export interface ChatStream extends AnswerNotes {
   /** Batches of chunks as they arrive. Throws the GatewayError that the caller is told in an error frame. */
   readonly batches: AsyncGenerator<readonly ChatChunk[], void>;
   /** Ends the call, once: after the last byte, after an error, or when the caller left. */
-  close(): Promise<void>;
+  close(): void;
 }
 
 type Batch = readonly ChatChunk[];
@@ -136,10 +137,10 @@ class LiveStream {
     }
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#upstream.destroy();
     this.#meter();
-    await this.#call.finish(this.#ended ? 'ok' : 'aborted');
+    finishBeside(this.#deps, this.#call as unknown as LiveCall, this.#ended ? 'ok' : 'aborted');
   }
 
   /** Runs the chunk hooks, notes usage, and takes out what the caller did not ask for. */
@@ -171,7 +172,7 @@ class LiveStream {
   #meter(): void {
     if (this.#call.measures.usage) return;
     this.#call.measures.upstreamMs += performance.now() - this.#started;
-    meterChat(this.#deps, this.#call, this.#target, this.#usage, () => ' '.repeat(this.#textBytes));
+    meterChat(this.#deps, this.#call, this.#target, this.#usage, () => Math.ceil(this.#textBytes / BYTES_PER_TOKEN));
   }
 
   async #fail(thrown: unknown): Promise<GatewayError> {
@@ -198,9 +199,10 @@ function withoutUsage(chunk: ChatChunk): ChatChunk {
 function textLength(chunk: ChatChunk): number {
   let bytes = 0;
   for (const { delta } of chunk.choices) {
-    if (delta.content) bytes += delta.content.length;
-    if (delta.reasoning_content) bytes += delta.reasoning_content.length;
-    if (delta.tool_calls) for (const call of delta.tool_calls) bytes += call.function?.arguments?.length ?? 0;
+    if (delta.content) bytes += Buffer.byteLength(delta.content);
+    if (delta.reasoning_content) bytes += Buffer.byteLength(delta.reasoning_content);
+    if (delta.tool_calls)
+      for (const call of delta.tool_calls) bytes += Buffer.byteLength(call.function?.arguments ?? '');
   }
   return bytes;
 }

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { ChatCodec, HttpRequest, ResponseHeaders } from '../provider.ts';
+import { estimateTextTokens } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, ChatResponse } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
@@ -29,7 +30,7 @@ export interface ChatAnswer extends AnswerNotes {
 export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer> {
   return runCall(deps, ask, init, async (call, raw) => {
     const answer = await tryTargets(call as unknown as LiveCall, (target) => completeOn(deps, call, target, raw));
-    finishBeside(deps, call as unknown as LiveCall);
+    finishBeside(deps, call as unknown as LiveCall, 'ok');
     return answer;
   });
 }
@@ -46,7 +47,7 @@ async function completeOn(
   call.measures.upstreamMs += performance.now() - started;
   let response = readAnswer(call as unknown as LiveCall, () => codec.response(parseAnswer(bytes), codecInfo));
   // Metered as the vendor answered: no hook changes what a call cost.
-  meterChat(deps, call, target, response.usage, () => answerText(response));
+  meterChat(deps, call, target, response.usage, () => estimateTextTokens(answerText(response)));
   const receive = deps.hooks.chat.receive;
   if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
   if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };

@@ -2,7 +2,7 @@ import { GatewayError } from '../errors.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { EmbeddingResponse } from '../types/chat.ts';
 import { exchange } from './attempt.ts';
-import { type AnswerNotes, MAX_RESPONSE_BYTES, parseAnswer } from './chat.ts';
+import { type AnswerNotes, MAX_RESPONSE_BYTES, parseAnswer, readAnswer } from './chat.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterEmbeddings } from './meter.ts';
 import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
@@ -15,7 +15,7 @@ export interface EmbeddingAnswer extends AnswerNotes {
 export function embed(deps: PipelineDeps, ask: Ask<'embeddings'>, init: CallInit): Promise<EmbeddingAnswer> {
   return runCall(deps, ask, init, async (call) => {
     const answer = await tryTargets(call as unknown as LiveCall, (target) => embedOn(deps, call, target));
-    finishBeside(deps, call as unknown as LiveCall);
+    finishBeside(deps, call as unknown as LiveCall, 'ok');
     return answer;
   });
 }
@@ -38,7 +38,8 @@ async function embedOn(deps: PipelineDeps, call: LiveCall<'embeddings'>, target:
     provider,
     request,
   );
-  let response = codec.response(parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES)), input, info);
+  const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
+  let response = readAnswer(live, () => codec.response(parseAnswer(bytes), input, info));
   meterEmbeddings(deps, call, target, response.usage);
   const receive = deps.hooks.embeddings.receive;
   if (receive)

@@ -25,7 +25,8 @@ export interface Measures {
   estimated: boolean;
   characters: number | undefined;
   cost: number | undefined;
-  sent: boolean;
+  /** The targets that were sent the call and did not refuse it: what they did is owed even when no answer came. */
+  readonly unanswered: Target[];
   firstByteAt: number | undefined;
   upstreamMs: number;
 }
@@ -48,7 +49,7 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
     estimated: false,
     characters: undefined,
     cost: undefined,
-    sent: false,
+    unanswered: [],
     firstByteAt: undefined,
     upstreamMs: 0,
   };
@@ -90,12 +91,12 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
   }
 
   #finish(status: OutcomeStatus, error: GatewayError | undefined): Promise<void> {
-    const { target, attempts, usage, estimated, characters, cost, sent, firstByteAt, upstreamMs } = this.measures;
+    const { target, attempts, usage, estimated, characters, cost, unanswered, firstByteAt, upstreamMs } = this.measures;
     const outcome: Outcome = Object.freeze({
       status,
       attempts,
       estimated,
-      sent,
+      sent: unanswered.length > 0,
       upstreamMs,
       durationMs: this.elapsedMs,
       ...(error && { error }),

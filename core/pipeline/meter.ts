@@ -2,7 +2,7 @@ import { costOf, estimate } from '../pricing.ts';
 import { findSpeechModel } from '../speech/check.ts';
 import { estimateSpeech, speechPrice } from '../speech/price.ts';
 import { countCharacters } from '../speech/split-text.ts';
-import { estimateInputTokens, estimateTextTokens } from '../tokens.ts';
+import { estimateInputTokens } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, EmbeddingRequest, Usage } from '../types/chat.ts';
 import type { LiveCall } from './live-call.ts';
@@ -10,18 +10,18 @@ import type { PipelineDeps } from './run.ts';
 
 /**
  * Notes what a chat call used and what that costs. Usage that the provider did not tell is estimated from the request
- * and `text` and marked so: it is never zero and never skipped.
+ * and `written` (its answer's tokens, estimated) and marked so: it is never zero and never skipped.
  */
 export function meterChat(
   deps: PipelineDeps,
   call: LiveCall<'chat'>,
   target: Target,
   usage: Usage | undefined,
-  text: () => string,
+  written: () => number,
 ): void {
   const counted = usage && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens) ? usage : undefined;
   call.measures.estimated = counted === undefined;
-  call.measures.usage = counted ?? estimatedUsage(estimateInputTokens(call.request), estimateTextTokens(text()));
+  call.measures.usage = counted ?? estimatedUsage(estimateInputTokens(call.request), written());
   price(deps, call as unknown as LiveCall, target);
 }
 
@@ -67,11 +67,14 @@ function estimateSpoken(
 
 /**
  * What a call owes whose answer never came whole (the caller left, a clock ran out, the vendor broke off) although the
- * vendor may have worked on it: its prompt, estimated. An error status, or nothing sent, owes nothing.
+ * vendor may have worked on it: its prompt, estimated, once, at the price of the target that was sent it last. An error
+ * status, or nothing sent, owes nothing. Speech meters itself: by the characters that were sent.
  */
 export function meterUnanswered(deps: PipelineDeps, call: LiveCall): void {
-  const { sent, usage, target } = call.measures;
-  if (!sent || usage || !target || call.operation === 'speech') return;
+  const { unanswered, usage } = call.measures;
+  const target = unanswered.at(-1);
+  if (usage || !target || call.operation === 'speech') return;
+  call.measures.target = target;
   call.measures.estimated = true;
   call.measures.usage = estimatedUsage(estimateInputTokens(call.request as ChatRequest | EmbeddingRequest), 0);
   price(deps, call, target);

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts';
 import type { ModelCatalog } from '../models.ts';
 import type { CodecCall, Provider } from '../provider.ts';
 import type { SpeechProvider } from '../speech-provider.ts';
-import type { Call, Operation, OperationRequest, Target } from '../types/call.ts';
+import type { Call, Operation, OperationRequest, OutcomeStatus, Target } from '../types/call.ts';
 import type { Upstream } from '../upstream.ts';
 import { failedAttempt } from './attempt.ts';
 import { type CallInit, LiveCall } from './live-call.ts';
@@ -23,9 +23,9 @@ export interface PipelineDeps {
   readonly pending: Set<Promise<void>>;
 }
 
-/** Ends a call that went well, beside the answer: the caller does not wait for the books, a drain does. */
-export function finishBeside(deps: PipelineDeps, call: LiveCall): void {
-  const finishing = call.finish('ok').finally(() => deps.pending.delete(finishing));
+/** Ends a call beside its answer: the caller does not wait for the books, a drain does. */
+export function finishBeside(deps: PipelineDeps, call: LiveCall, status: OutcomeStatus, error?: GatewayError): void {
+  const finishing = call.finish(status, error).finally(() => deps.pending.delete(finishing));
   deps.pending.add(finishing);
 }
 
@@ -90,7 +90,7 @@ export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: u
   if (error.code === 'internal_error' && !aborted)
     deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
   meterUnanswered(deps, call);
-  await call.finish(aborted ? 'aborted' : 'error', error);
+  finishBeside(deps, call, aborted ? 'aborted' : 'error', error);
   return error;
 }
 
@@ -123,6 +123,8 @@ export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) =>
     } catch (thrown) {
       if (call.signal.aborted) throw thrown;
       const failed = failedAttempt(thrown, target);
+      // Something answered and is paid for (a hook refused what it said): nobody is asked, and paid, twice.
+      if (call.measures.usage) throw failed.error;
       // What a missing key hides must not replace what a real attempt said.
       if (!last || failed.error.code !== 'provider_not_configured') last = failed.error;
       if (!failed.failover) break;

@@ -2,11 +2,12 @@ import { GatewayError } from '../errors.ts';
 import type { SpeechAnswer } from '../plugin.ts';
 import type { CheckedSpeech } from '../speech/check.ts';
 import { costOfSpeech, speechPrice } from '../speech/price.ts';
-import { resolveSpeech, runSpeech, type SpeechRun } from '../speech/run-speech.ts';
+import { resolveSpeech, runSpeech, type SpeechRun, type SpeechUsage } from '../speech/run-speech.ts';
+import { countCharacters } from '../speech/split-text.ts';
 import type { SpeechProvider } from '../speech-provider.ts';
 import type { Target } from '../types/call.ts';
 import type { SpeechRequest } from '../types/speech.ts';
-import { exchange, failedAttempt } from './attempt.ts';
+import { exchange, failedAttempt, noteRefusal } from './attempt.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { endWithError, finishBeside, type PipelineDeps, runCall, tryTargets } from './run.ts';
 
@@ -42,14 +43,14 @@ export async function speak(
   });
 }
 
-function start(
+async function start(
   deps: PipelineDeps,
   call: LiveCall,
   target: Target,
   vendor: SpeechProvider,
   speech: CheckedSpeech,
 ): Promise<SpeechRun> {
-  return runSpeech(vendor, speech, {
+  const run = runSpeech(vendor, speech, {
     send: async (request) => {
       const answer = await exchange(
         { upstream: deps.upstream, hooks: deps.hooks.speech },
@@ -65,6 +66,15 @@ function start(
     id: call.id,
     created: Math.floor(call.startedAt / 1000),
   });
+  try {
+    return await run;
+  } catch (error) {
+    noteRefusal(call, error);
+    // Sent, and no sound came: the first piece of the text is what the vendor has had.
+    const characters = countCharacters(speech.pieces[0] ?? '');
+    if (call.measures.unanswered.length > 0) meter(call, vendor, speech, { characters });
+    throw error;
+  }
 }
 
 /** The sound as it comes; at its end, however it ends, the call is metered and finished. */
@@ -81,18 +91,16 @@ async function* metered(
     yield* run.audio;
     ended = true;
   } catch (thrown) {
-    meter(call, vendor, speech, run);
+    meter(call, vendor, speech, run.usage());
     throw await endWithError(deps, call, call.signal.aborted ? thrown : failedAttempt(thrown, target).error);
   } finally {
-    meter(call, vendor, speech, run);
-    if (ended) finishBeside(deps, call);
-    else await call.finish('aborted');
+    meter(call, vendor, speech, run.usage());
+    finishBeside(deps, call, ended ? 'ok' : 'aborted');
   }
   return undefined;
 }
 
-function meter(call: LiveCall, vendor: SpeechProvider, speech: CheckedSpeech, run: SpeechRun): void {
-  const usage = run.usage();
+function meter(call: LiveCall, vendor: SpeechProvider, speech: CheckedSpeech, usage: SpeechUsage): void {
   const cost = costOfSpeech(usage, speechPrice(vendor, speech.model, speech.info));
   call.measures.characters = usage.characters;
   call.measures.cost = cost?.amount;

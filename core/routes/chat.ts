@@ -122,6 +122,6 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     if (isGatewayError(thrown) || !ctx.state.signal.aborted)
       writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
   } finally {
-    await stream?.close();
+    stream?.close();
   }
 }

@@ -113,6 +113,8 @@ export interface Usage {
   readonly prompt_tokens_details?: {
     readonly cached_tokens?: number;
     readonly cache_write_tokens?: number;
+    /** Those of `cache_write_tokens` that were written for an hour. */
+    readonly cache_write_1h_tokens?: number;
     readonly audio_tokens?: number;
     readonly [field: string]: unknown;
   };

@@ -143,6 +143,42 @@ describe('the agents on the whole gateway', () => {
     });
   }
 
+  it('takes an agent that a plugin publishes, and charges its calls', async () => {
+    const tides = `export default { name: 'tides', kind: 'agent', apiVersion: 1, setup(api) {
+      api.agent({ name: 'tides', when: 'tides and harbours', async run({ instruction, inputs }, { chat, emit }) {
+        emit({ looking: 'tide tables' });
+        const answer = await chat([{ role: 'user', content: instruction + JSON.stringify(inputs) }]);
+        return { summary: answer.choices[0].message.content, confidence: 0.8 };
+      } });
+    } };`;
+    vendor = await startModelServer([
+      { asked: 'assignments', system: '- tides: tides and harbours', reply: route('tides') },
+      { asked: 'text', user: 'do tides{"port":"Kiel"}', reply: 'high at noon' },
+      { asked: 'result', system: 'high at noon', reply: { answer: 'leave at noon' } },
+    ]);
+    gateway = await startGateway(
+      {
+        providers: {
+          scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'sk-canary', models: ['*'] },
+        },
+        agents: { team: { model: 'scripted/m', agents: { navigation: false } }, tides: { plugin: './tides.mjs' } },
+      },
+      { files: { 'tides.mjs': tides } },
+    );
+    const { status, body } = await ask({ message: 'when can I leave?', inputs: { port: 'Kiel' } });
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body.content).to.deep.equal({ answer: 'leave at noon' });
+    expect(vendor.model.calls).to.have.length(3);
+  });
+
+  it('does not start with a team that uses a tool nobody registered', async () => {
+    vendor = await startModelServer([]);
+    const failure = await startGateway({
+      agents: { team: { model: 'echo/echo', agents: { planning: { tools: ['rag'] } } } },
+    }).catch((error: Error) => error);
+    expect(String(failure)).to.include('team').and.include('"rag"');
+  });
+
   it('answers 401 without a key', async () => {
     await start([]);
     for (const path of ['/api/core/agent', '/api/core/agent/medical']) {

@@ -126,6 +126,19 @@ describe('the life of an API key over HTTP', function () {
     }
   });
 
+  it('hands on what is left of its budget when it is rotated, and no more', async () => {
+    const { api_key, api_key_info } = await create(ann, { budget_usd: '5.00' });
+    await chat(api_key);
+    const spent = await eventually(async () => {
+      const { data } = (await send('GET', `${KEYS}?limit=100`, ann)).body;
+      const { spent_usd } = data.find((key: Loose) => key.id === api_key_info.id);
+      expect(Number(spent_usd)).to.be.greaterThan(0);
+      return Number(spent_usd);
+    });
+    const rotated = (await send('POST', `${KEYS}/rotate`, ann, { id: api_key_info.id })).body.api_key_info;
+    expect(Number(rotated.budget_usd)).to.be.closeTo(5 - spent, 1e-9);
+  });
+
   it('stops at its budget', async () => {
     const { api_key } = await create(ann, { budget_usd: '0.000001' });
     const { status, body } = await chat(api_key);
@@ -232,6 +245,26 @@ describe('the life of an API key over HTTP', function () {
       (error: Error) => error.message,
     );
     expect(fault).to.match(/"api-key".*made under a pepper/s);
+  });
+
+  it('belongs to the users of two issuers apart', async () => {
+    const partner = await startOpenIdProvider({ users: { ann: {} }, audience: 'tollgate' });
+    const issuers = {
+      jwt: { issuer: provider.issuer, audience: 'tollgate' },
+      partner: { plugin: 'jwt', issuer: partner.issuer, audience: 'tollgate', userPrefix: 'partner:' },
+    };
+    const both = await startNode({ auth: { 'api-key': {}, ...issuers } });
+    try {
+      const made = (await send('POST', `${KEYS}/create`, await partner.token('ann'), undefined, both)).body;
+      expect(made.api_key_info.user_id).to.equal('partner:ann');
+      const { id } = made.api_key_info;
+      expect((await send('DELETE', KEYS, ann, { id }, both)).status).to.equal(404);
+      expect((await send('GET', KEYS, ann, undefined, both)).status).to.equal(200);
+      expect((await send('GET', KEYS, 'a.b.c', undefined, both)).body.error.code).to.equal('invalid_token');
+    } finally {
+      await both.stop();
+      await partner.stop();
+    }
   });
 
   it('leaves no key and no token in the log', async () => {

@@ -13,6 +13,12 @@ function usage(prompt: number, completion: number, cached = 0, written = 0): Usa
   };
 }
 
+/** `written` tokens went to the cache, `hour` of them for an hour. */
+function hourly(prompt: number, written: number, hour: number): Usage {
+  const details = { cache_write_tokens: written, cache_write_1h_tokens: hour };
+  return { ...usage(prompt, 0), prompt_tokens_details: details };
+}
+
 const PRICE: Price = {
   input: 2,
   output: 10,
@@ -29,6 +35,14 @@ describe('costOf', () => {
     ['counts dollars per million tokens as micro-dollars per token', usage(1000, 100), PRICE, 3000],
     ['prices cached tokens at their own rate', usage(1000, 0, 1000), PRICE, 200],
     ['prices written tokens at their own rate', usage(1000, 0, 0, 400), PRICE, 2200],
+    ['prices tokens written for an hour at twice the input', hourly(1000, 400, 100), PRICE, 1200 + 750 + 400],
+    [
+      'prices tokens written for an hour at their own rate where one is known',
+      hourly(1000, 400, 100),
+      { ...PRICE, cache_write_1h: 5 },
+      1200 + 750 + 500,
+    ],
+    ['counts no more tokens written for an hour than written', hourly(1000, 100, 900), PRICE, 1800 + 400],
     ['prices cached tokens as input when no rate is known', usage(1000, 0, 1000), { input: 2, output: 10 }, 2000],
     ['keeps the base price at the very bound of a tier', usage(200_000, 0), PRICE, 400_000],
     ['takes the tier above its bound for the whole call', usage(200_001, 10), PRICE, 800_154],

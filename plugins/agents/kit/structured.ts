@@ -188,6 +188,6 @@ function misfit(model: string, fault: string, attempts: number, traceId: string)
   const times = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
   return new GatewayError(
     'provider_invalid_response',
-    `The model ${model} gave no answer that fits response_model after ${times}: ${fault}. Simplify the response_model or use a stronger model. Trace: ${traceId}.`,
+    `The model ${model} gave no answer of the asked structure after ${times}: ${fault}. Ask for a simpler one, or use a stronger model. Trace: ${traceId}.`,
   );
 }

@@ -52,7 +52,7 @@ export function safetyPart(
     advice: notices.notice([kind]),
     source,
   }));
-  const advice = sorted === 'emergency' ? notices.notice(['emergency']) : notices.urgent;
+  const advice = notices.notice([sorted === 'emergency' ? 'emergency' : 'urgent']);
   const byModel = (sorted === 'emergency' || sorted === 'urgent' ? (triage?.red_flags ?? []) : []).map((sign) => ({
     id: 'triage',
     sign: sign.slice(0, 200),

@@ -37,4 +37,4 @@ const LAST_OF_LIST = new RegExp(
 const IN_LIST = new RegExp(`(?:^|[\\s,(])(?:${NO})\\s+${ITEM}(?:,\\s*${ITEM}){0,6},\\s*(?:${FILLER}\\s+){0,2}$`);
 const LIST_GOES_ON = new RegExp(`^(?:,\\s*${ITEM}){0,6},?\\s+${JOIN}\\s+\\w`);
 const DENIED_AFTER =
-  /^\s*(?:[:=?-]|\()?\s*(?:no|none|nein|keine|non|aucune?|negative|absent|denied|(?:habe|hat|hab) (?:ich|er|sie|es) (?:nicht|keine)|nicht vorhanden)\s*(?:$|[,.;)\n])/;
+  /^\s*(?:[:=?-]|\()?\s*(?:no|none|nein|keine|non|aucune?|(?:is |are |was )?(?:negative|absent|denied)|(?:habe|hat|hab) (?:ich|er|sie|es) (?:nicht|keine)|nicht vorhanden)\s*(?:$|[,.;)\n])/;

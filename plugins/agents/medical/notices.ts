@@ -6,8 +6,6 @@ import type { RedFlag } from './red-flags/red-flag.ts';
 export interface Notices {
   /** Put first when there are red flags: what is most pressing first. */
   readonly notice: (kinds: readonly RedFlag['kind'][]) => string;
-  /** For a danger sign that can wait for hours, not for days. */
-  readonly urgent: string;
   readonly disclaimer: string;
   /** Instead of an answer that the safety review did not release. */
   readonly withheld: string;
@@ -126,7 +124,12 @@ const SAFE_STEPS: Readonly<Record<Language, readonly string[]>> = {
   ],
 };
 
-const BY_KIND: Readonly<Record<RedFlag['kind'], Texts>> = { poison: POISON, emergency: EMERGENCY, crisis: CRISIS };
+const BY_KIND: Readonly<Record<RedFlag['kind'], Texts>> = {
+  poison: POISON,
+  emergency: EMERGENCY,
+  crisis: CRISIS,
+  urgent: URGENT,
+};
 
 /** The fixed sentences for a language and country; `ownLine` is the operator's own line for people in a crisis. */
 export function noticesFor(language: Language, country: string | undefined, ownLine: string | undefined): Notices {
@@ -136,16 +139,16 @@ export function noticesFor(language: Language, country: string | undefined, ownL
       .replace('{number}', emergencyNumber(country) ?? NUMBER[language])
       .replace('{line}', line === undefined ? '' : LINE[language].replace('{line}', line));
   return {
-    notice: (kinds) =>
-      Object.entries(BY_KIND)
-        .filter(([kind]) => kinds.includes(kind as RedFlag['kind']))
-        .map(([, texts]) => fill(texts[language]))
-        .join('\n\n'),
-    urgent: fill(URGENT[language]),
+    notice: (kinds) => {
+      // Whoever is told to call now is not also told to wait until later today.
+      const told = kinds.some((kind) => kind !== 'urgent') ? kinds.filter((kind) => kind !== 'urgent') : kinds;
+      const inOrder = (Object.keys(BY_KIND) as RedFlag['kind'][]).filter((kind) => told.includes(kind));
+      return inOrder.map((kind) => fill(BY_KIND[kind][language])).join('\n\n');
+    },
     disclaimer: DISCLAIMER[language],
     withheld: WITHHELD[language],
     steps: (kinds) => [
-      ...(kinds.some((kind) => kind !== 'crisis') ? EMERGENCY_STEPS[language] : []),
+      ...(kinds.includes('emergency') || kinds.includes('poison') ? EMERGENCY_STEPS[language] : []),
       ...(kinds.includes('crisis') ? CRISIS_STEPS[language] : []),
     ],
     safeSteps: SAFE_STEPS[language],

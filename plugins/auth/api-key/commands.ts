@@ -2,6 +2,7 @@ import { GatewayError, type PluginApi, parseDuration, type Subcommand } from '..
 import { prefixOf, readKeyId } from './format.ts';
 import type { ApiKeyInfo } from './info.ts';
 import type { Keyring } from './keyring.ts';
+import type { StoredKey } from './records.ts';
 import { type KeyRequest, readKeyRequest } from './request.ts';
 
 type Options = Readonly<Record<string, string | boolean | undefined>>;
@@ -85,15 +86,15 @@ export function registerCommands(api: PluginApi, keyring: Keyring, acceptPepper:
   api.command({ name: 'keys', summary: 'API keys', subcommands: [create, list, revoke, accept] });
 }
 
-async function findKey(
-  keyring: Keyring,
-  reference: string,
-): ReturnType<Keyring['find']> extends Promise<infer K> ? Promise<NonNullable<K>> : never {
+async function findKey(keyring: Keyring, reference: string): Promise<StoredKey> {
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
   if (key) return key;
-  const shown = id === undefined ? 'that' : prefixOf(id);
-  throw new GatewayError('not_found', `There is no API key ${shown} in this store. "tollgate keys list" shows them.`);
+  const shown = id === undefined ? '' : ` ${prefixOf(id)}`;
+  throw new GatewayError(
+    'not_found',
+    `There is no such API key${shown} in this store. "tollgate keys list" shows them.`,
+  );
 }
 
 function readOptions(options: Options, now: number): KeyRequest {

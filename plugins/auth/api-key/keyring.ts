@@ -4,7 +4,7 @@ import { createKey, prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';
 import { type IndexEntry, type KeyIndex, memberOf, type Page } from './key-index.ts';
 import type { Peppers } from './peppers.ts';
-import type { KeyLimits, KeyRecord, KeyRecords, StoredKey } from './records.ts';
+import { asking, type KeyLimits, type KeyRecord, type KeyRecords, type StoredKey } from './records.ts';
 
 /** Who a key belongs to. */
 export interface Owner {
@@ -33,7 +33,10 @@ export interface Keyring {
   create(owner: Owner, limits: KeyLimits, now: number): Promise<IssuedKey>;
   /** Changes nothing for a key that is revoked already. */
   revoke(key: StoredKey, now: number): Promise<StoredKey>;
-  /** Makes a successor with `limits`; the old key lives for `overlapMs` more, or is revoked at once when that is 0. */
+  /**
+   * Makes a successor with `limits` and what is left of the old key's budget; the old key lives for `overlapMs` more, or
+   * is revoked at once when that is 0. Throws `conflict` for a key that has ended or has a successor.
+   */
   rotate(key: StoredKey, limits: KeyLimits, overlapMs: number, now: number): Promise<IssuedKey>;
 }
 
@@ -108,6 +111,13 @@ export function createKeyring(parts: KeyringParts): Keyring {
     parts.onEnd(key.record.id);
   };
 
+  /** A new key does not fill a spent budget up again. What running calls hold counts as spent. */
+  const lessSpent = async (limits: KeyLimits, { id, account }: KeyRecord): Promise<KeyLimits> => {
+    if (limits.budget === undefined) return limits;
+    const { spent, held } = await asking(() => parts.ledger.purse(account, id));
+    return { ...limits, budget: Math.max(limits.budget - spent - held, 0) };
+  };
+
   return {
     find: records.find,
     revoke,
@@ -129,7 +139,7 @@ export function createKeyring(parts: KeyringParts): Keyring {
     async rotate(key, limits, overlapMs, now) {
       refuseEnded(key, now);
       const { userId, account, id } = key.record;
-      const { record, ...issued } = await draft({ userId, account }, limits, now);
+      const { record, ...issued } = await draft({ userId, account }, await lessSpent(limits, key.record), now);
       if (!(await index.claimRotation(id, record.id))) {
         throw new GatewayError('conflict', `The key ${prefixOf(id)} was rotated before. Rotate its successor instead.`);
       }

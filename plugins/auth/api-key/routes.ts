@@ -112,7 +112,8 @@ export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHou
     method: 'POST',
     path: `${PATH}/rotate`,
     summary: 'Replace an API key by a new one',
-    description: 'The new key has the name and limits of the old one, which goes on working for the overlap.',
+    description:
+      'The new key has the name, limits and rest of the budget of the old one, which goes on working for the overlap.',
     ...guarded,
     body: ROTATE_BODY,
     responses: { 200: { description: 'The new key, once.', schema: ISSUED } },

@@ -23,7 +23,7 @@ export const MOTHER_AND_CHILD: readonly RedFlag[] = Object.freeze([
     },
     all: [
       [
-        /\bnewborn\b|\b(?:[1-9]|1[0-2]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)[- ](?:day|week)s?[- ]old\b|\b(?:1|2|one|two)[- ]months?[- ]old\b/,
+        /\bnewborn\b|\b(?:[1-9]|1[0-2]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)[- ](?:day|week)s?[- ]old\b|\b(?:1|2|one|two)[- ]months?[- ]old\b|\bbaby (?:\w+ ){0,2}(?:[1-9]|1[0-2]) weeks?\b/,
         /\bneugeborene\w*\b|\b(?:[1-9]|1[0-2]|ein|eine|zwei|drei|vier|funf|sechs|sieben|acht|neun|zehn|elf|zwolf) (?:tage?|wochen?) alt\w*\b|\b(?:1|2|ein|einen|zwei) monate? alt\w*\b/,
         /\bnouveau[- ]ne\b|\b(?:[1-9]|1[0-2]|un|une|deux|trois|quatre|cinq|six) (?:jours?|semaines?)\b(?=.{0,40}\b(?:bebe|fils|fille|nourrisson)\b)|\b(?:bebe|fils|fille|nourrisson) (?:\w+ ){0,3}(?:[1-9]|1[0-2]|un|une|deux|trois|quatre|cinq|six) (?:jours?|semaines?)\b|\b(?:bebe|fils|fille|nourrisson) (?:\w+ ){0,3}(?:1|2|un|deux) mois\b/,
         /\brecien nacid\w+\b|\b(?:bebe|hijo|hija) (?:\w+ ){0,3}(?:[1-9]|1[0-2]|un|una|dos|tres|cuatro|cinco|seis) (?:dias?|semanas?)\b|\b(?:bebe|hijo|hija) (?:\w+ ){0,3}(?:1|2|un|dos) mes(?:es)?\b/,

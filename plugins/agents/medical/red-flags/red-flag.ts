@@ -15,7 +15,7 @@ export interface RedFlag {
   /** How fast: at once by the emergency number, or today. */
   readonly urgency: 'emergency' | 'urgent';
   /** Which notice is shown first. */
-  readonly kind: 'emergency' | 'crisis' | 'poison';
+  readonly kind: 'emergency' | 'poison' | 'crisis' | 'urgent';
   readonly sign: Texts;
   readonly all: readonly (readonly RegExp[])[];
   /** Facts of the patient that stand for the first list of `all`. */

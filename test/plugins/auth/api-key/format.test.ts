@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createKey, KEY_PATTERN, parseKey, readKeyId } from '../../../../plugins/auth/api-key/format.ts';
 
@@ -31,6 +32,14 @@ describe('the format of API keys', () => {
       const other = text[at] === 'x' ? 'y' : 'x';
       expect(parseKey(`${text.slice(0, at)}${other}${text.slice(at + 1)}`), `at ${at}`).to.equal(undefined);
     }
+  });
+
+  it('is found in a text by the pattern that docs/keys.md gives to secret scanners', () => {
+    const docs = readFileSync(new URL('../../../../docs/keys.md', import.meta.url), 'utf8');
+    const pattern = new RegExp(/^\\btg_.*$/m.exec(docs)?.[0] ?? 'no pattern');
+    const { text } = createKey(randomBytes);
+    expect(pattern.exec(`TOLLGATE_API_KEY="${text}"`)?.[0]).to.equal(text);
+    expect(pattern.test(`x${text}`) || pattern.test(`${text}x`)).to.equal(false);
   });
 
   const { text, id } = createKey(fixed);

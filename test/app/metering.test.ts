@@ -1,0 +1,337 @@
+import { expect } from 'chai';
+import { readBooks, settledBooks } from '../support/books.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  answer,
+  chunk,
+  head,
+  LAST_CHUNK,
+  type Script,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/scripted-upstream.ts';
+
+/** One dollar a million tokens in, two out: a token costs one or two micro-dollars. */
+const PRICES = { '*': { input: 1, output: 2 } };
+/** What the gateway estimates for PROMPT: 4 for the message, 400 bytes / 4. */
+const PROMPT = 'a'.repeat(400);
+const PROMPT_TOKENS = 104;
+
+const completion = (usage?: object) => ({
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'b'.repeat(80) }, finish_reason: 'stop' }],
+  ...(usage && { usage }),
+});
+const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };
+const event = (content: string, finish_reason: string | null = null, rest: object = {}) =>
+  chunk(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason }], ...rest })}\n\n`,
+  );
+const refusal = (status: number) =>
+  answer(status, { error: { message: 'no', type: status === 429 ? 'rate_limit_error' : 'server_error' } });
+
+/** A stream: its pieces, then whatever `end` does. */
+const stream =
+  (pieces: readonly Buffer[], end: Script): Script =>
+  async (wire) => {
+    await wire.send(SSE_HEAD);
+    for (const piece of pieces) await wire.send(piece);
+    await end(wire);
+  };
+const done: Script = async (wire) => {
+  await wire.send(chunk('data: [DONE]\n\n'));
+  await wire.send(LAST_CHUNK);
+};
+
+interface Case {
+  readonly title: string;
+  readonly script: Script | Buffer;
+  /** What the second target of the alias does; without it the call goes to the first alone. */
+  readonly second?: Script | Buffer;
+  readonly stream?: boolean;
+  readonly status: number;
+  /** What is charged, in micro-dollars; at the second target everything costs ten times as much. */
+  readonly cost: number;
+}
+
+const CASES: readonly Case[] = [
+  { title: 'charges what the provider counted', script: answer(200, completion(USAGE)), status: 200, cost: 70 },
+  {
+    title: 'estimates a call whose provider counts nothing',
+    script: answer(200, completion()),
+    status: 200,
+    cost: PROMPT_TOKENS + 40,
+  },
+  {
+    title: 'charges what a stream counted',
+    script: stream([event('hi'), event('', 'stop', { usage: USAGE })], done),
+    stream: true,
+    status: 200,
+    cost: 70,
+  },
+  {
+    title: 'estimates a stream without counts, by the bytes that came',
+    script: stream([event('日本'), event('日本', 'stop')], done),
+    stream: true,
+    status: 200,
+    cost: PROMPT_TOKENS + 2 * 3,
+  },
+  {
+    title: 'charges the prompt and what was streamed when the provider breaks off',
+    script: stream([event('b'.repeat(40)), event('b'.repeat(40))], (wire) => wire.reset()),
+    stream: true,
+    status: 200,
+    cost: PROMPT_TOKENS + 40,
+  },
+  {
+    title: 'charges the prompt of a call that the provider let time out',
+    script: (wire) => wire.hang(),
+    status: 503,
+    cost: PROMPT_TOKENS,
+  },
+  {
+    title: 'charges the prompt of a call whose answer was cut',
+    script: async (wire) => {
+      await wire.send(head(200, { 'content-type': 'application/json', 'content-length': '5000' }));
+      await wire.send('{"id":');
+      wire.reset();
+    },
+    status: 503,
+    cost: PROMPT_TOKENS,
+  },
+  { title: 'charges nothing for an error status', script: refusal(500), status: 503, cost: 0 },
+  { title: 'charges nothing for a rate limit of the provider', script: refusal(429), status: 429, cost: 0 },
+  {
+    title: 'charges nothing for an error inside an answer',
+    script: answer(200, { error: { message: 'no', type: 'server_error', code: 500 } }),
+    status: 503,
+    cost: 0,
+  },
+  {
+    title: 'charges nothing for an error before the first piece of a stream',
+    script: stream([chunk('data: {"error":{"message":"no","type":"server_error"}}\n\n')], done),
+    stream: true,
+    status: 503,
+    cost: 0,
+  },
+  {
+    title: 'charges the fallback alone when the first target refused',
+    script: refusal(500),
+    second: answer(200, completion(USAGE)),
+    status: 200,
+    cost: 700,
+  },
+  {
+    title: 'charges one answer, also when the first target timed out before it',
+    script: (wire) => wire.hang(),
+    second: answer(200, completion(USAGE)),
+    status: 200,
+    cost: 700,
+  },
+  {
+    title: 'charges the prompt at the target that had it when the fallback refuses',
+    script: (wire) => wire.hang(),
+    second: refusal(500),
+    status: 503,
+    cost: PROMPT_TOKENS,
+  },
+  {
+    title: 'charges the prompt once when every target times out',
+    script: (wire) => wire.hang(),
+    second: (wire) => wire.hang(),
+    status: 503,
+    cost: PROMPT_TOKENS * 10,
+  },
+];
+
+describe('what a call is charged', () => {
+  let one: ScriptedUpstream;
+  let two: ScriptedUpstream;
+  let gateway: TestGateway;
+  let spent = 0;
+
+  before(async () => {
+    [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
+    const compatible = (upstream: ScriptedUpstream, times: number) => ({
+      plugin: 'openai-compatible',
+      baseUrl: upstream.url,
+      apiKey: 'k',
+      models: ['*'],
+      timeouts: { firstByte: '300ms', idle: '2s' },
+      prices: { '*': { input: PRICES['*'].input * times, output: PRICES['*'].output * times } },
+    });
+    gateway = await startGateway(
+      {
+        providers: { one: compatible(one, 1), two: compatible(two, 10) },
+        models: { both: ['one/m', 'two/m'] },
+        plugins: ['./twice.mjs', './censor.mjs'],
+        tts: {
+          openai: {
+            apiKey: 'sk-speech-secret-1234567890',
+            baseUrl: one.url,
+            timeouts: { firstByte: '300ms' },
+            prices: { '*': { characters: 5 } },
+          },
+        },
+      },
+      { files: { 'twice.mjs': TWICE, 'censor.mjs': CENSOR } },
+    );
+  });
+  after(() => Promise.all([gateway?.stop(), one?.close(), two?.close()]));
+  beforeEach(async () => {
+    ({ spent } = await readBooks(gateway.url, gateway.key));
+  });
+
+  const ask = (rest: object = {}, signal?: AbortSignal) =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: PROMPT }], ...rest }),
+      ...(signal && { signal }),
+    });
+  const charged = async () => (await settledBooks(gateway.url, gateway.key)).spent - spent;
+
+  for (const { title, script, second, stream: streams = false, status, cost } of CASES) {
+    it(title, async () => {
+      one.script(script);
+      if (second) two.script(second);
+      const response = await ask({ ...(second && { model: 'both' }), ...(streams && { stream: true }) });
+      const text = await response.text();
+      expect(response.status, text).to.equal(status);
+      if (status === 200 && !streams)
+        expect(response.headers.get('x-tollgate-cost-usd'))
+          .to.match(/^0\.0+[1-9]/)
+          .and.satisfy((usd: string) => Math.round(Number(usd) * 1e6) === cost);
+      expect(await charged()).to.equal(cost);
+    });
+  }
+
+  it('holds the estimate while a call runs', async () => {
+    let go = () => {};
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    one.script(async (wire) => {
+      await gate;
+      await wire.send(answer(200, completion(USAGE)));
+    });
+    const seen = one.requests.length;
+    const asking = ask({ max_tokens: 30 });
+    await one.request(seen);
+    expect((await readBooks(gateway.url, gateway.key)).held).to.equal(PROMPT_TOKENS + 60);
+    go();
+    await asking;
+    expect(await charged()).to.equal(70);
+  });
+
+  it('charges the prompt when the caller leaves before the answer', async () => {
+    one.script((wire) => wire.hang());
+    const seen = one.requests.length;
+    const stop = new AbortController();
+    const asking = ask({}, stop.signal).catch(() => undefined);
+    await one.request(seen);
+    stop.abort();
+    await asking;
+    expect(await charged()).to.equal(PROMPT_TOKENS);
+  });
+
+  it('charges the prompt and what was streamed when the caller leaves in the middle', async () => {
+    one.script(stream([event('b'.repeat(40))], (wire) => wire.hang()));
+    const stop = new AbortController();
+    const response = await ask({ stream: true }, stop.signal);
+    await response.body?.getReader().read();
+    stop.abort();
+    expect(await charged()).to.equal(PROMPT_TOKENS + 20);
+  });
+
+  it('charges embeddings by their input', async () => {
+    one.script(
+      answer(200, {
+        object: 'list',
+        model: 'm',
+        data: [{ object: 'embedding', index: 0, embedding: [0, 1] }],
+        usage: { prompt_tokens: 9, total_tokens: 9 },
+      }),
+    );
+    const response = await gateway.post('/v1/embeddings', { model: 'one/m', input: 'hello' });
+    expect(response.status, await response.text()).to.equal(200);
+    expect(await charged()).to.equal(9);
+  });
+
+  it('charges nothing for an error inside an answer of embeddings', async () => {
+    one.script(answer(200, { error: { message: 'no', type: 'server_error', code: 500 } }));
+    const response = await gateway.post('/v1/embeddings', { model: 'one/m', input: 'hello' });
+    expect(response.status, await response.text()).to.equal(503);
+    expect(await charged()).to.equal(0);
+  });
+
+  it('charges each model call that a plugin makes for a caller', async () => {
+    one.script(answer(200, completion(USAGE)));
+    expect((await gateway.post('/twice', {})).status).to.equal(200);
+    expect(await charged()).to.equal(140);
+  });
+
+  it('charges an answer that a hook refuses, and asks nobody else', async () => {
+    one.script(answer(200, completion(USAGE)));
+    const asked = two.requests.length;
+    const response = await ask({ model: 'both', user: 'censored' });
+    expect(response.status, await response.text()).to.equal(503);
+    expect(two.requests.length).to.equal(asked);
+    expect(await charged()).to.equal(70);
+  });
+
+  it('charges speech by its characters', async () => {
+    one.script(answer(200, Buffer.alloc(4800), { 'content-type': 'audio/pcm' }));
+    const response = await gateway.post('/openai/tts', { model: 'tts-1', text: 'Hello you.', format: 'pcm' });
+    expect(response.status).to.equal(200);
+    await response.arrayBuffer();
+    expect(await charged()).to.equal(50);
+  });
+
+  it('charges the characters of speech that timed out', async () => {
+    one.script((wire) => wire.hang());
+    const response = await gateway.post('/openai/tts', { model: 'tts-1', text: 'Hello you.', format: 'pcm' });
+    expect(response.status, await response.text()).to.equal(503);
+    expect(await charged()).to.equal(50);
+  });
+
+  it('charges nothing for speech that the vendor refuses', async () => {
+    one.script(refusal(500));
+    const response = await gateway.post('/openai/tts', { model: 'tts-1', text: 'Hello you.', format: 'pcm' });
+    expect(response.status, await response.text()).to.equal(503);
+    expect(await charged()).to.equal(0);
+  });
+
+  it('charges nothing for a request that is wrong', async () => {
+    const asked = one.requests.length;
+    expect((await ask({ temperature: 3 })).status).to.equal(400);
+    expect((await ask({ model: 'one/' })).status).to.be.oneOf([400, 404]);
+    expect(one.requests.length).to.equal(asked);
+    expect(await charged()).to.equal(0);
+  });
+});
+
+/** Calls a model twice for one request. */
+const TWICE = `export default { name: 'twice', kind: 'policy', apiVersion: 1, setup(api) {
+  api.route({ method: 'POST', path: '/twice', summary: 'Twice', auth: ['key'], bodyOptional: true, body: { type: 'object' }, responses: { 200: 'Done.' },
+    async handler(ctx) {
+      const { principal, requestId } = ctx.state;
+      const request = { model: 'one/m', max_tokens: 10, messages: [{ role: 'user', content: 'x' }] };
+      await Promise.all([1, 2].map(() => api.chat(request, { principal, requestId })));
+      ctx.body = {};
+    } });
+} };`;
+
+/** Refuses answers to one user, with an error that would let a fallback try. */
+const CENSOR = `import { createRequire } from 'node:module';
+export default { name: 'censor', kind: 'policy', apiVersion: 1, setup(api) {
+  api.hook('receive', (call) => {
+    if (call.request.user !== 'censored') return undefined;
+    const error = new Error('The answer was refused.');
+    throw Object.assign(Object.defineProperty(error, Symbol.for('tollgate.GatewayError'), { value: true }), { code: 'provider_invalid_response', headers: {}, status: 503, toBody: () => ({ error: { message: 'The answer was refused.', code: 'provider_invalid_response' } }) });
+  });
+} };`;

@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import { readSources, type SourceFile } from '../support/source-tree.ts';
+import { LAYERS, VENDOR_EXCEPTIONS, VENDORS } from './layers.ts';
+
+const MAX_LINES = 250;
+const core = readSources('core');
+const plugins = readSources('plugins');
+const product = [...core, ...plugins];
+const everything = [...product, ...readSources('test', 'config', 'bench')];
+
+/** `types/` of `core/types/chat.ts`, `app` of `core/app.ts`. */
+function moduleOf(file: string): string {
+  const [, first = '', rest] = file.split('/');
+  return rest === undefined ? first.replace(/\.ts$/, '') : `${first}/`;
+}
+
+function rowOf(file: string): number {
+  return LAYERS.findIndex(({ modules }) => modules.includes(moduleOf(file)));
+}
+
+/** The files of which something is true, one a line, so that a failure names them all. */
+function namesOf(files: readonly SourceFile[], isBad: (file: SourceFile) => unknown): readonly string[] {
+  return files.filter(isBad).map(({ name }) => name);
+}
+
+describe('the layers of core', () => {
+  it('give every file a row', () => {
+    expect(namesOf(core, ({ name }) => rowOf(name) < 0)).to.deep.equal([]);
+  });
+
+  it('name nothing that is not there, and nothing twice', () => {
+    const named = LAYERS.flatMap(({ modules }) => modules);
+    expect([...new Set(named)].filter((name) => !core.some((file) => moduleOf(file.name) === name))).to.deep.equal([]);
+    expect(named).to.have.length(new Set(named).size);
+  });
+
+  it('are only left downwards', () => {
+    const upwards = core.flatMap(({ name, imports }) =>
+      imports
+        .filter(({ file }) => file?.startsWith('core/') && rowOf(file) > rowOf(name))
+        .map(({ file }) => `${name} imports ${file}`),
+    );
+    expect(upwards).to.deep.equal([]);
+  });
+});
+
+describe('core', () => {
+  it('never imports a plugin, nor anything else outside of it', () => {
+    const outside = ({ imports }: SourceFile) => imports.some(({ file }) => file && !file.startsWith('core/'));
+    expect(namesOf(core, outside)).to.deep.equal([]);
+  });
+
+  it('names no vendor', () => {
+    const pattern = new RegExp(`\\b(${VENDORS.join('|')})\\b`, 'i');
+    const named = core
+      .filter(({ name }) => !(name in VENDOR_EXCEPTIONS))
+      .flatMap(({ name, code }) => {
+        const found = pattern.exec(code.replaceAll(/provider\/\w+|OpenAI/g, ''));
+        return found ? [`${name}: ${found[0]}`] : [];
+      });
+    expect(named).to.deep.equal([]);
+  });
+
+  it('reads the environment in the configuration, the command line and the defaults of an embedding program only', () => {
+    const allowed = /^core\/(config|cli)\/|^core\/create-gateway\.ts$/;
+    expect(namesOf(core, ({ name, code }) => !allowed.test(name) && /\bprocess\.env\b/.test(code))).to.deep.equal([]);
+  });
+});
+
+describe('a plugin', () => {
+  /** `plugins/<kind>/<plugin>`, which is also what `plugins/<kind>/<plugin>.ts` may reach into. */
+  const homeOf = (file: string): string => file.split('/').slice(0, 3).join('/').replace(/\.ts$/, '');
+
+  const SHARED = [
+    /^plugins\/providers\/openai-compatible\.ts$/,
+    /^plugins\/\w+\/(?:parts|kit)\//,
+    // The half of a store that Keyv cannot be, for one process.
+    /^plugins\/stores\/memory\/atomic\.ts$/,
+  ];
+
+  it('takes its options from the configuration, never from the environment; a program it runs gets a part of that', () => {
+    const runsProgram = 'plugins/tts/espeak/program.ts';
+    expect(namesOf(plugins, ({ name, code }) => name !== runsProgram && /\bprocess\.env\b/.test(code))).to.deep.equal(
+      [],
+    );
+  });
+
+  it('imports the public entry and its own folder; what plugins of one kind share is in parts, kit, openai-compatible', () => {
+    const foreign = plugins.flatMap(({ name, imports }) =>
+      imports.flatMap(({ file }) => {
+        if (!file || file === 'core/index.ts' || homeOf(file) === homeOf(name)) return [];
+        const kind = name.split('/')[1] ?? '';
+        const isShared = file.startsWith(`plugins/${kind}/`) && SHARED.some((pattern) => pattern.test(file));
+        return isShared ? [] : [`${name} imports ${file}`];
+      }),
+    );
+    expect(foreign).to.deep.equal([]);
+  });
+});
+
+describe('every source file', () => {
+  it(`of the product has at most ${MAX_LINES} lines`, () => {
+    const long = product.flatMap(({ name, text }) => {
+      const lines = text.split('\n').length - 1;
+      return lines > MAX_LINES ? [`${name}: ${lines}`] : [];
+    });
+    expect(long).to.deep.equal([]);
+  });
+
+  it('is named in kebab-case, and for what it does', () => {
+    const vague = /(^|\/)(utils?|helpers?|common|misc|managers?)(\/|\.|-|$)/;
+    expect(namesOf(everything, ({ name }) => vague.test(name))).to.deep.equal([]);
+    expect(namesOf(everything, ({ name }) => !/^[a-z0-9/.-]+$/.test(name))).to.deep.equal([]);
+  });
+
+  it('of the product prints nothing by console', () => {
+    expect(namesOf(product, ({ code }) => /\bconsole\.(?!groq)/.test(code))).to.deep.equal([]);
+  });
+
+  it('of the product has no any, no enum and no promise of work to come', () => {
+    const any = /[:<(|,]\s*any\b(?!['’:])|\bas any\b/;
+    expect(namesOf(product, ({ code }) => any.test(code.replaceAll(/'[^'\n]*'|`[^`]*`/g, "''")))).to.deep.equal([]);
+    expect(namesOf(product, ({ code }) => /^\s*(export\s+)?(const\s+)?enum\s/m.test(code))).to.deep.equal([]);
+    expect(namesOf(product, ({ text }) => /\b(TODO|FIXME|XXX|not implemented)\b/.test(text))).to.deep.equal([]);
+  });
+});

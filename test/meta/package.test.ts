@@ -1,0 +1,111 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../core/paths.ts';
+
+interface LockEntry {
+  readonly version?: string;
+  readonly dev?: boolean;
+  readonly hasInstallScript?: boolean;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+interface Manifest {
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+  readonly bin: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
+const manifest = JSON.parse(read('package.json')) as Manifest;
+const { packages } = JSON.parse(read('package-lock.json')) as {
+  readonly packages: Readonly<Record<string, LockEntry>>;
+};
+const nameOf = (place: string): string => place.split('node_modules/').at(-1) ?? '';
+
+/** Releases with malicious code or that lost data; never to be installed. */
+const KNOWN_BAD: readonly (readonly [name: string, version: string])[] = [
+  ['keyv', '6.0.0'],
+  ['cacheable-request', '13.0.20'],
+  ['cache-manager', '7.2.10'],
+  ['@cacheable/utils', '2.5.1'],
+  ['flat-cache', '6.1.24'],
+  ['file-entry-cache', '11.1.6'],
+  ['axios', '1.14.1'],
+  ['axios', '0.30.4'],
+];
+
+/** Packages with an install script that work without running it, and why. */
+const WORKS_WITHOUT_SCRIPT: Readonly<Record<string, string>> = {
+  '@photostructure/sqlite': 'its binaries for every platform are inside the package',
+};
+
+describe('package.json', () => {
+  it('pins every version exactly', () => {
+    const all = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+    expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).to.deep.equal([]);
+  });
+
+  it('exports only what a source file stands behind', () => {
+    const targets = Object.values(manifest.exports).flatMap((entry) =>
+      typeof entry === 'string' ? [entry] : [entry.types, entry.default],
+    );
+    const sources = [...targets, ...Object.values(manifest.bin)].map((target) =>
+      target.replace(/^(\.\/)?dist\//, '').replace(/\.d\.ts$|\.js$/, '.ts'),
+    );
+    expect(sources.filter((source) => !existsSync(path.join(PACKAGE_ROOT, source)))).to.deep.equal([]);
+  });
+
+  it('publishes files that exist', () => {
+    const plain = manifest.files.filter((file) => !file.includes('*') && file !== 'dist');
+    expect(plain.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)))).to.deep.equal([]);
+  });
+
+  for (const group of ['dependencies', 'devDependencies'] as const) {
+    it(`has a line in docs/dependencies.md for each of its ${group}, and the page none for others`, () => {
+      const [, runtime = '', development = ''] = read('docs/dependencies.md').split(/^## /m);
+      const page = group === 'dependencies' ? runtime : development;
+      const rows = [...page.matchAll(/^\| `([^`]+)` \| /gm)].map(([, name]) => name);
+      expect(rows).to.have.members(Object.keys(manifest[group]));
+    });
+  }
+});
+
+describe('the lockfile', () => {
+  it('holds no release that is known to be bad', () => {
+    const found = Object.entries(packages).filter(([place, { version }]) =>
+      KNOWN_BAD.some(([name, bad]) => nameOf(place) === name && version === bad),
+    );
+    expect(found.map(([place]) => place)).to.deep.equal([]);
+  });
+
+  it('holds the version that package.json pins', () => {
+    const wanted = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+    const others = wanted.filter(([name, version]) => packages[`node_modules/${name}`]?.version !== version);
+    expect(others).to.deep.equal([]);
+  });
+
+  it('holds the binaries of every platform, without which npm ci refuses it', () => {
+    const missing = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter((name) => !isResolved(place, name)),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('needs no install script at run time', () => {
+    const scripted = Object.entries(packages).filter(([, entry]) => entry.hasInstallScript && !entry.dev);
+    expect(scripted.map(([place]) => nameOf(place))).to.have.members(Object.keys(WORKS_WITHOUT_SCRIPT));
+  });
+
+  /** Whether a package finds another one, looking upwards as Node does. */
+  function isResolved(place: string, name: string): boolean {
+    const parts = place.split('/node_modules/');
+    return (
+      parts.some((_, cut) => {
+        const folder = parts.slice(0, parts.length - cut).join('/node_modules/');
+        return `${folder === '' ? '' : `${folder}/`}node_modules/${name}` in packages;
+      }) || `node_modules/${name}` in packages
+    );
+  }
+});

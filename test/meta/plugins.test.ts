@@ -1,0 +1,51 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect } from 'chai';
+import { listBuiltins } from '../../core/builtins.ts';
+import { API_VERSION, type Plugin } from '../../core/index.ts';
+
+/** Every built-in plugin is tested by being in its folder. */
+describe('every built-in plugin', () => {
+  const builtins = listBuiltins();
+
+  it('is found in its folder', () => {
+    const kinds = new Set(builtins.map(({ kind }) => kind));
+    expect([...kinds]).to.have.members(['provider', 'auth', 'agent', 'policy', 'store', 'tts']);
+  });
+
+  for (const { kind, name, url } of builtins) {
+    describe(`${kind} ${name}`, () => {
+      let plugin: Plugin;
+
+      before(async () => {
+        plugin = ((await import(url)) as { readonly default: Plugin }).default;
+      });
+
+      it('has the name of its file, the kind of its folder, this API version and a setup function', () => {
+        expect(plugin).to.include({ name, kind, apiVersion: API_VERSION });
+        expect(plugin.setup).to.be.a('function');
+      });
+
+      it('has nothing beside what a plugin has', () => {
+        expect(['name', 'kind', 'apiVersion', 'configSchema', 'setup']).to.include.members(Object.keys(plugin));
+      });
+
+      it('describes its options by a strict schema that refuses unknown keys', () => {
+        const { configSchema } = plugin;
+        if (configSchema === undefined) return;
+        const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
+        for (const format of ['duration', 'money', 'url', 'size']) ajv.addFormat(format, true);
+        const validate = ajv.compile({ ...configSchema });
+        expect(configSchema).to.include({ type: 'object' });
+        if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a fault').to.equal(false);
+      });
+
+      it('explains every option in a sentence', () => {
+        const { properties = {} } = (plugin.configSchema ?? {}) as {
+          properties?: Record<string, { description?: string }>;
+        };
+        const silent = Object.entries(properties).filter(([, { description }]) => !description?.endsWith('.'));
+        expect(silent.map(([option]) => option)).to.deep.equal([]);
+      });
+    });
+  }
+});
