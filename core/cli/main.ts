@@ -4,6 +4,7 @@ import { VERSION } from '../version.ts';
 import { addCommands } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal, EXIT } from './io.ts';
+import { workerNumber } from './workers.ts';
 
 const terminal = createTerminal();
 const program = new Command('tollgate')
@@ -23,4 +24,7 @@ try {
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   else process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
+} finally {
+  // The channel to the primary process would keep a worker alive.
+  if (workerNumber() !== undefined) process.exit();
 }
