@@ -67,6 +67,7 @@ async function start(
     phase: () => lifecycle.phase,
     storeHealth: () => store.health(),
     openApi: () => openApiText,
+    isTaken: (key) => registry.routes.has(key),
   });
   const routes = [...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
