@@ -15,6 +15,7 @@ export function openEventStream(ctx: RouteContext): EventStream {
   const held: string[] = [];
   let writer: ReturnType<typeof createSseWriter> | undefined;
   const open = () => {
+    ctx.status = 200;
     ctx.respond = false;
     return createSseWriter(ctx.res, { signal: ctx.state.signal });
   };
