@@ -96,7 +96,13 @@ async function answer(
   const medicalCase = { model, message, patient, flags, target, history: session ?? { turns: [] } };
   const rag = config.knowledge === false ? undefined : api.agents().find(({ name }) => name === 'rag');
   const run = {
-    ...{ calls, modes, reader, emit, signal, principal, requestId },
+    calls,
+    modes,
+    reader,
+    emit,
+    signal,
+    principal,
+    requestId,
     trace: createTrace(emit),
     models: { triage: config.triageModel ?? model, review: config.reviewModel ?? model },
     limits: { agentTimeoutMs: parseDuration(agentTimeout), maxParallel },

@@ -104,7 +104,13 @@ async function answer(
     router: config.router ?? {},
     writer: config.writer ?? {},
     trace: createTrace(emit),
-    ...{ limits, calls, modes, emit, signal, principal, requestId },
+    limits,
+    calls,
+    modes,
+    emit,
+    signal,
+    principal,
+    requestId,
   };
   const result = await runTeam(job, run, state.reader);
   await care.finish({ message: request.message, content: JSON.stringify(result.content) });
