@@ -11,6 +11,7 @@ import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
 import { createWriter, type Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { NOW, rejectsUnavailable, reservation, testStore } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
+import { startWorker } from '../../support/worker-process.ts';
 
 describe('sqlite store', () => {
   const folder = useTempFolder('sqlite');
@@ -84,6 +85,16 @@ describe('the file of the sqlite store', () => {
     database.exec('PRAGMA user_version=99');
     database.close();
     expect(await messageOf(openSqlite({ folder }))).to.match(/written by a newer version/);
+  });
+
+  it('is made once when four processes start at the same time', async function () {
+    this.timeout(60_000);
+    const address = { kind: 'sqlite', folder: newFolder() } as const;
+    const race = { race: 'leases of ten places', name: 'starters', count: 5 } as const;
+    const workers = await Promise.all([0, 1, 2, 3].map(() => startWorker('store-worker.ts', address)));
+    const got = await Promise.all(workers.map((worker, n) => worker.ask<{ got: number }>({ ...race, by: `w${n}` })));
+    expect(got.reduce((sum, answer) => sum + answer.got, 0)).to.equal(10);
+    await Promise.all(workers.map((worker) => worker.stop()));
   });
 
   it('is missed by the health check when somebody moves it away', async () => {
