@@ -42,7 +42,7 @@ export interface CaseResult {
 }
 
 /** Long enough for the compiler to have seen the hot path. */
-const WARM_UP_MS = 2500;
+const WARM_UP_MS = Number(process.env['BENCH_WARM_UP_MS'] ?? 2500);
 const SETTLE_MS = 300;
 
 /** Runs a case: all targets up, then round after round one after the other, so that a busy machine is busy for all. */

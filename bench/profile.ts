@@ -13,6 +13,7 @@ import { startNginxUpstream } from './targets/others.ts';
 interface Profile {
   readonly nodes: readonly {
     readonly id: number;
+    readonly children?: readonly number[];
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
   }[];
   readonly samples: readonly number[];
@@ -63,6 +64,16 @@ function busy({ nodes, samples }: Profile): number {
 
 function print({ nodes, samples, timeDeltas }: Profile): void {
   const byId = new Map(nodes.map((node) => [node.id, node.callFrame]));
+  const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
+  /** Where Node's own code was called from. */
+  const callerOf = (id: number): string => {
+    for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) {
+      const frame = byId.get(at);
+      if (frame?.url.startsWith('file:')) return `${frame.functionName || '(anonymous)'} ${placeOf(frame.url, '')}`;
+    }
+    return 'Node itself';
+  };
+  const callers = new Map<string, number>();
   const functions = new Map<string, number>();
   const places = new Map<string, number>();
   let total = 0;
@@ -75,6 +86,7 @@ function print({ nodes, samples, timeDeltas }: Profile): void {
     elapsed += time;
     if (elapsed < half || !frame || frame.functionName === '(idle)') continue;
     total += time;
+    add(callers, callerOf(sample), time);
     const place = placeOf(frame.url, frame.functionName);
     add(functions, `${frame.functionName || '(anonymous)'} ${place}:${frame.lineNumber + 1}`, time);
     add(places, place.replace(/\/[^/]+$/, ''), time);
@@ -85,6 +97,7 @@ function print({ nodes, samples, timeDeltas }: Profile): void {
     for (const [name, time] of rows) console.log(`${((100 * time) / total).toFixed(1).padStart(6)} %  ${name}`);
   };
   show('By folder', places, 25);
+  show('By function that called into Node', callers, 60);
   show('By function', functions, 60);
 }
 

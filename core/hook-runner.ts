@@ -150,22 +150,41 @@ function call(step: Step, args: unknown[]): unknown {
   return bounded(step, answer as Promise<unknown>);
 }
 
+/** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
+const waiting = new Set<Waiting>();
+let watch: NodeJS.Timeout | undefined;
+const WATCH_MS = 1000;
+
+interface Waiting {
+  readonly until: number;
+  readonly expire: () => void;
+}
+
+function watchWaiting(): void {
+  const now = performance.now();
+  for (const { until, expire } of waiting) {
+    if (until > now) break;
+    expire();
+  }
+  watch = waiting.size > 0 ? setTimeout(watchWaiting, WATCH_MS).unref() : undefined;
+}
+
 function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(blame(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
-      HOOK_TIMEOUT_MS,
-    );
-    promise.then(
-      (value) => {
-        clearTimeout(timer);
-        resolve(value);
-      },
-      (error: unknown) => {
-        clearTimeout(timer);
-        reject(blame(step, error));
-      },
-    );
+    const fail = (error: unknown): void => {
+      waiting.delete(entry);
+      reject(blame(step, error));
+    };
+    const entry: Waiting = {
+      until: performance.now() + HOOK_TIMEOUT_MS,
+      expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
+    };
+    waiting.add(entry);
+    watch ??= setTimeout(watchWaiting, WATCH_MS).unref();
+    promise.then((value) => {
+      waiting.delete(entry);
+      resolve(value);
+    }, fail);
   });
 }
 

@@ -8,40 +8,60 @@ export interface LoggerOptions {
   readonly destination?: DestinationStream;
 }
 
-/** Never to be seen in a log, whatever object a plugin hands over. */
-const REDACT = [
+/** Never to be seen in a log, whatever object a plugin hands over: neither as a field nor inside of one. */
+const SECRETS: ReadonlySet<string> = new Set([
   'authorization',
-  '*.authorization',
-  '["x-api-key"]',
-  '*["x-api-key"]',
+  'x-api-key',
   'apiKey',
-  '*.apiKey',
   'api_key',
-  '*.api_key',
   'cookie',
-  '*.cookie',
   'headers',
-  '*.headers',
   'secret',
-  '*.secret',
   'pepper',
-  '*.pepper',
-];
+]);
+
+/** Lines of a busy gateway leave in blocks of this size, and after this time at the latest. */
+const BLOCK_BYTES = 8 * 1024;
+const FLUSH_MS = 100;
 
 /** The log: one JSON object a line on stdout, or short lines on a terminal. Bodies and credentials are never in it. */
 export function createLogger(options: LoggerOptions): Logger {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && options.isTerminal);
-  const stream = options.destination ?? pino.destination({ dest: 1, sync: false, minLength: 0 });
+  const blocks = pretty ? { minLength: 0 } : { minLength: BLOCK_BYTES, periodicFlush: FLUSH_MS };
+  const stream = options.destination ?? pino.destination({ dest: 1, sync: false, ...blocks });
   return pino(
     {
       level: options.level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: REDACT, censor: '[redacted]' },
+      formatters: {
+        level: (label) => ({ level: label }),
+        bindings: (fields) => hideSecrets(fields, 1),
+        log: (fields) => hideSecrets(fields, 1),
+      },
+      serializers: { err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }, 0) },
     },
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
+}
+
+type Fields = Record<string, unknown>;
+
+/** The fields, copied only where something has to go. Pino's own redaction costs more than all the rest of a line. */
+function hideSecrets(fields: Fields, depth: number): Fields {
+  let copy: Fields | undefined;
+  for (const name in fields) {
+    const value = fields[name];
+    let shown = value;
+    if (SECRETS.has(name)) shown = '[redacted]';
+    else if (depth > 0 && typeof value === 'object' && value !== null && !(value instanceof Error))
+      shown = hideSecrets(value as Fields, depth - 1);
+    if (shown !== value) {
+      copy ??= { ...fields };
+      copy[name] = shown;
+    }
+  }
+  return copy ?? fields;
 }
 
 /** `10:02:11.033 info  request status=200 …` of a JSON line. */

@@ -23,10 +23,12 @@ export function answerHeaders(notes: AnswerNotes): Record<string, string> {
   return headers;
 }
 
-/** Answers JSON with the notes of its call. */
+/** Answers JSON with the notes of its call. Headers go straight to Node: Koa would look up what is known here. */
 export function sendAnswer(ctx: RouteContext<never> | RouteContext, notes: AnswerNotes, response: unknown): void {
-  ctx.set(answerHeaders(notes));
+  const { res } = ctx;
+  const headers = answerHeaders(notes);
+  for (const name in headers) res.setHeader(name, headers[name] ?? '');
+  res.setHeader('content-type', 'application/json; charset=utf-8');
   ctx.status = 200;
-  ctx.type = 'application/json; charset=utf-8';
   ctx.body = JSON.stringify(response);
 }

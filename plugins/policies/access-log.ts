@@ -30,26 +30,25 @@ export default definePlugin({
     },
   },
   setup(api, config) {
-    api.use(async (ctx, next) => {
+    api.use((ctx, next) => {
       if (!config.health && QUIET.has(ctx.path)) return next();
       const started = performance.now();
-      const closed = new Promise<void>((resolve) => ctx.res.once('close', resolve));
-      const write = () => {
-        const aborted = !ctx.res.writableFinished;
-        const fields = describe(ctx.state as RequestState, ctx.method, ctx.path);
-        api.log.info(
-          {
-            ...fields,
-            status: aborted && !ctx.res.headersSent ? 499 : ctx.res.statusCode,
-            dur_ms: round(performance.now() - started),
-            ...(aborted && { aborted }),
-          },
-          'request',
-        );
-      };
+      const { res, method, path } = ctx;
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
+      let awaited = 2;
+      const write = () => {
+        awaited -= 1;
+        if (awaited > 0) return;
+        const aborted = !res.writableFinished;
+        const fields = describe(ctx.state as RequestState, method, path);
+        fields['status'] = aborted && !res.headersSent ? 499 : res.statusCode;
+        fields['dur_ms'] = round(performance.now() - started);
+        if (aborted) fields['aborted'] = true;
+        api.log.info(fields, 'request');
+      };
+      res.once('close', write);
       const handled = next();
-      void Promise.allSettled([handled, closed]).then(write);
+      handled.then(write, write);
       return handled;
     });
   },
@@ -59,37 +58,40 @@ const QUIET: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/m
 
 function describe(state: RequestState, method: string, path: string): Record<string, unknown> {
   const { requestId, ip, route, principal, error, outcomes } = state;
-  return {
-    req_id: requestId,
-    method,
-    route: route ?? 'none',
-    ...(ip && { ip }),
-    ...(route === undefined && { path: path.slice(0, 200) }),
-    ...(principal && { user: principal.userId, ...(principal.keyId && { key: principal.keyId }) }),
-    ...(outcomes && describeCalls(outcomes)),
-    ...(error && { error: error.code }),
-  };
+  const fields: Record<string, unknown> = { req_id: requestId, method, route: route ?? 'none' };
+  if (ip) fields['ip'] = ip;
+  if (route === undefined) fields['path'] = path.slice(0, 200);
+  if (principal) {
+    fields['user'] = principal.userId;
+    if (principal.keyId) fields['key'] = principal.keyId;
+  }
+  if (outcomes) describeCalls(fields, outcomes);
+  if (error) fields['error'] = error.code;
+  return fields;
 }
 
-function describeCalls(outcomes: NonNullable<RequestState['outcomes']>): Record<string, unknown> {
-  const [first] = outcomes;
+function describeCalls(fields: Record<string, unknown>, outcomes: NonNullable<RequestState['outcomes']>): void {
   const last = outcomes.at(-1);
-  if (!first || !last) return {};
+  if (!last) return;
   const { call, outcome } = last;
   const { usage, cost, target, error } = outcome;
-  return {
-    operation: call.operation,
-    stream: call.stream,
-    outcome: outcome.status,
-    attempts: outcome.attempts,
-    ...(outcomes.length > 1 && { calls: outcomes.length }),
-    ...(target && { provider: target.provider, model: target.model.slice(0, 100) }),
-    ...(usage && { tokens_in: usage.prompt_tokens, tokens_out: usage.completion_tokens }),
-    ...(cost !== undefined && { cost_usd: formatUsd(cost) }),
-    ...(outcome.firstByteMs !== undefined && { ttfb_ms: round(outcome.firstByteMs) }),
-    upstream_ms: round(outcome.upstreamMs),
-    ...(error && { error: error.code }),
-  };
+  fields['operation'] = call.operation;
+  fields['stream'] = call.stream;
+  fields['outcome'] = outcome.status;
+  fields['attempts'] = outcome.attempts;
+  if (outcomes.length > 1) fields['calls'] = outcomes.length;
+  if (target) {
+    fields['provider'] = target.provider;
+    fields['model'] = target.model.slice(0, 100);
+  }
+  if (usage) {
+    fields['tokens_in'] = usage.prompt_tokens;
+    fields['tokens_out'] = usage.completion_tokens;
+  }
+  if (cost !== undefined) fields['cost_usd'] = formatUsd(cost);
+  if (outcome.firstByteMs !== undefined) fields['ttfb_ms'] = round(outcome.firstByteMs);
+  fields['upstream_ms'] = round(outcome.upstreamMs);
+  if (error) fields['error'] = error.code;
 }
 
 function round(ms: number): number {
