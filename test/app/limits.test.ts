@@ -102,7 +102,7 @@ describe('rate limits', () => {
   });
 
   const createKey = async (...options: readonly string[]): Promise<string> =>
-    (await gateway.command('keys', 'create', '--user', `user-${users++}`, ...options)).api_key;
+    (await gateway.command<{ api_key: string }>('keys', 'create', '--user', `user-${users++}`, ...options)).api_key;
   const ask = (key: string, rest: object = {}, signal?: AbortSignal) =>
     fetch(`${gateway.url}/v1/chat/completions`, {
       method: 'POST',
@@ -144,7 +144,7 @@ describe('rate limits', () => {
   it('counts keys of one user together in their plan, and users apart', async () => {
     const user = `user-${users++}`;
     const create = async (who: string) =>
-      (await gateway.command('keys', 'create', '--user', who, '--plan', 'three')).api_key as string;
+      (await gateway.command<{ api_key: string }>('keys', 'create', '--user', who, '--plan', 'three')).api_key;
     const [first, second, other] = [await create(user), await create(user), await create(`user-${users++}`)];
     const statuses = [];
     for (const key of [first, second, first, second, other]) statuses.push(await statusOf(key));
