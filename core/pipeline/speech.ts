@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { SpeechAnswer } from '../plugin.ts';
+import { speechCacheKey } from '../speech/cache.ts';
 import type { CheckedSpeech } from '../speech/check.ts';
 import { costOfSpeech, speechPrice } from '../speech/price.ts';
 import { resolveSpeech, runSpeech, type SpeechRun, type SpeechUsage } from '../speech/run-speech.ts';
@@ -34,13 +35,33 @@ export async function speak(
   return runCall(deps, { operation: 'speech', request, stream, targets: [target] }, init, async (call) => {
     const speech = call.request === request ? checked : await resolveSpeech(vendor, call.request);
     const live = call as unknown as LiveCall;
+    const key = deps.speechCache && speechCacheKey(call.principal.account, vendorName, speech);
+    const kept = key && (await deps.speechCache?.find(key));
+    if (kept) return { ...kept, audio: unmetered(deps, live, kept.audio), headers: { 'x-tollgate-cache': 'hit' } };
     const run = await tryTargets(live, () => start(deps, live, target, vendor, speech));
-    return {
+    const answer = {
       ...run,
       audio: metered(deps, live, target, vendor, speech, run),
-      headers: { 'x-tollgate-attempts': String(call.measures.attempts) },
+      headers: { 'x-tollgate-attempts': String(call.measures.attempts), ...(key && { 'x-tollgate-cache': 'miss' }) },
     };
+    return key && deps.speechCache ? deps.speechCache.keep(key, answer) : answer;
   });
+}
+
+/** A sound that was kept: nothing was sent, so nothing is owed. */
+async function* unmetered(
+  deps: PipelineDeps,
+  call: LiveCall,
+  audio: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, undefined> {
+  let ended = false;
+  try {
+    yield* audio;
+    ended = true;
+  } finally {
+    finishBeside(deps, call, ended ? 'ok' : 'aborted');
+  }
+  return undefined;
 }
 
 async function start(
