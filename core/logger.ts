@@ -20,6 +20,8 @@ const SECRETS: ReadonlySet<string> = new Set([
   'pepper',
 ]);
 
+const REDACTED = '[redacted]';
+
 /** Lines of a busy gateway leave in blocks of this size, and after this time at the latest. */
 const BLOCK_BYTES = 8 * 1024;
 const FLUSH_MS = 100;
@@ -36,10 +38,13 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: {
         level: (label) => ({ level: label }),
-        bindings: (fields) => hideSecrets(fields, 1),
         log: (fields) => hideSecrets(fields, 1),
       },
-      serializers: { err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }, 0) },
+      serializers: {
+        // For the fields of child loggers, which formatters do not see.
+        ...Object.fromEntries([...SECRETS].map((name) => [name, () => REDACTED])),
+        err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }, 0),
+      },
     },
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
@@ -53,7 +58,7 @@ function hideSecrets(fields: Fields, depth: number): Fields {
   for (const name in fields) {
     const value = fields[name];
     let shown = value;
-    if (SECRETS.has(name)) shown = '[redacted]';
+    if (SECRETS.has(name)) shown = REDACTED;
     else if (depth > 0 && typeof value === 'object' && value !== null && !(value instanceof Error))
       shown = hideSecrets(value as Fields, depth - 1);
     if (shown !== value) {
