@@ -11,17 +11,19 @@ import type { SpeechRequest } from '../types/speech.ts';
 import { exchange, failedAttempt, noteRefusal } from './attempt.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { endWithError, finishBeside, type PipelineDeps, runCall, tryTargets } from './run.ts';
+import { assertAllowed } from './targets.ts';
 
 export interface SpokenAnswer extends SpeechAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Speech by one vendor. Resolves when the first sound is there; the call ends with the sound, or when its reader leaves. */
+/** Speech by one vendor; `requested` is the alias it came by. Resolves when the first sound is there; the call ends with the sound, or when its reader leaves. */
 export async function speak(
   deps: PipelineDeps,
   vendorName: string,
   request: SpeechRequest,
   init: CallInit,
+  requested?: string,
 ): Promise<SpokenAnswer> {
   const vendor = deps.speech.get(vendorName);
   if (!vendor)
@@ -32,8 +34,14 @@ export async function speak(
   const checked = await resolveSpeech(vendor, request);
   const target: Target = { provider: vendorName, model: checked.model };
   const stream = request.stream !== false;
-  return runCall(deps, { operation: 'speech', request, stream, targets: [target] }, init, async (call) => {
+  const ask = { operation: 'speech', request, stream, targets: [target], ...(requested && { requested }) } as const;
+  return runCall(deps, ask, init, async (call) => {
     const speech = call.request === request ? checked : await resolveSpeech(vendor, call.request);
+    if (speech.model !== checked.model) {
+      // A hook chose another model: the caller's allow-list holds for that one too.
+      call.targets = [{ provider: vendorName, model: speech.model }];
+      assertAllowed({ find: () => undefined }, call.principal, call.targets);
+    }
     const live = call as unknown as LiveCall;
     const key = deps.speechCache && speechCacheKey(call.principal.account, vendorName, speech);
     const kept = key && (await deps.speechCache?.find(key));

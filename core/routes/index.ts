@@ -44,7 +44,7 @@ export function coreRoutes({
     ...disabledRoutes(isTaken),
     ...speechRoutes({
       vendors: deps.speech,
-      speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)),
+      speak: (vendor, request, context, requested) => speak(deps, vendor, request, initOf(context), requested),
       voices,
       alias: (name) => speechAlias(aliases, name),
     }),
