@@ -1,7 +1,7 @@
 /**
  * What auth, limits and the ledger cost a call, by store: CPU of the gateway's process (user + system) and time, per call.
  *
- *   npx tsc -p tsconfig.json --noEmit false --rootDir . --outDir dist && node dist/bench/policies.js [--quick]
+ *   npx tsc -p tsconfig.json --noEmit false --rootDir . --outDir dist && node dist/bench/policies.js [--quick] [--only memory,sqlite]
  *
  * Compiled, because tsx names every function at run time. Calls run through the pipeline in this process, without HTTP and
  * with a provider that answers at once, so that nothing else is in the figures. Every round runs each store and each set
@@ -26,7 +26,7 @@ import type { TestServer } from '../test/support/server-process.ts';
 import { median } from './load/numbers.ts';
 
 const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false } },
+  options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } },
 });
 const ROUNDS = values.quick ? 5 : 15;
 const CALLS = values.quick ? 1000 : 3000;
@@ -102,16 +102,16 @@ async function measure({ call: one }: Subject, calls: number): Promise<{ cpu: nu
   return { cpu: (user + system) / calls, wall: ((performance.now() - began) * 1000) / calls };
 }
 
-const stores: Record<string, (name: string) => string> = {
-  memory: () => 'memory:',
-  sqlite: (name) => `sqlite:./${name.replace(/\W+/g, '-')}`,
-};
+const isWanted = (store: string): boolean => values.only === undefined || values.only.split(',').includes(store);
+const stores: Record<string, (name: string) => string> = {};
+if (isWanted('memory')) stores['memory'] = () => 'memory:';
+if (isWanted('sqlite')) stores['sqlite'] = (name) => `sqlite:./${name.replace(/\W+/g, '-')}`;
 const servers: TestServer[] = [];
 for (const [name, program, start] of [
   ['redis', REDIS_SERVER, startRedisServer],
   ['postgres', POSTGRES, startPostgresServer],
 ] as const) {
-  if (!program) continue;
+  if (!program || !isWanted(name)) continue;
   const server = await start();
   servers.push(server);
   stores[name] = () => server.url;
