@@ -69,7 +69,7 @@ describe('the command line', function () {
     });
   });
 
-  it('writes no colours into a pipe, nor with FORCE_COLOR absent', async () => {
+  it('writes no colours into a pipe', async () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are escape sequences
     expect((await runCli(['start', '--port', 'x'], folder)).stderr).not.to.match(/\u001b\[/);
   });
