@@ -9,7 +9,7 @@ import { freePort } from '../support/server-process.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 
 const run = promisify(execFile);
-const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[^]*Try it:\n {2}(curl .*)\n/;
+const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;
 
 describe('tollgate start', function () {
   this.timeout(60_000);
