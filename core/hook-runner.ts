@@ -159,6 +159,7 @@ function call(step: Step, args: unknown[]): unknown {
 
 /** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
 const waiting = new Set<Waiting>();
+// biome-ignore lint/correctness/noUnusedVariables: `??=` below reads it
 let watch: NodeJS.Timeout | undefined;
 const WATCH_MS = 1000;
 
