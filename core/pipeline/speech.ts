@@ -43,8 +43,9 @@ export async function speak(
       assertAllowed({ find: () => undefined }, call.principal, call.targets);
     }
     const live = call as unknown as LiveCall;
-    const key = deps.speechCache && speechCacheKey(call.principal.account, vendorName, speech);
-    const kept = key && (await deps.speechCache?.find(key));
+    const cache = deps.speechCache;
+    const key = cache && speechCacheKey(call.principal.account, vendorName, speech);
+    const kept = key && (await cache.find(key));
     if (kept) return { ...kept, audio: unmetered(deps, live, kept.audio), headers: { 'x-tollgate-cache': 'hit' } };
     const run = await tryTargets(live, () => start(deps, live, target, vendor, speech));
     const answer = {
@@ -52,7 +53,7 @@ export async function speak(
       audio: metered(deps, live, target, vendor, speech, run),
       headers: { 'x-tollgate-attempts': String(call.measures.attempts), ...(key && { 'x-tollgate-cache': 'miss' }) },
     };
-    return key && deps.speechCache ? deps.speechCache.keep(key, answer) : answer;
+    return key ? cache.keep(key, answer) : answer;
   });
 }
 

@@ -12,6 +12,7 @@ export async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
       throw new BadFile(`a document of ${document.numPages} pages; at most ${MAX_PAGES} are read`);
     const { info } = await getMeta(document);
     const { text } = await extractText(document, { mergePages: false });
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- documents without metadata have none
     const title = info?.['Title'];
     return {
       title: typeof title === 'string' && title.trim() !== '' ? title.trim() : undefined,
