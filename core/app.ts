@@ -70,7 +70,9 @@ async function start(
     phase: () => lifecycle.phase,
     storeHealth: () => store.health(),
     openApi: () => openApiText,
+    isTaken: (key) => registry.routes.has(key),
   });
+  registry.refuseRoutesOf(own);
   const routes = [...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);

@@ -74,7 +74,9 @@ function first(steps: readonly Step[]): AnyFunction {
   return async (...args) => {
     for (const step of steps) {
       const answer = await call(step, args);
-      if (answer !== undefined) return answer;
+      if (answer === undefined) continue;
+      if (typeof answer !== 'object' || answer === null) throw wrongReturn(step, answer);
+      return answer;
     }
     return undefined;
   };
@@ -114,7 +116,12 @@ function chunks(steps: readonly Step[]): AnyFunction {
       }
       if (changed === null) return null;
       if (changed === undefined) continue;
-      if (typeof changed !== 'object' || 'then' in changed) throw wrongReturn(step, changed);
+      if (changed instanceof Promise) {
+        // Nobody waits for it, so what it rejects with must not end the process.
+        changed.catch(() => {});
+        throw blame(step, new TypeError('returned a promise; the chunk hook is synchronous'));
+      }
+      if (typeof changed !== 'object') throw wrongReturn(step, changed);
       value = changed;
     }
     return value;

@@ -117,11 +117,6 @@ export interface ChatCodec {
   /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;
-  /**
-   * True when the provider's stream frames are canonical already for this call, so that bytes may pass untouched while
-   * core watches for usage, errors and the end.
-   */
-  identity?(call: CodecCall): boolean;
 }
 
 export interface EmbedCodec {

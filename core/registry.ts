@@ -61,6 +61,14 @@ export class Registry {
     this.claim(this.routes, 'route', `${route.method} ${route.path}`, owner, route);
   }
 
+  /** Refuses plugins' routes that core has itself; which of two would answer is nobody's guess. */
+  refuseRoutesOf(core: readonly Route[]): void {
+    const own = new Set(core.map(routeShape));
+    for (const { owner, value } of this.routes.values())
+      if (own.has(routeShape(value)))
+        throw new PluginFault(owner, `plugin_conflict: route "${value.method} ${value.path}" belongs to core`);
+  }
+
   addMiddleware(owner: string, middleware: Koa.Middleware): void {
     this.#assertOpen(owner, 'middleware');
     if (typeof middleware !== 'function') throw new PluginFault(owner, 'api.use() takes a Koa middleware function');
@@ -93,4 +101,9 @@ export class Registry {
   #assertOpen(owner: string, what: string): void {
     if (this.#frozen) throw new PluginFault(owner, `registers ${what} after the start; registration ends with setup()`);
   }
+}
+
+/** What a route matches, whatever its parameters are called. */
+function routeShape({ method, path }: Route): string {
+  return `${method} ${path.replaceAll(/([:*])\w+/g, '$1')}`;
 }

@@ -11,10 +11,11 @@ const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 /** `tollgate start`: runs until SIGTERM or SIGINT, which drain it; a second one ends it at once. */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
-  const { config } = await loadFor(context);
-  const level = readLevel(options['logLevel']) ?? config.logging.level;
-  const logger = createLogger({ level, format: config.logging.format, isTerminal: process.stdout.isTTY === true });
+  const givenLevel = readLevel(options['logLevel']);
   const port = readPort(options['port']);
+  const { config } = await loadFor(context);
+  const level = givenLevel ?? config.logging.level;
+  const logger = createLogger({ level, format: config.logging.format, isTerminal: process.stdout.isTTY === true });
   const host = options['host'];
   const worker = workerNumber();
   const count = countWorkers(config);

@@ -7,6 +7,7 @@ import type { Runtime } from '../runtime.ts';
 import { initOf } from '../services.ts';
 import { speechRoutes } from '../speech/routes.ts';
 import { chatRoutes } from './chat.ts';
+import { disabledRoutes } from './disabled.ts';
 import { docsRoutes } from './docs.ts';
 import { embeddingRoutes } from './embeddings.ts';
 import { type HealthRouteDeps, healthRoutes } from './health.ts';
@@ -14,6 +15,8 @@ import { modelRoutes } from './models.ts';
 
 export interface CoreRouteDeps extends HealthRouteDeps, Pick<Runtime, 'deps' | 'catalog' | 'aliases' | 'voices'> {
   readonly keepAliveMs: number;
+  /** Whether a plugin registered this route, as `METHOD /path`. */
+  isTaken(key: string): boolean;
 }
 
 /** The routes that a gateway has without any plugin. */
@@ -23,6 +26,7 @@ export function coreRoutes({
   aliases,
   keepAliveMs,
   voices,
+  isTaken,
   ...health
 }: CoreRouteDeps): readonly Route[] {
   const models = { catalog, aliases };
@@ -37,9 +41,10 @@ export function coreRoutes({
     ...modelRoutes({ ...models, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(health),
     ...docsRoutes(),
+    ...disabledRoutes(isTaken),
     ...speechRoutes({
       vendors: deps.speech,
-      speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)),
+      speak: (vendor, request, context, requested) => speak(deps, vendor, request, initOf(context), requested),
       voices,
       alias: (name) => speechAlias(aliases, name),
     }),

@@ -1,7 +1,8 @@
-import { OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
+import { OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
 
 /**
- * Azure OpenAI: `model` is the deployment's name, which should begin with the model's for rules and prices to be found.
+ * Azure OpenAI: `model` is the deployment's name. Rules and prices are found by the model it begins with, or that
+ * `deployments` names.
  * Sources: openai SDK `azure.ts`, vercel/ai `packages/azure`.
  */
 export default openaiCompatible({
@@ -26,15 +27,22 @@ export default openaiCompatible({
       pattern: '^[0-9A-Za-z.-]{1,40}$',
       description: 'Uses the older addresses by deployment with this `api-version`; without it, `/openai/v1`.',
     },
+    deployments: {
+      type: 'object',
+      additionalProperties: { type: 'string', minLength: 1 },
+      description: 'The model behind a deployment whose name does not begin with it, as `prod: gpt-5`; its rules hold.',
+    },
   },
-  configure: ({ baseUrl, resource, apiVersion }) => {
+  configure: ({ baseUrl, resource, apiVersion, deployments }) => {
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
     if (root === undefined) throw new TypeError('the provider azure needs `resource` or `baseUrl`');
-    if (typeof apiVersion !== 'string') return { baseUrl: root };
+    const variants = variantsOf((deployments ?? {}) as Readonly<Record<string, string>>);
+    if (typeof apiVersion !== 'string') return { baseUrl: root, variants };
     const version = `?api-version=${encodeURIComponent(apiVersion)}`;
     return {
       baseUrl: root,
+      variants,
       path: (operation, model) =>
         operation === 'models'
           ? `/models${version}`
@@ -42,3 +50,12 @@ export default openaiCompatible({
     };
   },
 });
+
+/** OpenAI's rules, looked up by the model behind a deployment. */
+function variantsOf(deployments: Readonly<Record<string, string>>): readonly Variant[] {
+  const models = new Map(Object.entries(deployments));
+  return OPENAI_MODELS.map((variant) => ({
+    ...variant,
+    applies: (request) => variant.applies({ ...request, model: models.get(request.model) ?? request.model }),
+  }));
+}

@@ -1,11 +1,9 @@
 import { OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
-const BASE_URL = 'https://api.openai.com/v1';
-
 /** https://platform.openai.com/docs/api-reference/chat */
 export default openaiCompatible({
   name: 'openai',
-  baseUrl: BASE_URL,
+  baseUrl: 'https://api.openai.com/v1',
   apiKeyEnv: 'OPENAI_API_KEY',
   variants: OPENAI_MODELS,
   toolIds: { valid: /^.{1,40}$/s, length: 40 },
@@ -17,12 +15,10 @@ export default openaiCompatible({
     organization: { type: 'string', description: 'Sent as `OpenAI-Organization`.' },
     project: { type: 'string', description: 'Sent as `OpenAI-Project`.' },
   },
-  configure: ({ baseUrl = BASE_URL, organization, project }) => ({
+  configure: ({ organization, project }) => ({
     headers: {
       ...(typeof organization === 'string' && { 'openai-organization': organization }),
       ...(typeof project === 'string' && { 'openai-project': project }),
     },
-    // Frames are known to be exact where OpenAI itself sends them; other servers behind this wire are not trusted to.
-    exactStream: new URL(baseUrl).host === new URL(BASE_URL).host,
   }),
 });

@@ -6,6 +6,7 @@
 export { testAgent } from './agent.ts';
 export type { ProviderKit } from './provider.ts';
 export { testProvider } from './provider.ts';
+export type { SpeechErrorSample, SpeechKit, SpeechSample } from './speech.ts';
 export { testSpeech } from './speech.ts';
 export type { StoreUnderTest } from './store.ts';
 export { testStore } from './store.ts';

@@ -1,60 +1,9 @@
 import assert from 'node:assert/strict';
 import { type ChatRequest, type FieldRule, type FieldRules, isGatewayError } from '../../core/index.ts';
 import { type Cell, itShows } from './cells.ts';
+import { SAMPLES } from './provider-samples.ts';
 import { CALL, type ProviderSubject, SECRET, streamCall } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
-
-const TOOL = {
-  type: 'function',
-  function: {
-    name: 'get_weather',
-    description: 'The weather of a city.',
-    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
-  },
-} as const;
-const SCHEMA = {
-  type: 'object',
-  properties: { city: { type: 'string' } },
-  required: ['city'],
-  additionalProperties: false,
-};
-
-/** A telling value for each field of OpenAI's chat completions, and what it needs beside it. */
-const SAMPLES: Readonly<Record<string, { readonly value: unknown; readonly beside?: object }>> = Object.freeze({
-  audio: { value: { voice: 'alloy', format: 'mp3' } },
-  frequency_penalty: { value: 0.5 },
-  function_call: { value: { name: 'get_weather' } },
-  functions: { value: [TOOL.function] },
-  logit_bias: { value: { '50256': -100 } },
-  logprobs: { value: true },
-  max_completion_tokens: { value: 78 },
-  max_tokens: { value: 77 },
-  metadata: { value: { purpose: 'test' } },
-  modalities: { value: ['text', 'image'] },
-  moderation: { value: { model: 'omni-moderation-latest' } },
-  n: { value: 2 },
-  parallel_tool_calls: { value: false, beside: { tools: [TOOL] } },
-  prediction: { value: { type: 'content', content: 'x' } },
-  presence_penalty: { value: 0.25 },
-  prompt_cache_key: { value: 'cache-1' },
-  prompt_cache_options: { value: { mode: 'implicit' } },
-  prompt_cache_retention: { value: '24h' },
-  reasoning_effort: { value: 'low' },
-  response_format: { value: { type: 'json_schema', json_schema: { name: 'city', schema: SCHEMA, strict: true } } },
-  safety_identifier: { value: 'user-1' },
-  seed: { value: 7 },
-  service_tier: { value: 'flex' },
-  stop: { value: ['END'] },
-  store: { value: true },
-  temperature: { value: 0.5 },
-  tool_choice: { value: 'required', beside: { tools: [TOOL] } },
-  tools: { value: [TOOL] },
-  top_logprobs: { value: 2, beside: { logprobs: true } },
-  top_p: { value: 0.75 },
-  user: { value: 'user-1' },
-  verbosity: { value: 'low' },
-  web_search_options: { value: {} },
-});
 
 /** Steering that belongs to other gateways; nobody's request chooses a host, a key or a header here. */
 const ROUTING = ['api_base', 'api_key', 'base_url', 'extra_body', 'extra_headers', 'headers', 'organization'] as const;

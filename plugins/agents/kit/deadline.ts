@@ -4,7 +4,7 @@ export interface Deadline {
   /** Fires at the deadline, or when the parent fires. */
   readonly signal: AbortSignal;
   readonly expired: () => boolean;
-  /** Ends the timer; call it when the work is done. */
+  /** Ends the timer and whatever still runs under the signal; call it when the work is done. */
   stop(): void;
 }
 
@@ -25,6 +25,7 @@ export function startDeadline(parent: AbortSignal, ms: number): Deadline {
     stop() {
       clearTimeout(timer);
       parent.removeEventListener('abort', follow);
+      controller.abort();
     },
   };
 }

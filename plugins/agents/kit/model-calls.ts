@@ -34,9 +34,15 @@ export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'onOutco
 /**
  * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`
  * and `concurrency`, their tokens and cost count always), and aborting ends the wait at once. The usage is the sum of
- * what every call came to, also of those that failed or were given up after the provider had worked.
+ * what every call came to, also of those that failed or were given up after the provider had worked. `onAdmitted` runs
+ * when the first call has been answered: nothing that swallows errors may be that call, or limits would not hold.
  */
-export function createModelCalls(chat: PluginApi['chat'], caller: CallerFacts, budget: Budget): ModelCalls {
+export function createModelCalls(
+  chat: PluginApi['chat'],
+  caller: CallerFacts,
+  budget: Budget,
+  onAdmitted?: () => void,
+): ModelCalls {
   let calls = 0;
   const sum = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
   /** Adds a call's usage once, whether its answer or its outcome is here first. */
@@ -67,6 +73,7 @@ export function createModelCalls(chat: PluginApi['chat'], caller: CallerFacts, b
       };
       const response = await untilAborted(chat({ ...request, stream: false }, context), signal);
       count(response.usage);
+      if (first) onAdmitted?.();
       return response;
     },
     left: () => budget.maxCalls - calls,

@@ -16,7 +16,7 @@ export interface CheckedSchema {
   /** Normalised: no `$ref`, known keywords only. */
   readonly schema: Schema;
   /** Takes off what strict mode added, then validates. */
-  check(value: unknown): Checked;
+  readonly check: (value: unknown) => Checked;
 }
 
 /** The most elements in one list of an answer: what `uniqueItems` may have to compare. */

@@ -18,7 +18,7 @@ export interface AnswerTarget {
   readonly name: string;
   /** Normalised; the root need not be an object. */
   readonly schema: Schema;
-  check(value: unknown): Checked;
+  readonly check: (value: unknown) => Checked;
 }
 
 export interface Question {

@@ -3,8 +3,8 @@ import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
 import { answerInTime } from '../kit/answer-in-time.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
+import { careFor } from '../kit/session-care.ts';
 import { createModeMemory, type ModeMemory } from '../kit/structured.ts';
-import { foldExcess } from '../kit/summarise.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { LAST_WORD_CALLS } from './case.ts';
 import { MEDICAL_CONFIG, type MedicalConfig } from './config.ts';
@@ -88,21 +88,27 @@ async function answer(
   const { message } = body;
   const patient = body.patient ?? {};
   const model = body.model ?? config.model;
-  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, { maxCalls, maxTokens });
   const session = body.session ? await memory.open(principal, body.session) : undefined;
+  const care = careFor(session, { model, signal, reserve: LAST_WORD_CALLS }, api.log);
+  const caller = { principal, requestId, onOutcome };
+  const calls = createModelCalls(api.chat, caller, { maxCalls, maxTokens }, () => care.begin(calls));
   const flags = screenForRedFlags(patientText(message, patient), patient);
   const medicalCase = { model, message, patient, flags, target, history: session ?? { turns: [] } };
   const rag = config.knowledge === false ? undefined : api.agents().find(({ name }) => name === 'rag');
   const run = {
-    ...{ calls, modes, reader, emit, signal, principal, requestId },
+    calls,
+    modes,
+    reader,
+    emit,
+    signal,
+    principal,
+    requestId,
     trace: createTrace(emit),
     models: { triage: config.triageModel ?? model, review: config.reviewModel ?? model },
     limits: { agentTimeoutMs: parseDuration(agentTimeout), maxParallel },
   };
-  const fold = session && foldExcess(session, { model, signal, reserve: LAST_WORD_CALLS }, calls);
   const place = { country: config.country, crisisLine: config.crisisLine, rag };
   const result = await runMedical(medicalCase, place, run);
-  await fold;
-  await session?.remember({ message, content: JSON.stringify(result.content) });
+  await care.finish({ message, content: JSON.stringify(result.content) });
   return { ...result, usage: calls.usage() };
 }

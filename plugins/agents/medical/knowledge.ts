@@ -53,7 +53,7 @@ function readSource(value: unknown): readonly KnownSource[] {
   const source = readString(value['source']);
   return [
     {
-      id: String(value['id'] ?? ''),
+      id: readString(value['id']) ?? '',
       title: readString(value['title']) ?? source ?? 'Untitled',
       text: text.slice(0, MAX_TEXT),
       source,

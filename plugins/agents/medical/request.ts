@@ -3,7 +3,7 @@ import type { PluginConfig } from '../../../core/index.ts';
 const TEXTS = {
   anyOf: [
     { type: 'string', maxLength: 10_000 },
-    { type: 'array', maxItems: 100, items: { type: 'string', maxLength: 1000 } },
+    { type: 'array', maxItems: 100, items: { type: 'string', maxLength: 300 } },
     { type: 'null' },
   ],
 } as const;

@@ -3,8 +3,8 @@ import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
 import { answerInTime } from '../kit/answer-in-time.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
+import { careFor } from '../kit/session-care.ts';
 import { createModeMemory, type ModeMemory } from '../kit/structured.ts';
-import { foldExcess } from '../kit/summarise.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { TEAM_CONFIG, type TeamConfig } from './config.ts';
 import { type TeamLimits, WRITER_CALLS } from './job.ts';
@@ -94,21 +94,26 @@ async function answer(
 ): Promise<TeamResult> {
   const { principal, requestId, onOutcome } = ctx.state;
   const { api, config, limits, modes } = state;
-  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, limits);
+  const model = request.model ?? config.model;
   const session = request.session === undefined ? undefined : await state.memory?.open(principal, request.session);
-  const job = { ...request, model: request.model ?? config.model, history: session ?? { turns: [] } };
+  const care = careFor(session, { model: summaryModel(config, model), signal, reserve: WRITER_CALLS }, api.log);
+  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, limits, () => care.begin(calls));
+  const job = { ...request, model, history: session ?? { turns: [] } };
   const run = {
     team: state.team(),
     router: config.router ?? {},
     writer: config.writer ?? {},
     trace: createTrace(emit),
-    ...{ limits, calls, modes, emit, signal, principal, requestId },
+    limits,
+    calls,
+    modes,
+    emit,
+    signal,
+    principal,
+    requestId,
   };
-  const fold =
-    session && foldExcess(session, { model: foldModel(config, job.model), signal, reserve: WRITER_CALLS }, calls);
   const result = await runTeam(job, run, state.reader);
-  await fold;
-  await session?.remember({ message: request.message, content: JSON.stringify(result.content) });
+  await care.finish({ message: request.message, content: JSON.stringify(result.content) });
   return { ...result, usage: calls.usage() };
 }
 
@@ -123,7 +128,7 @@ async function handleWipe(ctx: RouteContext, { api, memory }: TeamState): Promis
   ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
 }
 
-function foldModel(config: TeamConfig, model: string): string {
+function summaryModel(config: TeamConfig, model: string): string {
   return config.memory?.model ?? config.router?.model ?? model;
 }
 

@@ -11,6 +11,9 @@ export interface Assignment {
   readonly instruction: string;
 }
 
+/** How much of the inputs the router reads, in characters. */
+const MAX_INPUT = 10_000;
+
 const ORDER = `You lead a team of specialists and decide who works on the user's request.
 Choose only specialists whose work changes the answer; one is often enough. Choose none for greetings, small talk and
 questions that can be answered at once. Give each a short instruction that says what to find out for this request.
@@ -32,7 +35,7 @@ export async function chooseAgents(job: TeamJob, run: TeamRun, reader: SchemaRea
   const question = {
     model: run.router.model ?? job.model,
     maxTokens: run.router.maxTokens,
-    messages: buildMessages(job, [ORDER, `Specialists:\n${roster}`, actions, images || undefined], {
+    messages: buildMessages(briefly(job), [ORDER, `Specialists:\n${roster}`, actions, images || undefined], {
       memory: true,
       images: false,
     }),
@@ -47,6 +50,12 @@ export async function chooseAgents(job: TeamJob, run: TeamRun, reader: SchemaRea
     if (isGatewayError(error) && error.code === 'provider_invalid_response') return [];
     throw error;
   }
+}
+
+/** Choosing does not take all of the inputs. */
+function briefly(job: TeamJob): TeamJob {
+  const { text } = job.inputs;
+  return text.length <= MAX_INPUT ? job : { ...job, inputs: { ...job.inputs, text: `${text.slice(0, MAX_INPUT)} …` } };
 }
 
 function choiceSchema(names: readonly string[]): Schema {

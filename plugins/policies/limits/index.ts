@@ -5,26 +5,25 @@ import {
   createLocalCounters,
   definePlugin,
   estimateInputTokens,
-  GatewayError,
   isGatewayError,
-  type Outcome,
-  type PluginApi,
+  parseDuration,
 } from '../../../core/index.ts';
-import { createPlanOf } from '../parts/plan-of.ts';
-import { type Limit, limitsOf, type Place } from './limits-of.ts';
+import { createOutbox } from '../parts/outbox.ts';
+import { createPlanOf, type NamedPlan } from '../parts/plan-of.ts';
+import { createLeases } from './leases.ts';
+import { type Limits, limitsOf, limitsOfProvider } from './limits-of.ts';
+import { giveBack, type Taken, take } from './take.ts';
 
-/** What a call took and gives back or corrects at its end. */
-interface Taken {
-  readonly counters: Counters;
-  readonly tokens: readonly Limit[];
-  readonly leases: readonly Place[];
-  readonly estimate: number;
+/** What a call counts against, as it goes on. */
+interface Counted {
+  readonly plan: NamedPlan | undefined;
+  readonly tokens: number;
+  /** Providers whose limits within the plan were counted. */
+  readonly providers: Set<string>;
+  readonly taken: Taken[];
 }
 
-const TAKEN = Symbol('limits.taken');
-
-/** A lease that nobody gave back (a crash) ends by itself after the longest call. */
-const LEASE_MS = 900_000;
+const COUNTED = Symbol('limits.counted');
 
 /** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */
 export default definePlugin({
@@ -41,119 +40,95 @@ export default definePlugin({
         description:
           'While the store is down: `degrade` counts in this process alone, `closed` answers 503, `open` does not limit.',
       },
+      leaseFor: {
+        type: 'string',
+        format: 'duration',
+        default: '1m',
+        description:
+          'How long a call of a gateway that died still counts as one at once. Living gateways renew theirs three times in it.',
+      },
     },
   },
   setup(api, config) {
+    const { onStoreFailure } = config;
+    const leaseMs = parseDuration(config.leaseFor);
     const planOf = createPlanOf(api);
     const local = createLocalCounters();
+    const leases = createLeases(leaseMs);
+    const outbox = createOutbox({ log: api.log, otherwise: 'limits come right by their time' });
+
+    /** Counts a call against limits where the store, or what stands in for it, says so. */
+    const count = async (call: Call, counted: Counted, limits: Limits): Promise<void> => {
+      if (limits.windows.length === 0 && limits.places.length === 0) return;
+      const takeFrom = async (counters: Counters): Promise<void> => {
+        const taken = await take(counters, call, limits, counted.tokens, leaseMs);
+        counted.taken.push(taken);
+        leases.hold(call.id, taken);
+      };
+      try {
+        await takeFrom(api.stores.counters);
+      } catch (error) {
+        if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
+        if (onStoreFailure === 'degrade') await takeFrom(local);
+      }
+    };
+
+    /** Without a plan, when the store cannot say which one: then the limits of the key alone count. */
+    const tolerate = async (found: Promise<NamedPlan | undefined>): Promise<NamedPlan | undefined> => {
+      try {
+        return await found;
+      } catch (error) {
+        if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
+        return undefined;
+      }
+    };
+
     api.hook('admit', {
       order: 'pre',
       async handler(call) {
-        const plan = await orUndefined(planOf(call.principal), config.onStoreFailure !== 'closed');
+        const found = planOf(call.principal);
+        const plan = found instanceof Promise ? await tolerate(found) : found;
         const limits = limitsOf(call, plan);
-        if (limits.windows.length === 0 && limits.places.length === 0) return;
-        try {
-          await take(api.stores.counters, call, limits);
-        } catch (error) {
-          if (!isGatewayError(error) || error.code !== 'store_unavailable' || config.onStoreFailure === 'closed')
-            throw error;
-          if (config.onStoreFailure === 'degrade') await take(local, call, limits);
-        }
+        const [target] = call.targets;
+        const counted: Counted = {
+          plan,
+          tokens: limits.windows.length > 0 ? estimateTokens(call) : 0,
+          providers: new Set(target && [target.provider]),
+          taken: [],
+        };
+        call.state.set(COUNTED, counted);
+        await count(call, counted, limits);
       },
     });
-    api.hook('finish', (call, outcome) => giveBack(call, outcome, api));
+
+    // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
+    if (Object.values(api.settings.plans).some(({ providers }) => providers))
+      api.hook('send', async (call, _request, { provider }) => {
+        const counted = call.state.get(COUNTED) as Counted | undefined;
+        if (!counted?.plan || counted.providers.has(provider)) return undefined;
+        counted.providers.add(provider);
+        await count(call, counted, limitsOfProvider(call, counted.plan, provider));
+        return undefined;
+      });
+
+    api.hook('finish', (call, outcome) => {
+      const counted = call.state.get(COUNTED) as Counted | undefined;
+      if (!counted || counted.taken.length === 0) return undefined;
+      leases.drop(call.id);
+      return giveBack(outbox, call.id, counted.taken, outcome, leaseMs);
+    });
+    api.onReady(() => api.onClose(leases.start()));
+    api.onClose(() => outbox.close());
   },
 });
 
-async function orUndefined<T>(value: T | Promise<T>, tolerates: boolean): Promise<T | undefined> {
-  try {
-    return await value;
-  } catch (error) {
-    if (tolerates && isGatewayError(error) && error.code === 'store_unavailable') return undefined;
-    throw error;
-  }
+function isStoreFailure(error: unknown): boolean {
+  return isGatewayError(error) && error.code === 'store_unavailable';
 }
-
-async function take(counters: Counters, call: Call, { windows, places }: ReturnType<typeof limitsOf>): Promise<void> {
-  const now = Date.now();
-  const held: Place[] = [];
-  try {
-    for (const place of places) {
-      if (!(await counters.lease(place.key, call.id, place.limit, LEASE_MS, now)))
-        throw refusal(place.label, place.limit, 1000, {});
-      held.push(place);
-    }
-    const estimate = estimateTokens(call);
-    const taking = windows.map(({ key, limit, unit }) => ({
-      key,
-      limit,
-      windowMs: MINUTE_MS,
-      amount: unit === 'tokens' ? Math.min(estimate, limit) : 1,
-    }));
-    if (taking.length > 0) {
-      const { refused, states } = await counters.take(taking, now);
-      const limit = refused === undefined ? undefined : windows[refused];
-      const state = refused === undefined ? undefined : states[refused];
-      if (limit && state) throw refusal(limit.label, limit.limit, state.resetMs, rateHeaders(limit, state));
-    }
-    call.state.set(TAKEN, {
-      counters,
-      tokens: windows.filter(({ unit }) => unit === 'tokens'),
-      leases: held,
-      estimate,
-    } satisfies Taken);
-  } catch (error) {
-    await Promise.allSettled(held.map(({ key }) => counters.release(key, call.id)));
-    throw error;
-  }
-}
-
-const MINUTE_MS = 60_000;
 
 function estimateTokens(call: Call): number {
   if (call.operation === 'speech') return 0;
   const { request } = call as Call<'chat' | 'embeddings'>;
   const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
   return estimateInputTokens(request) + (max_completion_tokens ?? max_tokens ?? 0);
-}
-
-function refusal(label: string, limit: number, retryAfterMs: number, headers: Record<string, string>): GatewayError {
-  return new GatewayError(
-    'rate_limited',
-    `The limit of ${limit} ${label} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
-    { retryAfterMs, headers },
-  );
-}
-
-function rateHeaders(
-  { limit, unit }: Limit,
-  state: { readonly remaining: number; readonly resetMs: number },
-): Record<string, string> {
-  return {
-    [`x-ratelimit-limit-${unit}`]: String(limit),
-    [`x-ratelimit-remaining-${unit}`]: String(Math.max(0, state.remaining)),
-    [`x-ratelimit-reset-${unit}`]: `${Math.ceil(state.resetMs / 1000)}s`,
-  };
-}
-
-/** Ends the leases, and corrects the token windows from the estimate to what was used. */
-async function giveBack(call: Call, outcome: Outcome, api: Pick<PluginApi, 'log'>): Promise<void> {
-  const taken = call.state.get(TAKEN) as Taken | undefined;
-  if (!taken) return;
-  const { counters, tokens, leases, estimate } = taken;
-  const used = outcome.usage
-    ? outcome.usage.prompt_tokens + outcome.usage.completion_tokens
-    : outcome.sent
-      ? undefined
-      : 0;
-  const now = Date.now();
-  const work = leases.map(({ key }) => counters.release(key, call.id));
-  if (used !== undefined) {
-    for (const { key, limit } of tokens) {
-      const delta = used - Math.min(estimate, limit);
-      if (delta !== 0) work.push(counters.adjust(key, MINUTE_MS, delta, now));
-    }
-  }
-  const failed = (await Promise.allSettled(work)).some(({ status }) => status === 'rejected');
-  if (failed) api.log.warn({ req_id: call.requestId }, 'the store was away: limits of this call end by their time');
 }

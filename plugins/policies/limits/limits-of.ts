@@ -17,45 +17,55 @@ export interface Place {
   readonly label: string;
 }
 
+export interface Limits {
+  readonly windows: readonly Limit[];
+  readonly places: readonly Place[];
+}
+
 interface Rates {
   readonly rpm?: number | undefined;
   readonly tpm?: number | undefined;
   readonly concurrency?: number | undefined;
 }
 
-/** Every limit that a call counts against: of its key, of its user's plan, and of the provider within that plan. */
-export function limitsOf(
-  call: Call,
-  plan: NamedPlan | undefined,
-): { readonly windows: readonly Limit[]; readonly places: readonly Place[] } {
-  const { principal, skip } = call;
+const NONE: Limits = Object.freeze({ windows: [], places: [] });
+
+/** Every limit that a call counts against: of its key, of its user's plan, and of its first provider within that plan. */
+export function limitsOf(call: Call, plan: NamedPlan | undefined): Limits {
+  const { principal } = call;
+  const { keyId, rpm, tpm } = principal;
+  const ofKey =
+    keyId !== undefined && (rpm !== undefined || tpm !== undefined)
+      ? limitsIn(call, 'key', keyId, { rpm, tpm }, 'of this API key')
+      : NONE;
+  if (!plan) return ofKey;
+  const ofPlan = limitsIn(call, 'user', principal.account, plan.plan, `of the plan "${plan.name}"`);
+  const [target] = call.targets;
+  const ofProvider = target ? limitsOfProvider(call, plan, target.provider) : NONE;
+  return {
+    windows: [...ofKey.windows, ...ofPlan.windows, ...ofProvider.windows],
+    places: [...ofKey.places, ...ofPlan.places, ...ofProvider.places],
+  };
+}
+
+/** The limits of one provider within a plan. */
+export function limitsOfProvider(call: Call, { name, plan }: NamedPlan, provider: string): Limits {
+  const { providers } = plan;
+  const rates = providers && Object.hasOwn(providers, provider) ? providers[provider] : undefined;
+  if (!rates) return NONE;
+  // Names of providers hold no colon, user ids may.
+  const id = `${provider}:${call.principal.account}`;
+  return limitsIn(call, 'provider', id, rates, `of the plan "${name}" at the provider "${provider}"`);
+}
+
+function limitsIn(call: Call, scope: string, id: string, { rpm, tpm, concurrency }: Rates, whose: string): Limits {
   const windows: Limit[] = [];
   const places: Place[] = [];
-  const add = (scope: string, id: string, rates: Rates, whose: string): void => {
-    if (rates.rpm !== undefined && !skip.has('rpm'))
-      windows.push({
-        key: `rpm:${scope}:${id}`,
-        limit: rates.rpm,
-        unit: 'requests',
-        label: `requests a minute ${whose}`,
-      });
-    if (rates.tpm !== undefined && call.operation !== 'speech')
-      windows.push({ key: `tpm:${scope}:${id}`, limit: rates.tpm, unit: 'tokens', label: `tokens a minute ${whose}` });
-    if (rates.concurrency !== undefined && !skip.has('concurrency'))
-      places.push({ key: `calls:${scope}:${id}`, limit: rates.concurrency, label: `calls at once ${whose}` });
-  };
-  if (principal.keyId !== undefined)
-    add('key', principal.keyId, { rpm: principal.rpm, tpm: principal.tpm }, 'of this API key');
-  if (!plan) return { windows, places };
-  add('user', principal.account, plan.plan, `of the plan "${plan.name}"`);
-  const provider = call.targets[0]?.provider;
-  const inPlan = provider === undefined ? undefined : plan.plan.providers?.[provider];
-  if (inPlan)
-    add(
-      'provider',
-      `${principal.account}:${provider}`,
-      inPlan,
-      `of the plan "${plan.name}" at the provider "${provider}"`,
-    );
+  if (rpm !== undefined && !call.skip.has('rpm'))
+    windows.push({ key: `rpm:${scope}:${id}`, limit: rpm, unit: 'requests', label: `requests a minute ${whose}` });
+  if (tpm !== undefined && call.operation !== 'speech')
+    windows.push({ key: `tpm:${scope}:${id}`, limit: tpm, unit: 'tokens', label: `tokens a minute ${whose}` });
+  if (concurrency !== undefined && !call.skip.has('concurrency'))
+    places.push({ key: `calls:${scope}:${id}`, limit: concurrency, label: `calls at once ${whose}` });
   return { windows, places };
 }

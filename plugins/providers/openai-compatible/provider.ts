@@ -83,7 +83,6 @@ function createChatCodec(differences: Differences): ChatCodec {
     request: createRequestMapper(differences),
     response: (body, call) => readResponse(body, call, differences),
     stream: (call) => decodeStream(call, differences),
-    identity: () => differences.exactStream ?? false,
   };
 }
 

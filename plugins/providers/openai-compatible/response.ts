@@ -13,7 +13,7 @@ import { readLogprobs } from './logprobs.ts';
 import { isRecord, text } from './records.ts';
 import type { Differences } from './spec.ts';
 import { readToolCalls } from './tool-calls.ts';
-import { readUsage } from './usage.ts';
+import { count, readUsage } from './usage.ts';
 
 const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
 const CHOICE = new Set(['index', 'message', 'finish_reason', 'logprobs', 'text', 'delta']);
@@ -58,7 +58,7 @@ function readChoice(
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken answer.
   const reason = text(choice['finish_reason']) ?? 'stop';
   const read: Record<string, unknown> = {
-    index: typeof choice['index'] === 'number' ? choice['index'] : position,
+    index: count(choice['index']) ?? position,
     message,
     logprobs: readLogprobs(choice['logprobs']),
     finish_reason: mapFinishReason(reason, calledTools, differences),

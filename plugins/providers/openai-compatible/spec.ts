@@ -85,8 +85,6 @@ export interface Differences {
   /** True when a thinking delta equal to the one before it is a repetition. */
   readonly repeatsReasoning?: boolean;
   readonly errors?: ErrorRules;
-  /** True when every stream frame is exactly OpenAI's, so that bytes may pass untouched. */
-  readonly exactStream?: boolean;
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** False when the vendor does not list its models. */

@@ -16,7 +16,7 @@ import { isRecord, text } from './records.ts';
 import { unixSeconds } from './response.ts';
 import type { Differences } from './spec.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
-import { readUsage } from './usage.ts';
+import { count, readUsage } from './usage.ts';
 
 const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
 const CHOICE = new Set(['index', 'delta', 'message', 'finish_reason', 'logprobs', 'usage', 'text', 'seed']);
@@ -64,7 +64,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
   }
 
   function readChoice(choice: Readonly<Record<string, unknown>>): ChunkChoice | undefined {
-    const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
+    const index = count(choice['index']) ?? 0;
     // Azure annotates with choices that have no delta; one vendor is said to send `message` for it.
     const sent = isRecord(choice['delta']) ? choice['delta'] : isRecord(choice['message']) ? choice['message'] : {};
     const known = choices.get(index);

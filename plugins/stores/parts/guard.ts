@@ -70,18 +70,23 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
     new Promise<T>((resolve, reject) => {
       if (state === 'closed') return reject(storeClosed());
       if (state === 'away') return reject(storeUnavailable(`The ${kind} store does not answer.`));
+      let isLate = false;
       const bound = setTimeout(() => {
+        isLate = true;
         const late = storeUnavailable(`The ${kind} store did not answer in time.`);
         reject(late);
         trip(late);
       }, timeoutMs);
-      const settle = (finish: () => void): void => {
-        clearTimeout(bound);
-        finish();
-      };
       operation().then(
-        (value) => settle(() => resolve(value)),
-        (error: unknown) => settle(() => reject(judge(error))),
+        (value) => {
+          clearTimeout(bound);
+          resolve(value);
+        },
+        (error: unknown) => {
+          clearTimeout(bound);
+          // What fails after its bound says nothing about the connection that is there by now.
+          if (!isLate) reject(judge(error));
+        },
       );
     });
 

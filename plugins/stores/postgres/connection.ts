@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pg, { type Pool } from 'pg';
 import type { Log } from '../../../core/index.ts';
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeClosed, storeUnavailable } from '../parts/failure.ts';
 import { createGuard, within } from '../parts/guard.ts';
+import { createServerClock, sendInTime } from '../parts/server-clock.ts';
 import { FUNCTIONS, LATE, SCHEMA, VERSION } from './schema.ts';
 import { PART_FUNCTIONS } from './schema-parts.ts';
 
@@ -27,6 +28,8 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+const EMPTIED = 'the store lost its data while the gateway ran: keys and balances are gone';
+
 const CONNECT_MS = 2000;
 /** Any number: everybody who makes or changes the schema waits for this lock. */
 const MIGRATION_LOCK = 7_070_655_083;
@@ -42,15 +45,14 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
   const { timeoutMs, log } = options;
   let pool: Pool | undefined;
   let epoch: string | undefined;
-  /** How far the clock of the server is ahead of ours. */
-  let aheadMs = 0;
+  let isClosed = false;
+  const clock = createServerClock();
 
   const greet = async (to: Pool): Promise<string> => {
-    const sent = Date.now();
     const { rows } = await to.query({
       text: `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS time, (SELECT value FROM tollgate.meta WHERE name = 'epoch') AS epoch`,
     });
-    aheadMs = Number(rows[0]?.['time']) - (sent + Date.now()) / 2;
+    clock.observe(Number(rows[0]?.['time']));
     return String(rows[0]?.['epoch'] ?? '');
   };
 
@@ -58,14 +60,14 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     drop(pool);
     pool = undefined;
     const next = makePool(options);
-    // Idle connections fail too, when the server ends; without a listener that would end this process.
-    next.on('error', (error) => next === pool && guard.trip(error));
+    // Idle connections fail too; without a listener that would end this process. The pool drops them by itself.
+    next.on('error', (error) => log?.debug({ store: 'postgres', err: error }, 'an idle connection ended'));
     try {
       if (epoch === undefined) await within(MIGRATE_MS, migrate(next));
       const found = await within(CONNECT_MS, greet(next));
       epoch ??= found;
-      if (found !== epoch)
-        log?.error({ store: 'postgres' }, 'the store lost its data while the gateway ran: keys and balances are gone');
+      if (found !== epoch) log?.error({ store: 'postgres' }, EMPTIED);
+      if (isClosed) throw storeClosed();
     } catch (error) {
       drop(next);
       throw error;
@@ -80,20 +82,13 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     return pool;
   };
 
-  const write = async (name: string, values: readonly Value[]): Promise<Row> => {
+  const write = (name: string, values: readonly Value[]): Promise<Row> => {
     const text = `SELECT * FROM tollgate.${name}(${['', ...values].map((_, index) => `$${index + 1}`).join(', ')}) AS result`;
-    const send = async (): Promise<Row> => {
-      const { rows } = await current().query({ name, text, values: [Date.now() + aheadMs + timeoutMs, ...values] });
+    const send = async (deadline: number): Promise<Row> => {
+      const { rows } = await current().query({ name, text, values: [deadline, ...values] });
       return rows[0] ?? {};
     };
-    try {
-      return await send();
-    } catch (error) {
-      // In time for us and late for the server: its clock is further ahead than we knew. Believe it, and ask once more.
-      if (sqlState(error) !== LATE) throw error;
-      aheadMs = Math.max(aheadMs, Number((error as { readonly detail?: string }).detail) - Date.now());
-      return await send();
-    }
+    return sendInTime(clock, timeoutMs, send, lateAt);
   };
 
   const failure = await guard.start();
@@ -120,6 +115,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
         );
     },
     close: async () => {
+      isClosed = true;
       guard.close();
       const last = pool;
       pool = undefined;
@@ -179,6 +175,11 @@ async function migrate(pool: Pool): Promise<void> {
 export function sqlState(error: unknown): string | undefined {
   const { code, severity } = (error ?? {}) as { readonly code?: unknown; readonly severity?: unknown };
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
+}
+
+/** The server's time in the error of a call that came too late. */
+function lateAt(error: unknown): number | undefined {
+  return sqlState(error) === LATE ? Number((error as { readonly detail?: string }).detail) : undefined;
 }
 
 /** Whether the server is away: no answer at all, or one of the classes 08, 53, 57P and "read-only" (a failover). */

@@ -8,6 +8,8 @@ export interface RedisClient {
   close(): Promise<unknown>;
   on(event: string, listener: (error: unknown) => void): unknown;
   setMaxListeners(count: number): unknown;
+  /** Of a single server; a cluster has no such command. */
+  info?(): Promise<string>;
   get(key: string): Promise<string | null>;
   hmGet(key: string, fields: string[]): Promise<(string | null)[]>;
   hGetAll(key: string): Promise<Record<string, string>>;

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../../../core/index.ts';
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeClosed, storeUnavailable } from '../parts/failure.ts';
 import { createGuard, within } from '../parts/guard.ts';
+import { createServerClock, sendInTime } from '../parts/server-clock.ts';
+import { adviseOn } from './advice.ts';
 import {
   type ClientOptions,
   defineScript,
@@ -74,20 +76,19 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
   const { prefix, timeoutMs, log, cluster = false } = options;
   const epochKey = `${prefix}:epoch`;
   let client: RedisClient | undefined;
-  /** How far the clock of Redis is ahead of ours. */
-  let aheadMs = 0;
+  const clock = createServerClock();
   let epoch: string | undefined;
   let isEmptied = false;
+  let isClosed = false;
 
   const greet = async (to: RedisClient): Promise<void> => {
-    const sent = Date.now();
     const [time, found] = (await runScript(
       to,
       GREET,
       [epochKey],
       [epoch === undefined ? randomUUID() : ''],
     )) as string[];
-    aheadMs = Number(time) - (sent + Date.now()) / 2;
+    clock.observe(Number(time));
     epoch ??= found;
     if (found !== epoch && !isEmptied) {
       isEmptied = true;
@@ -107,6 +108,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     try {
       await within(CONNECT_MS, next.connect());
       await within(CONNECT_MS, greet(next));
+      if (isClosed) throw storeClosed();
     } catch (error) {
       drop(next);
       throw error;
@@ -122,19 +124,10 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     return client;
   };
 
-  const write = async (script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown> => {
+  const write = (script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown> => {
     const rest = args.map(String);
-    const send = () =>
-      runScript(current(), script, keys, [String(Math.floor(Date.now() + aheadMs + timeoutMs)), ...rest]);
-    try {
-      return await send();
-    } catch (error) {
-      // In time for us and late for Redis: its clock is further ahead than we knew. Believe it, and ask once more.
-      const time = isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : Number.NaN;
-      if (Number.isNaN(time)) throw error;
-      aheadMs = Math.max(aheadMs, time - Date.now());
-      return await send();
-    }
+    const send = async (deadline: number) => runScript(current(), script, keys, [String(deadline), ...rest]);
+    return sendInTime(clock, timeoutMs, send, lateAt);
   };
 
   const failure = await guard.start();
@@ -143,6 +136,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     throw storeUnavailable('The redis store refuses the user, password or database of its URL.', failure);
   }
   if (failure !== undefined) log?.warn({ store: 'redis', err: failure }, 'the store does not answer yet');
+  if (!cluster && log) await advise(current, log);
 
   return {
     read: (command) => guard.run(async () => command(current())),
@@ -156,6 +150,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       }
     },
     close: async () => {
+      isClosed = true;
       guard.close();
       const last = client;
       client = undefined;
@@ -164,12 +159,27 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
   };
 }
 
+/** Warns of settings that lose money; a server that does not tell them (INFO may be forbidden) is believed. */
+async function advise(current: () => RedisClient, log: Log): Promise<void> {
+  try {
+    const info = await within(CONNECT_MS, current().info?.() ?? Promise.resolve(''));
+    for (const advice of adviseOn(info)) log.warn({ store: 'redis' }, advice);
+  } catch (error) {
+    log.debug({ store: 'redis', err: error }, 'the store does not tell its settings');
+  }
+}
+
 function drop(client: RedisClient | undefined): void {
   try {
     client?.destroy();
   } catch {
     // It was closed already, which is what was wanted.
   }
+}
+
+/** The time of Redis in the error of a script that came too late. */
+function lateAt(error: unknown): number | undefined {
+  return isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined;
 }
 
 /** Redis answered, with an error: `WORD text`. Everything else (sockets, clients) means that it did not answer. */

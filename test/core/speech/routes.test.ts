@@ -1,27 +1,15 @@
-import net from 'node:net';
 import { expect } from 'chai';
-import OpenAI from 'openai';
 import type { SpeechProvider } from '../../../core/index.ts';
 import espeak from '../../../plugins/tts/espeak/index.ts';
 import openai from '../../../plugins/tts/openai.ts';
-import {
-  answer,
-  chunk,
-  head,
-  LAST_CHUNK,
-  type Script,
-  type ScriptedUpstream,
-  startScriptedUpstream,
-} from '../../support/scripted-upstream.ts';
-import { decode, fixture, hearWav, needProgram } from '../../support/sound.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { fixture, hearWav, needProgram } from '../../support/sound.ts';
 import { KEY, type SpeechGateway, startSpeechGateway } from '../../support/speech-gateway.ts';
 import { loadSpeech } from '../../support/speech-plugin.ts';
 import { speechVendor } from '../../support/speech-vendor.ts';
-import { until } from '../../support/until.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
-const CHUNKED = head(200, { ...MP3, 'transfer-encoding': 'chunked' });
 
 /** Ends when the body does, however it ends. */
 async function read(response: Response): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
@@ -73,28 +61,6 @@ describe('the routes of speech', () => {
     expect(JSON.stringify(headers)).to.not.include(KEY);
   });
 
-  it('passes the first bytes on before the vendor has sent the last', async () => {
-    let finish = () => {};
-    const more = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    upstream.script(async (wire) => {
-      await wire.send(CHUNKED);
-      await wire.send(chunk(mp3.subarray(0, 1500)));
-      await more;
-      await wire.send(chunk(mp3.subarray(1500)));
-      await wire.send(LAST_CHUNK);
-    });
-    const response = await gateway.post('/openai/tts', { text: 'Hi.' });
-    const reader = response.body?.getReader();
-    const first = await reader?.read();
-    expect(first?.value?.length).to.equal(1500);
-    finish();
-    const rest = await reader?.read();
-    expect(rest?.value?.length).to.equal(mp3.length - 1500);
-    expect((await reader?.read())?.done).to.equal(true);
-  });
-
   it('answers base64 in JSON to callers that take JSON and no audio', async () => {
     upstream.script(answer(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.', voice: 'nova' }, { accept: 'application/json' });
@@ -123,130 +89,6 @@ describe('the routes of speech', () => {
     expect(response.headers.get('content-length')).to.equal(String(fixture('streamed.wav').length));
     expect(hearWav((await read(response)).bytes).seconds).to.be.closeTo(0.1, 0.001);
   });
-
-  const errors: readonly [string, Buffer, number, string][] = [
-    ['a bad key of the operator', answer(401, { error: { message: 'no' } }), 503, 'provider_auth_failed'],
-    ['a limit of the vendor', answer(429, { error: { message: 'no' } }), 429, 'upstream_rate_limited'],
-    ['an overloaded vendor', answer(503, 'busy'), 503, 'provider_unavailable'],
-    ['a vendor’s refusal', answer(400, { error: { message: 'bad', param: 'input' } }), 400, 'invalid_request'],
-    ['an answer without sound', answer(200, '', MP3), 503, 'provider_unavailable'],
-    ['JSON with a good status', answer(200, { oops: true }), 503, 'provider_invalid_response'],
-    ['sound of another format', answer(200, fixture('hi.opus'), MP3), 503, 'provider_invalid_response'],
-  ];
-  for (const [title, bytes, status, code] of errors) {
-    it(`makes a JSON error of ${title}`, async () => {
-      upstream.script(bytes);
-      const response = await gateway.post('/openai/tts', { text: 'Hi.' });
-      expect(response.status).to.equal(status);
-      expect(response.headers.get('content-type')).to.include('application/json');
-      const { error } = (await response.json()) as { error: { code: string } };
-      expect(error.code).to.equal(code);
-    });
-  }
-
-  const cuts: readonly [string, Script][] = [
-    [
-      'breaks the connection',
-      async (wire) => {
-        await wire.send(CHUNKED);
-        await wire.send(chunk(mp3.subarray(0, 1500)));
-        wire.reset();
-      },
-    ],
-    [
-      'ends cleanly inside a frame',
-      async (wire) => {
-        await wire.send(CHUNKED);
-        await wire.send(chunk(mp3.subarray(0, 1500)));
-        await wire.send(LAST_CHUNK);
-      },
-    ],
-    [
-      'sends less than it said',
-      async (wire) => {
-        await wire.send(head(200, { ...MP3, 'content-length': String(mp3.length) }));
-        await wire.send(mp3.subarray(0, 1500));
-        wire.end();
-      },
-    ],
-  ];
-  for (const [title, script] of cuts) {
-    it(`never ends a clip as if it were whole when the vendor ${title}`, async () => {
-      upstream.script(script);
-      // Cut before the head has left, the caller gets no answer at all; after it, one that breaks off.
-      const streamed = await gateway.post('/openai/tts', { text: 'Hi.' }).catch(() => undefined);
-      if (streamed?.status === 200) expect((await read(streamed)).whole).to.equal(false);
-      else expect(streamed?.status).to.be.oneOf([undefined, 503]);
-      upstream.script(script);
-      const json = await gateway.post('/openai/tts', { text: 'Hi.', stream: false });
-      expect(json.status).to.equal(503);
-      await json.text();
-    });
-  }
-
-  it('tells callers of HTTP/1.0, who could not see a cut, the length', async () => {
-    upstream.script(async (wire) => {
-      await wire.send(CHUNKED);
-      await wire.send(chunk(mp3));
-      await wire.send(LAST_CHUNK);
-    });
-    const body = JSON.stringify({ text: 'Hi.' });
-    const { port, hostname } = new URL(gateway.url);
-    const socket = net.connect(Number(port), hostname);
-    socket.write(
-      `POST /openai/tts HTTP/1.0\r\nHost: x\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-    );
-    let raw = '';
-    for await (const bytes of socket) raw += (bytes as Buffer).toString('latin1');
-    expect(raw.toLowerCase()).to.include(`content-length: ${mp3.length}`);
-  });
-
-  it('hangs up on the vendor when the caller hangs up', async () => {
-    upstream.script(async (wire) => {
-      await wire.send(CHUNKED);
-      await wire.send(chunk(mp3));
-      await wire.hang();
-    });
-    const before = upstream.requests.length;
-    const response = await gateway.post('/openai/tts', { text: 'Hi.' });
-    const reader = response.body?.getReader();
-    await reader?.read();
-    const request = await upstream.request(before);
-    await reader?.cancel();
-    await request.closed;
-  });
-
-  it('takes from the vendor only as fast as the caller listens', async () => {
-    let sent = 0;
-    let finished = false;
-    upstream.script(async (wire) => {
-      await wire.send(head(200, { 'content-type': 'audio/pcm', 'transfer-encoding': 'chunked' }));
-      for (let round = 0; round < 30 && !wire.isGone; round++) {
-        await wire.send(chunk(Buffer.alloc(1024 * 1024, 1)));
-        sent += 1;
-      }
-      await wire.send(LAST_CHUNK);
-      finished = true;
-    });
-    const { port, hostname } = new URL(gateway.url);
-    const socket = net.connect(Number(port), hostname);
-    const body = JSON.stringify({ text: 'Hi.', format: 'pcm' });
-    socket.write(
-      `POST /bare/tts HTTP/1.1\r\nHost: x\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-    );
-    socket.pause();
-    await until('the way is full', () => {
-      const stuck = sent > 0 && sent === seen;
-      seen = sent;
-      rounds = stuck ? rounds + 1 : 0;
-      return rounds > 50;
-    });
-    expect(finished).to.equal(false);
-    expect(sent).to.be.below(25);
-    socket.destroy();
-  });
-  let seen = -1;
-  let rounds = 0;
 
   const bad: readonly [string, object, string][] = [
     ['no text', {}, 'text'],
@@ -286,148 +128,5 @@ describe('the routes of speech', () => {
     const { bytes, whole } = await read(response);
     expect(whole).to.equal(true);
     expect(hearWav(bytes).loudness).to.be.above(0.02);
-  });
-});
-
-describe('speech for OpenAI’s clients', () => {
-  let upstream: ScriptedUpstream;
-  let gateway: SpeechGateway;
-  let client: OpenAI;
-
-  before(async () => {
-    upstream = await startScriptedUpstream();
-    gateway = await startSpeechGateway(
-      {
-        openai: await loadSpeech(openai, { baseUrl: upstream.url, apiKey: 'sk-operator', models: ['tts-1'] }),
-        espeak: await loadSpeech(espeak),
-        unkeyed: await loadSpeech(openai),
-      },
-      { alias: (name) => (name === 'voice' ? { vendor: 'openai', model: 'tts-1' } : undefined) },
-    );
-    client = new OpenAI({ apiKey: KEY, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
-  });
-  after(async () => {
-    await gateway.close();
-    await upstream.close();
-  });
-
-  it('gives the client its sound', async () => {
-    upstream.script(answer(200, mp3, MP3));
-    const before = upstream.requests.length;
-    const response = await client.audio.speech.create({
-      model: 'openai/tts-1',
-      voice: 'alloy',
-      input: 'Hi.',
-      speed: 1.25,
-    });
-    expect(Buffer.from(await response.arrayBuffer()).equals(mp3)).to.equal(true);
-    expect((await upstream.request(before)).json()).to.deep.equal({
-      model: 'tts-1',
-      input: 'Hi.',
-      voice: 'alloy',
-      response_format: 'mp3',
-      speed: 1.25,
-    });
-  });
-
-  it('passes instructions on, and takes an alias', async () => {
-    upstream.script(answer(200, fixture('hi.aac'), { 'content-type': 'audio/aac' }));
-    const before = upstream.requests.length;
-    const response = await client.audio.speech.create({
-      model: 'voice',
-      voice: 'alloy',
-      input: 'Hi.',
-      instructions: 'calm',
-      response_format: 'aac',
-    });
-    expect(response.headers.get('content-type')).to.equal('audio/aac');
-    await response.arrayBuffer();
-    expect((await upstream.request(before)).json()).to.include({ instructions: 'calm', response_format: 'aac' });
-  });
-
-  for (const format of ['wav', 'pcm', 'mp3', 'opus', 'aac', 'flac'] as const) {
-    it(`speaks ${format} through espeak with a voice of OpenAI’s`, async function () {
-      needProgram(this as never, 'espeak-ng');
-      needProgram(this as never, 'ffmpeg');
-      const response = await client.audio.speech.create({
-        model: 'espeak',
-        voice: 'nova',
-        input: 'Hello world',
-        response_format: format,
-      });
-      expect(decode(Buffer.from(await response.arrayBuffer()), format).loudness).to.be.above(0.02);
-    });
-  }
-
-  it('answers mp3 when no format is named', async function () {
-    needProgram(this as never, 'espeak-ng');
-    needProgram(this as never, 'ffmpeg');
-    const response = await client.audio.speech.create({ model: 'espeak/espeak-ng', voice: 'alloy', input: 'Hello' });
-    expect(response.headers.get('content-type')).to.equal('audio/mpeg');
-    await response.arrayBuffer();
-  });
-
-  it('streams events with the sound in them, and their end', async () => {
-    upstream.script(answer(200, mp3, MP3));
-    const response = await gateway.post('/v1/audio/speech', {
-      model: 'openai/tts-1',
-      input: 'Hi.',
-      stream_format: 'sse',
-    });
-    expect(response.headers.get('content-type')).to.equal('text/event-stream; charset=utf-8');
-    const events = (await response.text())
-      .trim()
-      .split('\n\n')
-      .map((line) => JSON.parse(line.slice(6)) as { type: string; audio?: string });
-    const sound = Buffer.concat(events.map(({ audio }) => Buffer.from(audio ?? '', 'base64')));
-    expect(sound.equals(mp3)).to.equal(true);
-    expect(events.at(-1)).to.deep.equal({ type: 'speech.audio.done', usage: { characters: 3 } });
-  });
-
-  it('tells an error in the events when the sound breaks off, and no end', async () => {
-    upstream.script(async (wire) => {
-      await wire.send(CHUNKED);
-      await wire.send(chunk(mp3.subarray(0, 1500)));
-      await wire.send(LAST_CHUNK);
-    });
-    const response = await gateway.post('/v1/audio/speech', {
-      model: 'openai/tts-1',
-      input: 'Hi.',
-      stream_format: 'sse',
-    });
-    const text = await response.text();
-    expect(text).to.include('"code":"provider_unavailable"');
-    expect(text).to.not.include('speech.audio.done');
-  });
-
-  it('raises the client’s own error classes', async () => {
-    const calls = [
-      client.audio.speech.create({ model: 'openai/nope', voice: 'alloy', input: 'Hi.' }),
-      client.audio.speech.create({ model: 'tts-1', voice: 'alloy', input: 'Hi.' }),
-      client.audio.speech.create({ model: 'openai/tts-1', voice: 'aloy', input: 'Hi.' }),
-    ];
-    const errors = await Promise.all(
-      calls.map((call) =>
-        call.then(
-          () => undefined,
-          (error: InstanceType<typeof OpenAI.APIError>) => error,
-        ),
-      ),
-    );
-    expect(errors.map((error) => [error?.status, error?.code, error?.param])).to.deep.equal([
-      [404, 'unsupported_model', 'model'],
-      [404, 'unsupported_model', 'model'],
-      [400, 'invalid_request', 'voice'],
-    ]);
-  });
-
-  it('lists voices and models to Open WebUI without a key, and asks no vendor for it', async () => {
-    const before = upstream.requests.length;
-    const [voices, models] = await Promise.all(
-      ['voices', 'models'].map(async (what) => (await fetch(`${gateway.url}/v1/audio/${what}`)).json()),
-    );
-    expect((voices as { voices: object[] }).voices).to.deep.include({ id: 'alloy', name: 'Alloy (openai, espeak)' });
-    expect((models as { models: object[] }).models).to.deep.equal([{ id: 'openai/tts-1' }, { id: 'espeak/espeak-ng' }]);
-    expect(upstream.requests.length).to.equal(before);
   });
 });

@@ -29,6 +29,18 @@ describe('azure', () => {
     expect(() => setUpProvider(azure, {})).to.throw('`resource` or `baseUrl`');
   });
 
+  it('holds the rules of the model behind a deployment', () => {
+    const config = { resource: 'acme', deployments: { prod: 'gpt-5' } };
+    expect(translate(azure, { model: 'prod', max_tokens: 5 }, config).body).to.include({
+      model: 'prod',
+      max_completion_tokens: 5,
+    });
+    expect(translate(azure, { model: 'gpt-5-eu', max_tokens: 5 }, config).body).to.include({
+      max_completion_tokens: 5,
+    });
+    expect(translate(azure, { model: 'other', max_tokens: 5 }, config).body).to.include({ max_tokens: 5 });
+  });
+
   it('accepts any deployment’s name', () => {
     expect(setUpProvider(azure, { resource: 'acme' }).anyModel).to.equal(true);
   });

@@ -1,72 +1,13 @@
 import { expect } from 'chai';
-import pg from 'pg';
-import type { Log, Store } from '../../../core/index.ts';
-import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
-import { openRedis } from '../../../plugins/stores/redis/index.ts';
+import type { Store } from '../../../core/index.ts';
 import { NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
+import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from '../../support/faulty-servers.ts';
+import { INITDB, POSTGRES } from '../../support/postgres-server.ts';
+import { REDIS_SERVER } from '../../support/redis-server.ts';
 import { describeWith, type TestServer } from '../../support/server-process.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
-
-/** A kind of server, and how to hurt its data behind the store's back. */
-interface Subject {
-  start(): Promise<TestServer>;
-  open(url: string, log?: Log): Promise<Store>;
-  /** Deletes everything. */
-  empty(server: TestServer): Promise<void>;
-  /** Refuses changes, as a primary that became a replica does. */
-  setReadOnly(server: TestServer, isReadOnly: boolean): Promise<void>;
-  /** Writes bytes that nobody can read into every document and account. */
-  spoil(server: TestServer): Promise<void>;
-}
-
-const TIMEOUT_MS = 300;
-
-const redis: Subject = {
-  start: () => startRedisServer(),
-  open: (url, log) => openRedis({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
-  empty: async (server) => void (await askRedis(server.port, 'FLUSHALL')),
-  setReadOnly: async (server, isReadOnly) =>
-    void (await askRedis(server.port, 'REPLICAOF', ...(isReadOnly ? ['127.0.0.1', '1'] : ['NO', 'ONE']))),
-  spoil: async (server) => {
-    const script = `for _, key in ipairs(redis.call('KEYS', 'tollgate:*')) do
-      if string.find(key, ':doc:') then redis.call('SET', key, '{"value":') end
-      if string.find(key, ':account:') then redis.call('HSET', key, 'balance', 'much') end
-      if string.find(key, ':set:') then redis.call('SET', key, 'no set') end
-    end`;
-    await askRedis(server.port, 'EVAL', script, '0');
-  },
-};
-
-const postgres: Subject = {
-  start: () => startPostgresServer(),
-  open: (url, log) => openPostgres({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
-  empty: (server) => runSql(server, 'DROP SCHEMA tollgate CASCADE'),
-  setReadOnly: async (server, isReadOnly) => {
-    await runSql(server, `ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`, isReadOnly);
-    await runSql(server, 'SELECT pg_reload_conf()');
-  },
-  spoil: (server) =>
-    runSql(
-      server,
-      `UPDATE tollgate.documents SET value = '{"value":'; UPDATE tollgate.accounts SET balance = 9223372036854775807`,
-    ),
-};
-
-async function runSql(server: TestServer, text: string, isFirst = false): Promise<void> {
-  const pool = new pg.Pool({ connectionString: server.url, max: 1 });
-  pool.on('error', () => undefined);
-  try {
-    // A server that was made read-only refuses even to be made writable again, unless the session says otherwise.
-    if (!isFirst) await pool.query({ text: 'SET default_transaction_read_only = off' });
-    await pool.query({ text });
-  } finally {
-    await pool.end();
-  }
-}
 
 /** Every kind of operation once, as functions that have not begun. */
 function everyOperation(store: Store, name: string): readonly (() => Promise<unknown>)[] {
@@ -123,7 +64,7 @@ async function allUnavailable(operations: readonly (() => Promise<unknown>)[]): 
   await Promise.all(operations.map((operation) => rejectsUnavailable(operation())));
 }
 
-function testFaults(subject: Subject): void {
+function testFaults(subject: FaultyServer): void {
   let server: TestServer;
   let store: Store | undefined;
   let proxy: TcpProxy | undefined;
@@ -275,5 +216,5 @@ function testFaults(subject: Subject): void {
   });
 }
 
-describeWith('faults of a redis server', { 'redis-server': REDIS_SERVER }, () => testFaults(redis));
-describeWith('faults of a postgres server', { postgres: POSTGRES, initdb: INITDB }, () => testFaults(postgres));
+describeWith('faults of a redis server', { 'redis-server': REDIS_SERVER }, () => testFaults(FAULTY_REDIS));
+describeWith('faults of a postgres server', { postgres: POSTGRES, initdb: INITDB }, () => testFaults(FAULTY_POSTGRES));

@@ -1,7 +1,9 @@
+import { expect } from 'chai';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { testStore } from '../../conformance/store.ts';
-import { REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { captureLog } from '../../support/capture-log.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
+import { ask, describeWith, type TestServer } from '../../support/server-process.ts';
 
 describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
   let server: TestServer;
@@ -9,6 +11,48 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     server = await startRedisServer();
   });
   after(() => server?.close());
+
+  it('refuses to open with a wrong password, and does not tell the address', async () => {
+    await askRedis(server.port, 'CONFIG', 'SET', 'requirepass', 'right');
+    const url = (password: string) => `redis://:${password}@127.0.0.1:${server.port}`;
+    for (const wrong of [url('wrong'), server.url]) {
+      const error = await openRedis({ url: wrong }).catch((reason) => reason);
+      expect(error.code).to.equal('store_unavailable');
+      expect(error.message).to.match(/refuses the user, password or database/);
+      expect(error.message).not.to.match(/127\.0\.0\.1|wrong/);
+    }
+    const store = await openRedis({ url: url('right') });
+    await store.health();
+    await store.close();
+    await ask(server.port, 'AUTH right\r\nCONFIG SET requirepass ""\r\n');
+  });
+
+  it('warns of settings that lose money', async () => {
+    await askRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'no');
+    const log = captureLog();
+    await (await openRedis({ url: server.url, log })).close();
+    await askRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'yes');
+    expect(log.lines.map(({ message }) => message).join()).to.match(/appendonly is off/);
+  });
+
+  it('folds the oldest entries of an account into one when it keeps no more', async () => {
+    const store = await openRedis({ url: server.url, prefix: 'short', keepEntries: 5 });
+    for (let n = 0; n < 12; n++) await store.ledger.credit('a', `c${n}`, n, 'top-up', n);
+    const entries = await store.ledger.entries('a', { limit: 100 });
+    expect(entries.map(({ ref, amount }) => [ref, amount])).to.deep.equal([
+      ['c11', 11],
+      ['c10', 10],
+      ['c9', 9],
+      ['c8', 8],
+      ['', 28],
+    ]);
+    expect(entries.at(-1)?.reason).to.equal('carried forward');
+    expect(
+      (await store.ledger.entries('a', { limit: 2, after: entries[1]?.id ?? '' })).map(({ ref }) => ref),
+    ).to.deep.equal(['c9', 'c8']);
+    expect((await store.ledger.balance('a')).balance).to.equal(66);
+    await store.close();
+  });
 
   testStore('redis', () => openRedis({ url: server.url, timeoutMs: 1000 }));
 });

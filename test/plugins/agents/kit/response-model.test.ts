@@ -5,7 +5,8 @@ import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
 import { arbitrarySchema } from '../../../support/arbitrary-schema.ts';
 
-const read = (value: object) => createSchemaReader().readModel(value as Record<string, unknown>, 'response_model');
+const shared = createSchemaReader();
+const read = (value: object) => shared.readModel(value as Record<string, unknown>, 'response_model');
 const nested = (depth: number): Schema =>
   depth === 0 ? { type: 'string' } : { type: 'object', properties: { a: nested(depth - 1) } };
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError } from '../../../../core/index.ts';
+import { type AgentDefinition, GatewayError } from '../../../../core/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway, type Setup } from '../../../support/agent-api.ts';
 import {
@@ -319,6 +319,42 @@ describe('agents/team', () => {
     expect(images).to.deep.equal([0, 1, 1]);
   });
 
+  it('gives an agent in code its task, and runs it as a tool for others', async () => {
+    const tasks: unknown[] = [];
+    const almanac: AgentDefinition = {
+      name: 'almanac',
+      when: '',
+      async run(task) {
+        tasks.push(task);
+        return { summary: 'the sun sets at six', data: { source: 'page 7' } };
+      },
+    };
+    const { post } = await open(
+      [
+        { asked: 'assignments', reply: route('planning') },
+        { asked: 'report', system: 'the sun sets at six', reply: report('leave at five') },
+        { asked: 'result', reply: { answer: 'at five', actions: [] } },
+      ],
+      { agents: { planning: { tools: ['almanac'] } } },
+      { agents: [almanac] },
+    );
+    const { status, body } = await post(PATH, { message: 'when?', inputs: [1], actions: [MOVE] });
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(tasks).to.deep.equal([{ instruction: 'do planning', message: 'when?', inputs: [1], actions: [MOVE] }]);
+    expect(body.trace.map(({ agent }: { agent: string }) => agent)).to.include('almanac');
+    expect(systemOf(model.calls[0]!.request)).to.not.include('almanac');
+  });
+
+  it('shows the router only the beginning of long inputs', async () => {
+    const { post } = await open([
+      { asked: 'assignments', reply: route() },
+      { asked: 'result', reply: { answer: 'ok' } },
+    ]);
+    await post(PATH, { message: 'x', inputs: `${'y'.repeat(50_000)}END` });
+    expect(lastUserText(model.calls[0]!.request).length).to.be.lessThan(11_000);
+    expect(lastUserText(model.calls[1]!.request)).to.include('END');
+  });
+
   describe('with actions', () => {
     it('answers {answer, actions} with given actions and valid arguments', async () => {
       const { post } = await open([
@@ -520,6 +556,57 @@ describe('agents/team', () => {
     it('answers an error with its status when nothing was streamed yet', async () => {
       const { stream } = await open([{ reply: new GatewayError('unsupported_model', 'no such model') }]);
       expect(await stream(PATH, { message: 'x' })).to.have.property('status', 404);
+    });
+
+    it('cancels every agent’s call when the reader leaves', async () => {
+      const never = gate();
+      const { url } = await open([
+        { asked: 'assignments', reply: route('navigation', 'perception') },
+        { asked: 'report', after: never.opened, reply: 'never' },
+      ]);
+      const client = new AbortController();
+      const response = await fetch(`${url}${PATH}`, {
+        method: 'POST',
+        headers: { 'x-api-key': 'key-ann', 'content-type': 'application/json' },
+        body: JSON.stringify({ message: 'x', stream: true }),
+        signal: client.signal,
+      });
+      expect(response.headers.get('content-type')).to.equal('text/event-stream; charset=utf-8');
+      expect(response.headers.get('x-request-id')).to.be.a('string');
+      await until('both specialists are asked', () => model.calls.length === 3);
+      client.abort();
+      await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2, 1000);
+    });
+
+    it('sends nothing of an agent that goes on after the end', async () => {
+      const later = gate();
+      const shown = gate();
+      const stubborn: AgentDefinition = {
+        name: 'stubborn',
+        when: 'never stops',
+        async run(_task, { emit }) {
+          await later.opened;
+          emit({ still: 'here' });
+          shown.open();
+          return { summary: 'late' };
+        },
+      };
+      const { stream } = await open(
+        [
+          { asked: 'assignments', reply: route('stubborn', 'navigation') },
+          { asked: 'report', reply: report('north') },
+          { asked: 'result', reply: { answer: 'ok' } },
+        ],
+        { limits: { agentTimeout: '50ms' } },
+        { agents: [stubborn] },
+      );
+      const { events } = await stream(PATH, { message: 'x' });
+      later.open();
+      await shown.opened;
+      expect(events.at(-1)?.event).to.equal('result');
+      expect(
+        events.filter(({ data }) => data.agent === 'stubborn').map(({ data }) => data.status ?? 'started'),
+      ).to.deep.equal(['started', 'late']);
     });
 
     it('tells a later error as an event, and ends', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { AgentDefinition } from '../../../../core/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway } from '../../../support/agent-api.ts';
-import { gate, type Rule, type ScriptedModel, scriptModel } from '../../../support/scripted-model.ts';
+import { askedFor, gate, type Rule, type ScriptedModel, scriptModel } from '../../../support/scripted-model.ts';
 import { until } from '../../../support/until.ts';
 
 const PATH = '/api/core/agent';
@@ -130,6 +130,10 @@ describe('agents/team memory', () => {
     expect(model.calls.length - calls).to.equal(3);
     await post(PATH, { message: 'turn 5' });
     expect(lastPrompt()).to.include('they chose colours').and.not.include('turn 1');
+    const [first, ...others] = model.calls.slice(calls, calls + 3);
+    expect(first?.context.skip, 'the router’s call is the one that limits are held to').to.equal(undefined);
+    expect(askedFor(first!.request)).to.equal('assignments');
+    expect(others.every(({ context }) => context.skip?.includes('rpm'))).to.equal(true);
     const paid = model.calls.slice(calls, calls + 3).every(({ answered }) => answered);
     expect(paid && body.usage.total_tokens).to.be.greaterThan(0);
   });
@@ -139,6 +143,15 @@ describe('agents/team memory', () => {
       turns: 1,
     });
     for (const n of [1, 2, 3]) expect((await post(PATH, { message: `turn ${n}` })).status).to.equal(200);
+  });
+
+  it('answers all the same when the store fails at the end', async () => {
+    const { post, store } = await open(DIRECT);
+    const documents = store.keyv('agent-memory');
+    documents.set = () => Promise.reject(new Error('disk full'));
+    const { status, body } = await post(PATH, { message: 'hello' });
+    expect(status).to.equal(200);
+    expect(body.content.answer).to.equal('the blue one');
   });
 
   it('is off when the operator says so', async () => {

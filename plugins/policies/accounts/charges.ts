@@ -1,0 +1,111 @@
+import { type Call, GatewayError, type Outcome, type PluginApi, type UsageFacts } from '../../../core/index.ts';
+import type { Outbox } from '../parts/outbox.ts';
+
+export interface ChargeRules {
+  /** Whether the balance must cover a call. */
+  readonly isEnforced: boolean;
+  /** Whether a model without a known price may be called where money is limited. */
+  readonly allowsUnknownPrice: boolean;
+  /** How long a reservation lives for each target of a call, and once more. */
+  readonly longestCallMs: number;
+  readonly marginMs: number;
+}
+
+/** What a call may hold while it runs. */
+interface Hold {
+  readonly account: string;
+  readonly expiresAt: number;
+  /** False while, or when, the store did not say whether it reserved anything. */
+  isCertain: boolean;
+}
+
+/** Where changes wait while the store is away. */
+export interface Outboxes {
+  readonly books: Outbox;
+  /** Reservations that may never have happened: many more than calls, and less worth keeping. */
+  readonly doubts: Outbox;
+}
+
+const HOLD = Symbol('accounts.hold');
+
+/**
+ * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` for a price nobody knows, and what
+ * the store throws; then the reservation may have happened all the same, and {@link settle} gives it back.
+ */
+export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
+  const { account, budget, keyId } = call.principal;
+  const estimate = api.estimate(call);
+  if (estimate === undefined && (rules.isEnforced || budget !== undefined) && !rules.allowsUnknownPrice)
+    throw unknownPrice(call);
+  const now = Date.now();
+  const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
+  const hold: Hold = { account, expiresAt, isCertain: false };
+  call.state.set(HOLD, hold);
+  const outcome = await api.ledger.reserve({
+    account,
+    requestId: call.id,
+    amount: estimate ?? 0,
+    floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
+    expiresAt,
+    facts: factsOf(call, undefined),
+    now,
+    // Every key has a purse, so that `spent_usd` is told of those without a budget too.
+    ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
+  });
+  hold.isCertain = true;
+  if (outcome === 'held') return;
+  call.state.delete(HOLD);
+  if (outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
+  throw new GatewayError(
+    'insufficient_balance',
+    outcome === 'insufficient'
+      ? 'The balance of this account does not cover the call. Credit the account, or ask for fewer tokens with "max_tokens".'
+      : 'The budget of this API key does not cover the call. Use another key, or ask for fewer tokens with "max_tokens".',
+  );
+}
+
+/** Writes down what a call came to: its true cost, or that it owes nothing. Once, now or when the store is back. */
+export function settle(
+  api: PluginApi,
+  { books, doubts }: Outboxes,
+  call: Call,
+  outcome: Outcome,
+): Promise<void> | undefined {
+  const hold = call.state.get(HOLD) as Hold | undefined;
+  if (!hold) return undefined;
+  const { account, expiresAt: until, isCertain } = hold;
+  const outbox = isCertain ? books : doubts;
+  const isOwed = outcome.sent && (outcome.usage !== undefined || outcome.characters !== undefined);
+  if (!isOwed) return outbox.send({ about: call.id, until, write: () => api.ledger.release(account, call.id) });
+  const settlement = {
+    account,
+    requestId: call.id,
+    amount: outcome.cost ?? 0,
+    usage: factsOf(call, outcome),
+    now: Date.now(),
+  };
+  return outbox.send({ about: call.id, until, write: () => api.ledger.settle(settlement) });
+}
+
+function unknownPrice({ targets: [target] }: Call): GatewayError {
+  return new GatewayError(
+    'model_not_allowed',
+    `The model "${target?.provider}/${target?.model}" has no known price, so it cannot be charged. Its operator sets one under the provider's "prices".`,
+    { param: 'model' },
+  );
+}
+
+function factsOf(call: Call, outcome: Outcome | undefined): UsageFacts {
+  const target = outcome?.target ?? call.targets[0];
+  const { usage, characters } = outcome ?? {};
+  return {
+    operation: call.operation,
+    provider: target?.provider ?? '-',
+    model: target?.model ?? '-',
+    key: call.principal.keyId ?? '-',
+    outcome: outcome?.status ?? 'unknown',
+    estimated: outcome === undefined || outcome.estimated || outcome.cost === undefined,
+    ...(usage && { tokens: { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens } }),
+    ...(characters !== undefined && { characters }),
+  };
+}

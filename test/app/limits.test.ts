@@ -1,0 +1,236 @@
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
+const OK = answer(200, {
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
+  usage: USAGE,
+});
+const REFUSED = answer(500, { error: { message: 'no' } });
+
+interface RefusalCase {
+  readonly title: string;
+  /** How the key is made. */
+  readonly options: readonly string[];
+  readonly model?: string;
+  /** Calls that go through before one is refused. */
+  readonly admitted: number;
+  readonly says: RegExp;
+  readonly headers: Readonly<Record<string, RegExp>>;
+}
+
+const REQUESTS = (limit: number) => ({
+  'x-ratelimit-limit-requests': new RegExp(`^${limit}$`),
+  'x-ratelimit-remaining-requests': /^0$/,
+  'x-ratelimit-reset-requests': /^\d+s$/,
+});
+
+const REFUSALS: readonly RefusalCase[] = [
+  {
+    title: 'requests a minute of a key',
+    options: ['--rpm', '2'],
+    admitted: 2,
+    says: /limit of 2 requests a minute of this API key/,
+    headers: REQUESTS(2),
+  },
+  {
+    title: 'tokens a minute of a key',
+    options: ['--tpm', '50'],
+    admitted: 2,
+    says: /limit of 50 tokens a minute of this API key/,
+    headers: { 'x-ratelimit-limit-tokens': /^50$/, 'x-ratelimit-remaining-tokens': /^10$/ },
+  },
+  {
+    title: 'requests a minute of a plan',
+    options: ['--plan', 'three'],
+    admitted: 3,
+    says: /limit of 3 requests a minute of the plan "three"/,
+    headers: REQUESTS(3),
+  },
+  {
+    title: 'requests a minute of a provider in a plan',
+    options: ['--plan', 'providers'],
+    admitted: 1,
+    says: /limit of 1 requests a minute of the plan "providers" at the provider "one"/,
+    headers: REQUESTS(1),
+  },
+  {
+    title: 'the lower of two limits',
+    options: ['--plan', 'three', '--rpm', '1'],
+    admitted: 1,
+    says: /of this API key/,
+    headers: REQUESTS(1),
+  },
+];
+
+describe('rate limits', () => {
+  let one: ScriptedUpstream;
+  let two: ScriptedUpstream;
+  let gateway: TestGateway;
+  let users = 0;
+
+  before(async () => {
+    [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
+    const compatible = ({ url }: ScriptedUpstream) => ({
+      plugin: 'openai-compatible',
+      baseUrl: url,
+      apiKey: 'k',
+      models: ['*'],
+    });
+    gateway = await startGateway({
+      providers: { one: compatible(one), two: compatible(two) },
+      models: { both: ['one/m', 'two/m'] },
+      plans: {
+        three: { rpm: 3 },
+        providers: { rpm: 100, providers: { one: { rpm: 1 }, two: { rpm: 2 } } },
+        fallback: { providers: { two: { rpm: 2 } } },
+        slots: { concurrency: 2 },
+        tokens: { tpm: 1000 },
+      },
+    });
+  });
+  after(() => Promise.all([gateway?.stop(), one?.close(), two?.close()]));
+  beforeEach(() => {
+    one.script(OK);
+    two.script(OK);
+  });
+
+  const createKey = async (...options: readonly string[]): Promise<string> =>
+    (await gateway.command<{ api_key: string }>('keys', 'create', '--user', `user-${users++}`, ...options)).api_key;
+  const ask = (key: string, rest: object = {}, signal?: AbortSignal) =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'one/m', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...rest }),
+      ...(signal && { signal }),
+    });
+  /** Resolves once the books of the last call are done: they are written beside its answer. */
+  const statusOf = async (key: string, rest: object = {}): Promise<number> => {
+    const response = await ask(key, rest);
+    await response.text();
+    return response.status;
+  };
+
+  for (const { title, options, model = 'one/m', admitted, says, headers } of REFUSALS) {
+    it(`names ${title}, and when to try again`, async () => {
+      const key = await createKey(...options);
+      for (let n = 0; n < admitted; n++) expect(await statusOf(key, { model })).to.equal(200);
+      const seen = one.requests.length;
+      const response = await ask(key, { model });
+      const { error } = (await response.json()) as { error: { code: string; type: string; message: string } };
+      expect(response.status).to.equal(429);
+      expect(error).to.include({ code: 'rate_limited', type: 'rate_limit_error' });
+      expect(error.message).to.match(says);
+      expect(Number(response.headers.get('retry-after'))).to.be.within(1, 60);
+      expect(Number(response.headers.get('retry-after-ms'))).to.be.within(1, 60_000);
+      for (const [name, value] of Object.entries(headers)) expect(response.headers.get(name), name).to.match(value);
+      expect(one.requests.length, 'the provider is not asked').to.equal(seen);
+    });
+  }
+
+  it('admits exactly as many as the limit when fifty come at once, also the first ones of a key', async () => {
+    const key = await createKey('--rpm', '10');
+    const statuses = await Promise.all(Array.from({ length: 50 }, () => statusOf(key)));
+    expect(statuses.filter((status) => status === 200)).to.have.lengthOf(10);
+    expect(statuses.filter((status) => status === 429)).to.have.lengthOf(40);
+  });
+
+  it('counts keys of one user together in their plan, and users apart', async () => {
+    const user = `user-${users++}`;
+    const create = async (who: string) =>
+      (await gateway.command<{ api_key: string }>('keys', 'create', '--user', who, '--plan', 'three')).api_key;
+    const [first, second, other] = [await create(user), await create(user), await create(`user-${users++}`)];
+    const statuses = [];
+    for (const key of [first, second, first, second, other]) statuses.push(await statusOf(key));
+    expect(statuses).to.deep.equal([200, 200, 200, 429, 200]);
+  });
+
+  it('counts a fallback at its own provider', async () => {
+    const key = await createKey('--plan', 'fallback');
+    one.script(REFUSED);
+    const statuses = [];
+    for (let n = 0; n < 3; n++) statuses.push(await statusOf(key, { model: 'both' }));
+    expect(statuses).to.deep.equal([200, 200, 429]);
+    one.script(OK);
+    expect(await statusOf(key, { model: 'both' }), 'the first provider has no such limit').to.equal(200);
+  });
+
+  it('takes estimated tokens and corrects them to those that were used', async () => {
+    const key = await createKey('--plan', 'tokens');
+    // 5 for the prompt and 900 to write are taken; 20 were used.
+    expect(await statusOf(key, { max_tokens: 900 })).to.equal(200);
+    await eventually(async () => expect(await statusOf(key, { max_tokens: 900 })).to.equal(200));
+  });
+
+  it('gives the tokens of a call back that the provider refused', async () => {
+    const key = await createKey('--plan', 'tokens');
+    one.script(REFUSED);
+    for (let n = 0; n < 3; n++) {
+      await eventually(async () => expect(await statusOf(key, { max_tokens: 990 })).to.equal(503));
+    }
+  });
+
+  describe('on calls at once', () => {
+    let key: string;
+    let stops: AbortController[];
+    let asking: Promise<unknown>[];
+
+    /** Begins calls whose answers do not come until they are let go. */
+    const occupy = async (count: number): Promise<void> => {
+      one.script((wire) => wire.hang());
+      for (let n = 0; n < count; n++) {
+        const seen = one.requests.length;
+        const stop = new AbortController();
+        stops.push(stop);
+        asking.push(ask(key, {}, stop.signal).catch(() => undefined));
+        await one.request(seen);
+      }
+      one.script(OK);
+    };
+    beforeEach(async () => {
+      key = await createKey('--plan', 'slots');
+      stops = [];
+      asking = [];
+    });
+    afterEach(async () => {
+      for (const stop of stops) stop.abort();
+      await Promise.all(asking);
+    });
+
+    it('refuses one too many and says so', async () => {
+      await occupy(2);
+      const response = await ask(key);
+      const { error } = (await response.json()) as { error: { message: string } };
+      expect(response.status).to.equal(429);
+      expect(error.message).to.match(/limit of 2 calls at once of the plan "slots"/);
+      expect(response.headers.get('retry-after')).to.equal('1');
+      expect(response.headers.get('x-ratelimit-limit-concurrency')).to.equal('2');
+    });
+
+    it('frees the place of a caller who leaves', async () => {
+      await occupy(2);
+      stops[0]?.abort();
+      await eventually(async () => expect(await statusOf(key)).to.equal(200));
+    });
+
+    it('frees the place of a call that failed', async () => {
+      await occupy(1);
+      one.script(REFUSED);
+      for (let n = 0; n < 3; n++)
+        await eventually(async () => expect(await statusOf(key), 'the provider failed').to.equal(503));
+    });
+
+    it('lets one caller ask again and again, one call after the other', async () => {
+      await occupy(1);
+      const statuses = [];
+      for (let n = 0; n < 10; n++) statuses.push(await statusOf(key));
+      expect(statuses).to.deep.equal(Array.from({ length: 10 }, () => 200));
+    });
+  });
+});

@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { readBooks, settledBooks } from '../support/books.ts';
+import { eventually } from '../support/eventually.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { describeWith, type TestServer } from '../support/server-process.ts';
+
+const OK = answer(200, {
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 },
+});
+/** What a call reserves and costs, in micro-dollars: 4 for the prompt, 6 to write. */
+const COST = 10;
+
+describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () => {
+  let redis: TestServer;
+  let provider: ScriptedUpstream;
+  let installation: Installation;
+  let gateways: readonly GatewayProcess[];
+
+  before(async function () {
+    this.timeout(60_000);
+    [redis, provider] = await Promise.all([startRedisServer(), startScriptedUpstream()]);
+    installation = await installGateway({
+      store: redis.url,
+      billing: 'enforce',
+      providers: {
+        one: {
+          plugin: 'openai-compatible',
+          baseUrl: provider.url,
+          apiKey: 'k',
+          models: ['*'],
+          prices: { '*': { input: 1, output: 1 } },
+        },
+      },
+      plans: { slots: { concurrency: 3 }, ten: { rpm: 10 } },
+      policies: { limits: { leaseFor: '2s' } },
+    });
+    gateways = await Promise.all([installation.start(), installation.start()]);
+  });
+  after(async () => {
+    await installation?.remove();
+    await Promise.all([provider?.close(), redis?.close()]);
+  });
+  beforeEach(() => provider.script(OK));
+
+  const createKey = async (user: string, ...options: readonly string[]): Promise<string> =>
+    (await installation.command('keys', 'create', '--user', user, ...options)).api_key;
+  /** The status of a call through the n-th gateway, in turn. */
+  const ask = async (n: number, key: string, signal?: AbortSignal): Promise<number> => {
+    const response = await fetch(`${gateways[n % gateways.length]?.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'one/m', max_tokens: 6, messages: [{ role: 'user', content: '' }] }),
+      ...(signal && { signal }),
+    });
+    await response.text();
+    return response.status;
+  };
+  const fifty = (key: string): Promise<number[]> => Promise.all(Array.from({ length: 50 }, (_, n) => ask(n, key)));
+  const count = (statuses: readonly number[], status: number): number =>
+    statuses.filter((one) => one === status).length;
+
+  it('spend a balance for ten calls exactly, when fifty come at once', async () => {
+    await installation.command('accounts', 'credit', 'ten-calls', String((10 * COST) / 1_000_000));
+    const key = await createKey('ten-calls');
+    // While calls run, what they reserved is not free: none of the ten ends before the fifty have asked.
+    let go = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    provider.script(async (wire) => {
+      await gate;
+      await wire.send(OK);
+    });
+    const refused: number[] = [];
+    const asking = Array.from({ length: 50 }, (_, n) =>
+      ask(n, key).then((status) => {
+        if (status !== 200) refused.push(status);
+        if (refused.length === 40) go();
+        return status;
+      }),
+    );
+    const statuses = await Promise.all(asking);
+    expect({ admitted: count(statuses, 200), refused: count(statuses, 402) }).to.deep.equal({
+      admitted: 10,
+      refused: 40,
+    });
+    const books = await settledBooks(gateways[0]?.url ?? '', key);
+    expect(books).to.include({ balance: 0, spent: 10 * COST });
+    expect(await readBooks(gateways[1]?.url ?? '', key), 'on the other gateway').to.deep.equal(books);
+  });
+
+  it('spend the budget of a key exactly, when fifty come at once', async () => {
+    await installation.command('accounts', 'credit', 'budget', '1');
+    const key = await createKey('budget', '--budget', String((10 * COST) / 1_000_000));
+    const statuses = await fifty(key);
+    expect({ admitted: count(statuses, 200), refused: count(statuses, 402) }).to.deep.equal({
+      admitted: 10,
+      refused: 40,
+    });
+    expect(await settledBooks(gateways[0]?.url ?? '', key)).to.include({ spent: 10 * COST });
+  });
+
+  it('admit a limit of ten exactly, when fifty come at once', async () => {
+    await installation.command('accounts', 'credit', 'limit', '1');
+    const key = await createKey('limit', '--plan', 'ten');
+    const statuses = await fifty(key);
+    expect({ admitted: count(statuses, 200), refused: count(statuses, 429) }).to.deep.equal({
+      admitted: 10,
+      refused: 40,
+    });
+  });
+
+  it('share the places of a plan, keep them through long calls, and free those of one that was killed', async function () {
+    this.timeout(30_000);
+    await installation.command('accounts', 'credit', 'slots', '1');
+    const key = await createKey('slots', '--plan', 'slots');
+    const doomed = await installation.start();
+    provider.script((wire) => wire.hang());
+    const stop = new AbortController();
+    const hang = async (url: string): Promise<void> => {
+      const seen = provider.requests.length;
+      void fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'one/m', max_tokens: 6, messages: [{ role: 'user', content: '' }] }),
+        signal: stop.signal,
+      }).catch(() => undefined);
+      await provider.request(seen);
+    };
+    for (const gateway of [gateways[0], gateways[1], doomed]) await hang(gateway?.url ?? '');
+    expect([await ask(0, key), await ask(1, key)], 'all places are taken').to.deep.equal([429, 429]);
+    await doomed.kill();
+    provider.script(OK);
+    // Its place comes free when its lease has ended; by then the others have outlived theirs by renewing.
+    await eventually(async () => expect(await ask(0, key)).to.equal(200));
+    const seen = provider.requests.length;
+    provider.script((wire) => wire.hang());
+    const last = ask(1, key, stop.signal).catch(() => undefined);
+    await provider.request(seen);
+    expect(await ask(0, key), 'the others still have theirs').to.equal(429);
+    stop.abort();
+    await last;
+  });
+
+  it('refuse on both what one of them was told to revoke', async () => {
+    await installation.command('accounts', 'credit', 'revoked', '1');
+    const key = await createKey('revoked');
+    expect([await ask(0, key), await ask(1, key)]).to.deep.equal([200, 200]);
+    await installation.command('keys', 'revoke', key);
+    await eventually(async () => expect([await ask(0, key), await ask(1, key)]).to.deep.equal([401, 401]), 8000);
+  });
+});

@@ -1,0 +1,120 @@
+import { expect } from 'chai';
+import { readBooks, settledBooks } from '../support/books.ts';
+import { eventually } from '../support/eventually.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { describeWith, type TestServer } from '../support/server-process.ts';
+
+const OK = answer(200, {
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 },
+});
+
+/** What calls get while redis is dead, by what the policies are told to do; the plan allows three a minute. */
+const MODES: readonly {
+  readonly accounts: 'closed' | 'open';
+  readonly limits: 'closed' | 'open' | 'degrade';
+  readonly statuses: readonly number[];
+}[] = [
+  { accounts: 'closed', limits: 'degrade', statuses: [503, 503, 503, 429, 429] },
+  { accounts: 'open', limits: 'degrade', statuses: [200, 200, 200, 429, 429] },
+  { accounts: 'open', limits: 'open', statuses: [200, 200, 200, 200, 200] },
+  { accounts: 'open', limits: 'closed', statuses: [503, 503, 503, 503, 503] },
+];
+
+describeWith('while redis is dead', { 'redis-server': REDIS_SERVER }, () => {
+  let redis: TestServer;
+  let provider: ScriptedUpstream;
+  let gateway: TestGateway | undefined;
+
+  beforeEach(async function () {
+    this.timeout(30_000);
+    [redis, provider] = await Promise.all([startRedisServer(), startScriptedUpstream()]);
+  });
+  afterEach(async function () {
+    this.timeout(30_000);
+    await gateway?.stop();
+    gateway = undefined;
+    await Promise.all([provider?.close(), redis?.close()]);
+  });
+
+  const start = async (policies: object, more: object = {}): Promise<TestGateway> => {
+    const one = {
+      plugin: 'openai-compatible',
+      baseUrl: provider.url,
+      apiKey: 'k',
+      models: ['*'],
+      prices: { '*': { input: 1, output: 1 } },
+    };
+    gateway = await startGateway({
+      store: redis.url,
+      providers: { one },
+      plans: { three: { rpm: 3, concurrency: 2 } },
+      defaultPlan: 'three',
+      policies,
+      ...more,
+    });
+    provider.script(OK);
+    return gateway;
+  };
+  const ask = (to: TestGateway) =>
+    to.post('/v1/chat/completions', { model: 'one/m', max_tokens: 6, messages: [{ role: 'user', content: '' }] });
+
+  for (const { accounts, limits, statuses } of MODES) {
+    it(`answers as declared with accounts ${accounts} and limits ${limits}`, async function () {
+      this.timeout(30_000);
+      const to = await start({ accounts: { onStoreFailure: accounts }, limits: { onStoreFailure: limits } });
+      expect((await ask(to)).status, 'before').to.equal(200);
+      await redis.kill();
+      // The key is known for some seconds yet; after them nobody can be let in who cannot be told from others.
+      const got: number[] = [];
+      for (const _ of statuses) {
+        const response = await ask(to);
+        got.push(response.status);
+        const { error } = (await response.json()) as { error?: { code: string } };
+        if (response.status === 503) expect(error?.code).to.equal('store_unavailable');
+      }
+      expect(got).to.deep.equal(statuses);
+    });
+  }
+
+  it('keeps a finished call’s true cost until the store is back', async function () {
+    this.timeout(30_000);
+    const to = await start({});
+    let go = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    provider.script(async (wire) => {
+      await gate;
+      await wire.send(OK);
+    });
+    const asking = ask(to);
+    await provider.request(0);
+    await redis.kill();
+    go();
+    expect((await asking).status).to.equal(200);
+    await redis.start();
+    const books = await eventually(() => settledBooks(to.url, to.key));
+    expect(books).to.include({ spent: 10, held: 0 });
+    // Its place in the plan is free again, too.
+    await eventually(async () => expect((await ask(to)).status).to.equal(200));
+  });
+
+  it('charges nothing for calls that were refused, once the store is back', async function () {
+    this.timeout(30_000);
+    const to = await start({});
+    const before = await readBooks(to.url, to.key);
+    redis.freeze();
+    const statuses = await Promise.all([ask(to), ask(to)]);
+    expect(statuses.map(({ status }) => status)).to.deep.equal([503, 503]);
+    redis.thaw();
+    await eventually(async () => expect(await settledBooks(to.url, to.key)).to.deep.equal(before));
+    expect(provider.requests).to.have.lengthOf(0);
+  });
+});

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import {
+  type FailureClass,
+  isGatewayError,
+  type Plugin,
+  type PluginApi,
+  type ResponseHeaders,
+  type SpeechFormat,
+  type SpeechProvider,
+  StreamFailure,
+  type TransportAnswer,
+} from '../../core/index.ts';
+import { checkSpeech } from '../../core/speech/check.ts';
+import { runSpeech } from '../../core/speech/run-speech.ts';
+import { findRunner } from './runner.ts';
+
+/** What a vendor sends for one format: bytes, verbatim. */
+export interface SpeechSample {
+  readonly format: SpeechFormat;
+  /** Whether the caller asked for a stream; true unless told. */
+  readonly stream?: boolean;
+  readonly headers: ResponseHeaders;
+  readonly body: Buffer;
+  /** Whether cutting the bytes anywhere can be seen in them; false for bare samples and FLAC. */
+  readonly tellsCuts?: boolean;
+}
+
+export interface SpeechErrorSample {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: ResponseHeaders;
+  readonly class: FailureClass;
+  readonly param?: string;
+}
+
+export interface SpeechKit {
+  // biome-ignore lint/suspicious/noExplicitAny: a plugin of any configuration
+  readonly plugin: Plugin<any>;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly samples: readonly SpeechSample[];
+  readonly errors: readonly SpeechErrorSample[];
+  /** A vendor's list of voices, and an id that is in it. */
+  readonly voices?: { readonly body: unknown; readonly id: string };
+}
+
+/** Says something in several scripts. */
+export const TEXT = 'Good morning. This is a “test” – 100% safe? Ünïcödé 你好 😀';
+
+/** The same sound however it arrives; an error for every empty, cut or foreign answer. */
+export function testSample(kit: SpeechKit, sample: SpeechSample): void {
+  const { it } = findRunner();
+  const { format, stream = true, body, headers, tellsCuts = true } = sample;
+  const how = `${format}${stream ? '' : ', not streamed'}`;
+  let whole: Buffer | undefined;
+
+  it(`gives the sound (${how})`, async () => {
+    whole = await listen(kit, sample, [body]);
+    assert.ok(whole.length > 500, 'there is sound');
+  });
+
+  it(`gives the same sound byte by byte and in random pieces (${how})`, async () => {
+    const expected = whole ?? (await listen(kit, sample, [body]));
+    assert.ok(sameSound(await listen(kit, sample, cut(body, 1)), expected, format));
+    for (const size of [2, 3, 7, 64, 1000]) {
+      assert.ok(sameSound(await listen(kit, sample, cut(body, size)), expected, format));
+    }
+  });
+
+  it(`never takes an empty answer for a sound (${how})`, async () => {
+    await assert.rejects(listen(kit, sample, []), isFailure);
+  });
+
+  it(`never takes text or HTML with a good status for a sound (${how})`, async () => {
+    for (const [type, text] of [
+      ['text/html', '<html>Bad gateway</html>'],
+      ['application/json', '{"message":"quota"}'],
+      ['application/json', 'not json'],
+    ] as const) {
+      const fake = { ...sample, headers: { ...headers, 'content-type': type } };
+      await assert.rejects(listen(kit, fake, [Buffer.from(text)]), isFailure);
+    }
+  });
+
+  if (!tellsCuts) return;
+  it(`ends with an error wherever the answer is cut (${how})`, async () => {
+    const step = Math.max(1, Math.floor(body.length / 40));
+    for (let length = 1; length < body.length - 2; length += step) {
+      const outcome = await listen(kit, sample, [body.subarray(0, length)]).then(
+        () => `a clip of ${length} of ${body.length} bytes passed for whole`,
+        (error: unknown) => (isFailure(error) ? undefined : String(error)),
+      );
+      // Between two frames a cut cannot be seen in the bytes; the connection tells it then.
+      if (outcome !== undefined && !endsBetweenFrames(sample, length)) assert.fail(outcome);
+    }
+  });
+}
+
+/** Frames of MP3, AAC and Ogg are whole sounds themselves: a cut that falls between two is no torn sound. */
+function endsBetweenFrames({ format, body }: SpeechSample, length: number): boolean {
+  if (format === 'mp3')
+    return body.length === length || (body[length] === 0xff && ((body[length + 1] ?? 0) & 0xe0) === 0xe0);
+  if (format === 'aac') return body[length] === 0xff && ((body[length + 1] ?? 0) & 0xf6) === 0xf0;
+  return format === 'opus' && body.toString('latin1', length, length + 4) === 'OggS';
+}
+
+/** A stream's header may tell its size or that it is not known, as the pieces came; the sound behind it is the same. */
+function sameSound(a: Buffer, b: Buffer, format: SpeechFormat): boolean {
+  if (format !== 'wav') return a.equals(b);
+  const soundOf = (wav: Buffer) => wav.subarray(wav.indexOf('data') + 8);
+  return soundOf(a).equals(soundOf(b));
+}
+
+async function listen(kit: SpeechKit, sample: SpeechSample, pieces: readonly Buffer[]): Promise<Buffer> {
+  const { format, stream = true, headers } = sample;
+  const vendor = await load(kit);
+  const checked = checkSpeech(vendor, { text: TEXT, format, stream });
+  const run = await runSpeech(vendor, checked, {
+    send: async (): Promise<TransportAnswer> => ({ status: 200, headers, body: bodyOf(pieces) }),
+    signal: new AbortController().signal,
+    id: 'call',
+    created: 1,
+  });
+  const heard: Uint8Array[] = [];
+  for await (const bytes of run.audio) heard.push(bytes);
+  return Buffer.concat(heard);
+}
+
+async function* bodyOf(pieces: readonly Buffer[]): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}
+
+function cut(bytes: Buffer, size: number): Buffer[] {
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+    bytes.subarray(index * size, (index + 1) * size),
+  );
+}
+
+/** The vendor that the kit's plugin registers. */
+export async function load({ plugin, config }: SpeechKit): Promise<SpeechProvider> {
+  let heard: SpeechProvider | undefined;
+  const api = { instance: plugin.name, speech: (vendor: SpeechProvider) => (heard = vendor) };
+  await plugin.setup(api as unknown as PluginApi, config);
+  assert.ok(heard, 'setup() registers a vendor of speech');
+  return heard;
+}
+
+function isFailure(error: unknown): boolean {
+  return error instanceof StreamFailure || (isGatewayError(error) && error.code === 'provider_invalid_response');
+}

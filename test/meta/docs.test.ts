@@ -1,0 +1,187 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { COMMANDS } from '../../core/cli/commands.ts';
+import { ERRORS } from '../../core/errors.ts';
+import { HOOKS } from '../../core/hooks.ts';
+import { loadConfig } from '../../core/load-config.ts';
+import { PACKAGE_ROOT } from '../../core/paths.ts';
+import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { readBlocks } from '../support/read-blocks.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+import { LAYERS } from './layers.ts';
+
+const run = promisify(execFile);
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
+const blocks = readBlocks();
+
+/** The cells of the rows of a page that begin with this kind of cell. */
+function rowsOf(page: string, first: RegExp): readonly (readonly string[])[] {
+  const lines = read(page).split('\n');
+  const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
+  return rows.filter(([cell = '']) => first.test(cell));
+}
+
+describe('the tables of the docs', () => {
+  it('docs/errors.md lists every error as core/errors.ts has it', () => {
+    const expected = Object.entries(ERRORS).map(([code, { status, type, when }]) => [
+      String(status),
+      `\`${code}\``,
+      `\`${type}\``,
+      when,
+    ]);
+    expect(rowsOf('docs/errors.md', /^\d{3}$/)).to.deep.equal(expected);
+  });
+
+  it('docs/hooks.md lists every hook with its kind and direction', () => {
+    const rows = rowsOf('docs/hooks.md', /^`\w+`$/).map(([name, kind, direction]) => [name, kind, direction]);
+    expect(rows).to.deep.equal(
+      Object.entries(HOOKS).map(([name, { kind, direction }]) => [`\`${name}\``, kind, direction]),
+    );
+  });
+
+  it('docs/cli.md lists every command with its summary', () => {
+    const expected = COMMANDS.flatMap(({ name, summary, args = [], subcommands }) =>
+      subcommands
+        ? subcommands.map((sub) => [`\`${name} ${sub.name}\``, sub.summary])
+        : [[`\`${[name, ...args.map(([arg]) => arg)].join(' ')}\``, summary]],
+    );
+    const [, table = ''] = read('docs/cli.md').split('\n## Commands\n');
+    const rows = table
+      .split('\n## ')[0]
+      ?.split('\n')
+      .filter((line) => line.startsWith('| `'))
+      .map((line) => line.slice(2, -2).split(' | '));
+    expect(rows).to.deep.include.members(expected);
+    expect(rows?.map(([name]) => name)).to.deep.equal([...expected.map(([name]) => name), '`keys`', '`accounts`']);
+  });
+
+  it('docs/architecture.md shows the layers that the tree is held to', () => {
+    const expected = LAYERS.toReversed().map(({ name, what, modules }) => [
+      name,
+      what,
+      modules.map((module) => `\`${module}\``).join(' '),
+    ]);
+    expect(rowsOf('docs/architecture.md', /^(entries|calls|parts|functions|contract)$/)).to.deep.equal(expected);
+  });
+
+  it('docs/config.md and the schema of the configuration are as npm run schema writes them', async () => {
+    const { stderr } = await run(
+      process.execPath,
+      ['--import', import.meta.resolve('tsx/esm'), 'config/generate.ts', '--check'],
+      { cwd: PACKAGE_ROOT },
+    );
+    expect(stderr).to.equal('');
+  });
+
+  it('docs/observability.md names every metric', async () => {
+    const gateway = await startGateway();
+    const text = await (await gateway.get('/metrics')).text().finally(() => gateway.stop());
+    const own = [...text.matchAll(/^# TYPE (tollgate_(?!process_|nodejs_)\w+)/gm)].map(([, name]) => `\`${name}\``);
+    expect(rowsOf('docs/observability.md', /^`tollgate_/).map(([name]) => name)).to.have.members(own);
+  });
+
+  it('AGENTS.md has a line for every folder, and names none that is not there', () => {
+    const agents = read('AGENTS.md');
+    for (const folder of readdirSync(path.join(PACKAGE_ROOT, 'core'), { withFileTypes: true }))
+      if (folder.isDirectory()) expect(agents, folder.name).to.include(`\`core/${folder.name}/\``);
+    const named = [...agents.matchAll(/`((?:core|plugins|test|docs|config|bench)\/[\w/-]*\/)`/g)].map(
+      ([, name]) => name,
+    );
+    expect(named.filter((name) => name && !existsSync(path.join(PACKAGE_ROOT, name)))).to.deep.equal([]);
+  });
+});
+
+describe('links in the docs', () => {
+  it('lead to files that are there', () => {
+    const pages = ['README.md', 'AGENTS.md', 'CONTRIBUTING.md', ...new Set(blocks.map(({ page }) => page))];
+    const broken = pages.flatMap((page) =>
+      [...read(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+        .map(([, target = '']) => path.join(path.dirname(page), target))
+        .filter((target) => !existsSync(path.join(PACKAGE_ROOT, target)))
+        .map((target) => `${page}: ${target}`),
+    );
+    expect(broken).to.deep.equal([]);
+  });
+});
+
+describe('TypeScript in the docs', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('docs');
+
+  it('type-checks', async () => {
+    writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
+    // What imports a file of its own is a part of something larger, which its page shows.
+    const whole = blocks.filter(({ language, text }) => language === 'ts' && !/from '\.\.?\//.test(text));
+    for (const { page, line, text } of whole)
+      writeFileSync(path.join(folder, `${page.replaceAll(/\W/g, '-')}-${line}.ts`), `${text}\nexport {};\n`);
+    const at = (file: string): string[] => [path.join(PACKAGE_ROOT, file)];
+    const compilerOptions = {
+      paths: {
+        tollgate: at('core/index.ts'),
+        'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),
+        'tollgate/conformance': at('test/conformance/index.ts'),
+        openai: at('node_modules/openai/index.d.mts'),
+      },
+      typeRoots: at('node_modules/@types'),
+      // Written for whoever reads them, not for our own lint.
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      types: ['node'],
+      lib: ['es2023'],
+    };
+    const project = {
+      extends: path.join(PACKAGE_ROOT, 'tsconfig.json'),
+      compilerOptions,
+      include: ['*.ts'],
+      exclude: [],
+    };
+    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project));
+    const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+    const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch((error: { stdout: string }) => error);
+    expect(stdout.trim()).to.equal('');
+  });
+});
+
+/** Plugins that a page makes up are not there. */
+const MADE_UP = /the package "tollgate-plugin-\w+" is not installed|there is no built-in provider plugin "acme"/;
+
+describe('configurations in the docs', () => {
+  afterEach(removeFolders);
+  for (const { page, line, text } of blocks.filter(({ language }) => language === 'yaml')) {
+    it(`${page}:${line} has no fault`, async () => {
+      const env = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, 'x'.repeat(40)]));
+      const cwd = makeFolder({ 'tollgate.config.yaml': text });
+      const faults = await loadConfig({ cwd, env }).then(
+        () => [],
+        (error: Error) => error.message.split('\n').slice(0, -1),
+      );
+      expect(faults.filter((fault) => !MADE_UP.test(fault))).to.deep.equal([]);
+    });
+  }
+});
+
+/** Those on `$TOLLGATE_URL`, which need no vendor. */
+describe('curl lines in the docs', () => {
+  let gateway: TestGateway;
+
+  before(async () => {
+    gateway = await startGateway();
+  });
+  after(() => gateway.stop());
+
+  for (const { page, line, text } of blocks.filter(
+    ({ language, text: body }) => language === 'sh' && body.startsWith('curl $TOLLGATE_URL'),
+  )) {
+    it(`${page}:${line} works as it is written`, async () => {
+      const env = { PATH: process.env['PATH'], TOLLGATE_URL: gateway.url, TOLLGATE_API_KEY: gateway.key };
+      const { stdout } = await run('sh', ['-c', text.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')], {
+        env,
+      });
+      expect(stdout).to.match(/\S/);
+    });
+  }
+});

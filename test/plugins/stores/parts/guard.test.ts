@@ -1,0 +1,99 @@
+import { expect } from 'chai';
+import { createGuard, type Guard } from '../../../../plugins/stores/parts/guard.ts';
+import { rejectsUnavailable } from '../../../conformance/store.ts';
+import { captureLog } from '../../../support/capture-log.ts';
+import { eventually } from '../../../support/eventually.ts';
+
+const never = () => new Promise<never>(() => undefined);
+
+describe('the guard before a server', () => {
+  let isUp: boolean;
+  let probes: number;
+  let guard: Guard;
+  const log = captureLog();
+  beforeEach(() => {
+    isUp = true;
+    probes = 0;
+    const probe = async () => {
+      probes += 1;
+      if (!isUp) throw new Error('down');
+    };
+    guard = createGuard({
+      kind: 'test',
+      timeoutMs: 30,
+      probe,
+      isOutage: (error) => String(error).includes('socket'),
+      log,
+    });
+  });
+  afterEach(() => guard.close());
+
+  it('refuses everything before the first probe succeeded', async () => {
+    isUp = false;
+    expect(String(await guard.start())).to.match(/down/);
+    await rejectsUnavailable(guard.run(async () => 1));
+    isUp = true;
+    await eventually(async () => expect(await guard.run(async () => 1)).to.equal(1));
+  });
+
+  it('refuses an operation that takes too long, then all at once, until a probe succeeds', async () => {
+    await guard.start();
+    isUp = false;
+    await rejectsUnavailable(guard.run(never));
+    let ran = false;
+    await rejectsUnavailable(
+      guard.run(async () => {
+        ran = true;
+      }),
+    );
+    expect(ran).to.equal(false);
+    isUp = true;
+    await eventually(() => guard.run(async () => 1));
+  });
+
+  it('stays open to others when one operation is refused', async () => {
+    await guard.start();
+    await rejectsUnavailable(guard.run(() => Promise.reject(new Error('ERR wrong kind of value'))));
+    expect(await guard.run(async () => 1)).to.equal(1);
+    expect(probes).to.equal(1);
+  });
+
+  it('opens when an operation shows that the server is away', async () => {
+    await guard.start();
+    isUp = false;
+    await rejectsUnavailable(guard.run(() => Promise.reject(new Error('socket closed'))));
+    await rejectsUnavailable(guard.run(async () => 1));
+  });
+
+  it('takes no notice of what fails after its bound', async () => {
+    await guard.start();
+    let fail: (error: Error) => void = () => undefined;
+    const late = guard.run(
+      () =>
+        new Promise((_, reject) => {
+          fail = reject;
+        }),
+    );
+    await rejectsUnavailable(late);
+    await eventually(() => guard.run(async () => 1));
+    const before = probes;
+    fail(new Error('socket closed'));
+    expect(await guard.run(async () => 1)).to.equal(1);
+    expect(probes).to.equal(before);
+  });
+
+  it('says when the server goes and comes', async () => {
+    await guard.start();
+    guard.trip(new Error('gone'));
+    await eventually(() => guard.run(async () => 1));
+    const said = log.lines.slice(-2).map(({ level, message }) => `${level}: ${message}`);
+    expect(said[0]).to.match(/^error: the store is away/);
+    expect(said[1]).to.equal('info: the store answers');
+  });
+
+  it('refuses everything once it is closed', async () => {
+    await guard.start();
+    guard.close();
+    await rejectsUnavailable(guard.run(async () => 1));
+  });
+});

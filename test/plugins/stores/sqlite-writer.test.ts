@@ -1,0 +1,139 @@
+import { expect } from 'chai';
+import { type Database, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
+import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
+import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
+import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
+import { createWriter, type Writer } from '../../../plugins/stores/sqlite/writer.ts';
+import { NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
+import { useTempFolder } from '../../support/temp-folder.ts';
+
+describe('the writer of the sqlite store', () => {
+  const folder = useTempFolder('sqlite-writer');
+  let database: Database;
+  let other: Database;
+  let writer: Writer;
+  beforeEach(async () => {
+    database = await openDatabase({ folder });
+    other = await openDatabase({ folder });
+    writer = createWriter(database);
+  });
+  afterEach(async () => {
+    await writer.close();
+    database.close();
+    other.close();
+  });
+  const insert = (key: string) => database.prepare('INSERT INTO numbers (key, value) VALUES (?, 1)').run(key);
+  const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
+
+  it('resolves when others can see the change', async () => {
+    const write = writer.write(() => insert('visible'));
+    expect(isKnown('visible')).to.equal(false);
+    await write;
+    expect(isKnown('visible')).to.equal(true);
+  });
+
+  it('fails only the change that fails, and leaves nothing of it', async () => {
+    const outcomes = await Promise.allSettled([
+      writer.write(() => insert('before')),
+      writer.write(() => {
+        insert('half');
+        throw new RangeError('a fault of the program');
+      }),
+      writer.write(() => insert('after')),
+      writer.write(() => insert('before')),
+    ]);
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', 'fulfilled', 'rejected']);
+    expect((outcomes[1] as PromiseRejectedResult).reason).to.be.instanceOf(RangeError);
+    expect((outcomes[3] as PromiseRejectedResult).reason.code).to.equal('store_unavailable');
+    expect(['before', 'half', 'after'].map(isKnown)).to.deep.equal([true, false, true]);
+  });
+
+  it('refuses within its bound while another process holds the lock, and goes on afterwards', async () => {
+    other.exec('BEGIN IMMEDIATE');
+    const waiting = Array.from({ length: 20 }, (_, n) => writer.write(() => insert(`busy-${n}`)));
+    await Promise.all(waiting.map(rejectsUnavailable));
+    const next = writer.write(() => insert('patient'));
+    other.exec('COMMIT');
+    await next;
+    expect([isKnown('busy-0'), isKnown('patient')]).to.deep.equal([false, true]);
+  });
+
+  it('commits what is queued before it closes', async () => {
+    const write = writer.write(() => insert('last'));
+    await writer.close();
+    await write;
+    expect(isKnown('last')).to.equal(true);
+    await rejectsUnavailable(writer.write(() => insert('too late')));
+  });
+
+  it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {
+    const ledger = createSqliteLedger(database, writer);
+    await ledger.credit('rich', 'first', 1000, 'x', NOW);
+    const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
+    database.exec(`PRAGMA max_page_count=${pages}`);
+    const facts = {
+      operation: 'chat',
+      provider: 'p',
+      model: 'm'.repeat(3000),
+      key: '-',
+      outcome: 'ok',
+      estimated: false,
+    };
+    const fill = Array.from({ length: 50 }, (_, n) =>
+      ledger.reserve(reservation({ account: 'rich', requestId: `r${n}`, amount: 1, facts })),
+    );
+    const outcomes = await Promise.allSettled(fill);
+    const failed = outcomes.filter((outcome) => outcome.status === 'rejected');
+    expect(failed.length).to.be.greaterThan(0);
+    for (const { reason } of failed) expect(reason.message).to.match(/the disk is full/);
+    expect((await ledger.balance('rich')).held).to.equal(50 - failed.length);
+    database.exec('PRAGMA max_page_count=1073741823');
+    expect(await ledger.reserve(reservation({ account: 'rich', requestId: 'room', amount: 1 }))).to.equal('held');
+    expect(database.prepare('PRAGMA integrity_check').get()?.['integrity_check']).to.equal('ok');
+  });
+
+  it('refuses changes of a file that may only be read', async () => {
+    database.exec('PRAGMA query_only=ON');
+    const error = await writer.write(() => insert('forbidden')).catch((reason) => reason);
+    expect(error.message).to.match(/read-only: check the rights/);
+    expect(await createSqliteLedger(database, writer).balance('a')).to.include({ balance: 0 });
+  });
+
+  it('refuses a document that cannot be read, and goes on with the others', async () => {
+    const store = await openSqlite({ folder });
+    for (const [key, value] of Object.entries({ cut: '{"value":', empty: '', list: '[1]', bare: '7', none: '{}' })) {
+      await store.keyv('docs').set(key, 1);
+      other.prepare('UPDATE documents SET value = ? WHERE namespace = ? AND key = ?').run(value, 'docs', key);
+      await rejectsUnavailable(store.keyv('docs').get(key));
+    }
+    await store.keyv('docs').set('good', 1);
+    expect(await store.keyv('docs').get('good')).to.equal(1);
+    await store.close();
+  });
+
+  it('purges what expired and nothing else, however much there is', async () => {
+    const adapter = createDocumentAdapters(database, writer)('purge');
+    await Promise.all(Array.from({ length: 1200 }, (_, n) => adapter.set(`old-${n}`, '{"value":1}', -1)));
+    await adapter.set('young', '{"value":1}', 60_000);
+    await adapter.set('for ever', '{"value":1}');
+    const now = Date.now();
+    for (const [key, resetsAt] of [
+      ['old', now - 1],
+      ['young', now + 1000],
+    ] as const) {
+      database.prepare('INSERT INTO windows VALUES (?, 1, ?)').run(key, resetsAt);
+      database.prepare('INSERT INTO leases VALUES (?, ?, ?)').run(key, 'id', resetsAt);
+    }
+    const purge = createPurge(database);
+    for (let round = 0; round < 4; round++) await writer.write(() => purge(now));
+    const keys = (table: string, column: string) =>
+      database
+        .prepare(`SELECT ${column} AS name FROM ${table} ORDER BY 1`)
+        .all()
+        .map((row) => row['name']);
+    expect(keys("documents WHERE namespace = 'purge'", 'key')).to.deep.equal(['for ever', 'young']);
+    expect(keys('windows', 'key')).to.deep.equal(['young']);
+    expect(keys('leases', 'key')).to.deep.equal(['young']);
+  });
+});
