@@ -32,7 +32,7 @@ export default definePlugin({
         enum: ['closed', 'open'],
         default: 'closed',
         description:
-          'While the store is down: `closed` answers 503, `open` lets calls through unmetered (only with `billing: track`).',
+          'While the store is down: `closed` answers 503, `open` lets calls through unmetered (`billing: enforce` forbids it).',
       },
       longestCall: {
         type: 'string',
@@ -61,7 +61,11 @@ export default definePlugin({
     for (const route of accountRoutes(api, config.permission)) api.route(route);
     api.command(accountCommand(api));
     if (billing === 'off') return;
-    const isOpen = config.onStoreFailure === 'open' && billing === 'track';
+    const isOpen = config.onStoreFailure === 'open';
+    if (isOpen && billing === 'enforce')
+      throw new TypeError(
+        'onStoreFailure: open lets calls through that no balance was asked for, which "billing: enforce" forbids; write closed, or billing: track',
+      );
     const rules: ChargeRules = {
       isEnforced: billing === 'enforce',
       allowsUnknownPrice: config.unknownPrice === 'allow',
