@@ -15,6 +15,7 @@ import type { Announcement } from './plugin.ts';
 import { coreRoutes } from './routes/index.ts';
 import { createRuntime } from './runtime.ts';
 import type { Schema } from './types/json.ts';
+import type { Gatherer } from './workers.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {
@@ -32,6 +33,8 @@ export interface Gateway {
 }
 
 export interface GatewayOptions extends ConfigInput {
+  /** Asks the other workers, when this is one of several. */
+  readonly gatherer?: Gatherer;
   readonly log: Log;
   /** Replaces `server.host` of the configuration. */
   readonly host?: string;
@@ -41,7 +44,7 @@ export interface GatewayOptions extends ConfigInput {
 
 /** Reads the configuration, boots the plugins and listens. Rejects with every fault named before anything listens. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const assembly = await assemble(await loadConfig(options), options.log);
+  const assembly = await assemble(await loadConfig(options), options.log, options.gatherer);
   const runtime = createRuntime(assembly);
   try {
     return await start(assembly, runtime, options);

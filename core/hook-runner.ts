@@ -159,8 +159,7 @@ function call(step: Step, args: unknown[]): unknown {
 
 /** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
 const waiting = new Set<Waiting>();
-// biome-ignore lint/correctness/noUnusedVariables: `??=` below reads it
-let watch: NodeJS.Timeout | undefined;
+let isWatched = false;
 const WATCH_MS = 1000;
 
 interface Waiting {
@@ -174,7 +173,8 @@ function watchWaiting(): void {
     if (until > now) break;
     expire();
   }
-  watch = waiting.size > 0 ? setTimeout(watchWaiting, WATCH_MS).unref() : undefined;
+  isWatched = waiting.size > 0;
+  if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
 }
 
 function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
@@ -188,7 +188,10 @@ function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
       expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
     };
     waiting.add(entry);
-    watch ??= setTimeout(watchWaiting, WATCH_MS).unref();
+    if (!isWatched) {
+      isWatched = true;
+      setTimeout(watchWaiting, WATCH_MS).unref();
+    }
     promise.then((value) => {
       waiting.delete(entry);
       resolve(value);

@@ -4,6 +4,7 @@ import { VERSION } from '../version.ts';
 import { addCommands } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal } from './io.ts';
+import { workerNumber } from './workers.ts';
 
 const terminal = createTerminal();
 const program = new Command('tollgate')
@@ -22,4 +23,7 @@ try {
   await program.parseAsync(process.argv);
 } catch (error) {
   process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
+} finally {
+  // The channel to the primary process would keep a worker alive.
+  if (workerNumber() !== undefined) process.exit();
 }
