@@ -5,7 +5,7 @@ import { BYTES_PER_TOKEN } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
-import { failedAttempt, noteRefusal } from './attempt.ts';
+import { failedAttempt, noteRefusal, PageError } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
 import { MAX_RESPONSE_BYTES, parseAnswer } from './chat.ts';
 import { chunksOfResponse } from './chunks.ts';
@@ -77,22 +77,34 @@ async function* decode(opened: OpenedChat): AsyncGenerator<Batch, void> {
     return;
   }
   const decoder = codec.stream(codecInfo);
+  let begun = false;
   for await (const events of readEvents(upstreamResponse.body)) {
-    const chunks = decodeEvents(decoder, events);
-    if (chunks.length > 0) yield chunks;
+    const { chunks, error } = decodeEvents(decoder, events);
+    // What came with an error is passed on before it; but while nothing was, another target may still answer.
+    if (chunks.length > 0 && (begun || !error)) yield chunks;
+    if (error) throw error;
+    begun ||= chunks.some(hasContent);
   }
   const { chunks, complete } = decoder.end();
   if (chunks.length > 0) yield chunks;
-  if (!complete) throw new GatewayError('provider_unavailable', 'The provider broke off before the end of its answer.');
+  if (complete) return;
+  if (!begun && upstreamResponse.headers['content-type']?.startsWith('text/html')) throw new PageError();
+  throw new GatewayError('provider_unavailable', 'The provider broke off before the end of its answer.');
 }
 
 function decodeEvents(
   decoder: StreamDecoder,
   events: readonly { readonly event?: string | undefined; readonly data: string }[],
-): Batch {
+): { readonly chunks: Batch; readonly error?: unknown } {
   const [only] = events;
-  if (events.length === 1 && only) return decoder.push(only);
-  return events.flatMap((event) => decoder.push(event));
+  if (events.length === 1 && only) return { chunks: decoder.push(only) };
+  const chunks: ChatChunk[] = [];
+  try {
+    for (const event of events) chunks.push(...decoder.push(event));
+    return { chunks };
+  } catch (error) {
+    return { chunks, error };
+  }
 }
 
 /** Some vendors answer a stream request with one JSON object: an error, or the whole answer. */
