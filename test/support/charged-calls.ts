@@ -3,6 +3,7 @@ import { GatewayError, type Ledger, type Principal, type Store } from '../../cor
 import { LiveCall } from '../../core/pipeline/live-call.ts';
 import { createPluginApi, type GatewayServices } from '../../core/plugin-api.ts';
 import { Registry } from '../../core/registry.ts';
+import { ALONE } from '../../core/workers.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from './silent-log.ts';
 
@@ -59,6 +60,7 @@ export async function startCharging(
     store: () => ({ ...store, ledger }),
     services: () => services,
     openStore: () => {},
+    gatherer: ALONE,
   };
   const config = {
     permission: 'accounts:read',
