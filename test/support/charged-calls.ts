@@ -48,6 +48,8 @@ export async function startCharging(
   store: Store,
   ledger: Ledger,
   billing: 'track' | 'enforce',
+  /** What another policy has to say on every call. */
+  limit: () => GatewayError | undefined = () => undefined,
 ): Promise<ChargingProcess> {
   const registry = new Registry();
   const services = {
@@ -71,6 +73,11 @@ export async function startCharging(
     sweepEvery: '30s',
   } as const;
   await accounts.setup(createPluginApi(deps, accounts as never, 'accounts'), config);
+  const hook = () => {
+    const error = limit();
+    if (error) throw error;
+  };
+  registry.addHook({ owner: 'limit', name: 'admit', hook });
   const hooks = compileHooks(registry.hooks, 'chat', (_owner, error) => {
     throw error;
   });
@@ -83,7 +90,7 @@ export async function startCharging(
       try {
         await hooks.admit?.(call as never);
       } catch (error) {
-        await call.finish('error');
+        await call.finish('error', error as GatewayError);
         throw error;
       }
       return async ({ sent, cost }) => {
