@@ -11,7 +11,13 @@ export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const { config } = await loadFor(context);
   const level = readLevel(options['logLevel']) ?? config.logging.level;
-  const log = createLogger({ level, format: config.logging.format, isTerminal: process.stdout.isTTY === true });
+  const log = createLogger({
+    level,
+    format: config.logging.format,
+    isTerminal: process.stdout.isTTY === true,
+    onFault: ({ code }) =>
+      terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
+  });
   const port = readPort(options['port']);
   const host = options['host'];
   const gateway = await createGateway({
