@@ -53,6 +53,7 @@ export function runCluster({ count, log, drainMs }: ClusterOptions): Cluster {
     });
     worker.once('exit', (code, signal) => {
       workers.delete(number);
+      // oxlint-disable-next-line typescript/no-unnecessary-condition -- null when a signal ended it
       onExit(number, code ?? 1, signal, performance.now() - startedAt);
     });
   };

@@ -6,6 +6,8 @@ export interface LoggerOptions {
   readonly format: 'auto' | 'json' | 'pretty';
   readonly isTerminal: boolean;
   readonly destination?: DestinationStream;
+  /** Called when stdout takes no more (a full disk, a reader that left), once until it does again. */
+  readonly onFault?: (error: NodeJS.ErrnoException) => void;
 }
 
 /** Never to be seen in a log, whatever object a plugin hands over: neither as a field nor inside of one. */
@@ -28,11 +30,13 @@ const REDACTED = '[redacted]';
  */
 const BLOCKS = Object.freeze({ minLength: 2048, maxWrite: 4096, periodicFlush: 100 });
 
+/** Lines are kept up to this size while stdout takes none; those beyond it are lost. Requests never wait for the log. */
+const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+
 /** The log: one JSON object a line on stdout, or short lines on a terminal. Bodies and credentials are never in it. */
 export function createLogger(options: LoggerOptions): Logger {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && options.isTerminal);
-  const blocks = pretty ? { minLength: 0 } : BLOCKS;
-  const stream = options.destination ?? pino.destination({ dest: 1, sync: false, ...blocks });
+  const stream = options.destination ?? openStdout(pretty, options.onFault);
   return pino(
     {
       level: options.level,
@@ -50,6 +54,26 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
+}
+
+function openStdout(pretty: boolean, onFault: LoggerOptions['onFault']): DestinationStream {
+  const blocks = pretty ? { minLength: 0 } : BLOCKS;
+  const stream = pino.destination({ dest: 1, sync: false, maxLength: MAX_KEPT_BYTES, ...blocks });
+  let broken = false;
+  // Pino would throw it, and so end the process, for anything but a closed pipe.
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (!broken) onFault?.(error);
+    broken = true;
+  });
+  stream.on('write', () => {
+    broken = false;
+  });
+  // At exit what is left is written synchronously, and sonic-boom 4 tries for ever where the disk is full.
+  const flushSync = stream.flushSync.bind(stream);
+  stream.flushSync = () => {
+    if (!broken) flushSync();
+  };
+  return stream;
 }
 
 type Fields = Record<string, unknown>;

@@ -23,10 +23,10 @@ type Rates = Omit<Price, 'tiers' | 'characters'>;
 export function costOf(usage: Usage, price: Price | undefined): number | undefined {
   if (!price) return undefined;
   const rates = ratesFor(usage.prompt_tokens, price);
-  const cached = Math.min(usage.prompt_tokens_details?.cached_tokens ?? 0, usage.prompt_tokens);
   const details = usage.prompt_tokens_details;
-  const written = Math.min(details?.cache_write_tokens ?? 0, usage.prompt_tokens - cached);
-  const hour = Math.min(details?.cache_write_1h_tokens ?? 0, written);
+  const cached = shareOf(usage.prompt_tokens, details?.cached_tokens);
+  const written = shareOf(usage.prompt_tokens - cached, details?.cache_write_tokens);
+  const hour = shareOf(written, details?.cache_write_1h_tokens);
   return toMicro(
     (usage.prompt_tokens - cached - written) * pico(rates.input) +
       cached * pico(rates.cached_input ?? rates.input) +
@@ -72,6 +72,11 @@ function ratesFor(promptTokens: number, { tiers = [], ...base }: Price): Rates {
     (highest, tier) => (tier.input_tokens_above > (highest.input_tokens_above ?? 0) ? tier : highest),
     base,
   );
+}
+
+/** A part of some tokens: never more than there are, and none where a vendor says less than nothing. */
+function shareOf(tokens: number, part: number | undefined): number {
+  return part !== undefined && part > 0 ? Math.min(part, tokens) : 0;
 }
 
 function pico(dollarsPerMillion: number): number {

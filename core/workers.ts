@@ -33,7 +33,7 @@ export function createGatherer(): Gatherer {
   const listen = (): void => {
     if (listens) return;
     listens = true;
-    process.on('message', async (message: WorkerMessage) => {
+    process.on('message', async (message: WorkerMessage | null) => {
       if (message?.tollgate === 'gathered') asked.get(message.id)?.(message.values);
       if (message?.tollgate !== 'read') return;
       const value = await Promise.resolve(readers.get(message.topic)?.()).catch(() => undefined);

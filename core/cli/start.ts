@@ -15,7 +15,13 @@ export async function run(context: CommandContext): Promise<void> {
   const port = readPort(options['port']);
   const { config } = await loadFor(context);
   const level = givenLevel ?? config.logging.level;
-  const logger = createLogger({ level, format: config.logging.format, isTerminal: process.stdout.isTTY === true });
+  const logger = createLogger({
+    level,
+    format: config.logging.format,
+    isTerminal: process.stdout.isTTY === true,
+    onFault: ({ code }) =>
+      terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
+  });
   const host = options['host'];
   const worker = workerNumber();
   const count = countWorkers(config);

@@ -62,7 +62,7 @@ async function sendWithConnectRetry(
     try {
       return await upstream.send(endpoint, request, { signal: call.signal });
     } catch (error) {
-      if (error instanceof UpstreamError && error.sent) call.measures.unanswered.push(target);
+      if (error instanceof UpstreamError && error.sent && !error.refused) call.measures.unanswered.push(target);
       const again =
         error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
       if (!again || retry >= CONNECT_RETRIES || call.signal.aborted) throw error;
@@ -75,7 +75,14 @@ async function sendWithConnectRetry(
  * that {@link exchange} noted last owes nothing. What earlier attempts owe stays.
  */
 export function noteRefusal(call: LiveCall, error: unknown): void {
-  if (isStreamFailure(error)) call.measures.unanswered.pop();
+  if (isStreamFailure(error) || error instanceof PageError) call.measures.unanswered.pop();
+}
+
+/** A page of HTML under a good status, as proxies and sign-in walls send: whoever wrote it, no model did. */
+export class PageError extends GatewayError {
+  constructor(cause?: unknown) {
+    super('provider_invalid_response', 'The provider answered with a web page, not with an answer.', { cause });
+  }
 }
 
 function assertConfigured(endpoint: Endpoint, target: Target): void {

@@ -3,6 +3,7 @@ import type { SseEvent, StreamDecoder } from '../provider.ts';
 import { createEventReader } from '../sse.ts';
 import type { ChatChunk } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
+import { PageError } from './attempt.ts';
 import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
 import { chunksOfResponse } from './chunks.ts';
 import { createExactTextReader, type ExactText, type ExactTextReader } from './exact-text.ts';
@@ -48,24 +49,36 @@ function wholeAnswer({ upstreamResponse, codec, codecInfo }: OpenedChat): ChatSo
   };
 }
 
-function eventStream({ upstreamResponse: { body }, codec, codecInfo }: OpenedChat): ChatSource {
+function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: OpenedChat): ChatSource {
   const decoder = codec.stream(codecInfo);
   const reader = createEventReader();
   const isExact = codec.identity?.(codecInfo) ?? false;
   let readText: ExactTextReader | undefined;
   let hasEnded = false;
-  let failure: GatewayError | undefined;
+  /** Thrown after what came before it. */
+  let failure: unknown;
+  let hasBegun = false;
   /** Whether the decoder has seen whole events only, so that the next byte begins one. */
   let isBetween = false;
   /** The beginning of an event, kept here while whole ones may pass as they are. */
   let rest: Buffer = EMPTY;
 
-  const decode = (bytes: Buffer): readonly ChatChunk[] => {
-    const chunks = decodeEvents(decoder, reader.push(bytes));
-    isBetween = bytes.at(-1) === LF && bytes.at(-2) === LF;
+  const take = ({ chunks, error }: Decoded): readonly ChatChunk[] => {
+    if (error !== undefined) {
+      hasEnded = true;
+      failure = error;
+      // While nothing was said another target may still answer.
+      if (!hasBegun) return NOTHING;
+    }
+    hasBegun ||= chunks.some(hasContent);
     // What follows a reason to stop is the decoder's to judge.
-    if (readText && chunks.some(isLast)) readText = undefined;
+    if (readText && chunks.some(isFinished)) readText = undefined;
     return chunks;
+  };
+
+  const decode = (bytes: Buffer): readonly ChatChunk[] => {
+    isBetween = bytes.at(-1) === LF && bytes.at(-2) === LF;
+    return take(decodeEvents(decoder, reader.push(bytes)));
   };
 
   const read = (bytes: Buffer): ChatBatch => {
@@ -85,10 +98,12 @@ function eventStream({ upstreamResponse: { body }, codec, codecInfo }: OpenedCha
   };
 
   const finish = (): ChatBatch => {
+    const decoded = take(decodeEvents(decoder, [...reader.push(rest), ...reader.end()]));
+    if (hasEnded) return decoded;
     hasEnded = true;
-    const decoded = decodeEvents(decoder, [...reader.push(rest), ...reader.end()]);
     const { chunks, complete } = decoder.end();
-    if (!complete) failure = brokenOff();
+    if (!complete)
+      failure = !hasBegun && headers['content-type']?.startsWith('text/html') ? new PageError() : brokenOff();
     return [...decoded, ...chunks];
   };
 
@@ -99,7 +114,7 @@ function eventStream({ upstreamResponse: { body }, codec, codecInfo }: OpenedCha
     async next() {
       for (;;) {
         if (hasEnded) {
-          if (failure) throw failure;
+          if (failure !== undefined) throw failure;
           return undefined;
         }
         const part = await body.next();
@@ -110,16 +125,40 @@ function eventStream({ upstreamResponse: { body }, codec, codecInfo }: OpenedCha
   };
 }
 
-function isLast({ choices }: ChatChunk): boolean {
+export function isFinished({ choices }: ChatChunk): boolean {
   return choices.some(({ finish_reason }) => finish_reason !== null);
+}
+
+/** Whether a chunk says something, so that the answer has begun. */
+export function hasContent(chunk: ChatChunk): boolean {
+  return chunk.choices.some(
+    ({ delta, finish_reason }) =>
+      finish_reason !== null ||
+      Boolean(delta.content) ||
+      Boolean(delta.reasoning_content) ||
+      delta.tool_calls !== undefined ||
+      Boolean(delta.refusal),
+  );
 }
 
 const NOTHING: readonly ChatChunk[] = Object.freeze([]);
 
-function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[]): readonly ChatChunk[] {
+interface Decoded {
+  readonly chunks: readonly ChatChunk[];
+  readonly error?: unknown;
+}
+
+function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[]): Decoded {
   const [only] = events;
-  if (!only) return NOTHING;
-  return events.length === 1 ? decoder.push(only) : events.flatMap((event) => decoder.push(event));
+  if (!only) return { chunks: NOTHING };
+  if (events.length === 1) return { chunks: decoder.push(only) };
+  const chunks: ChatChunk[] = [];
+  try {
+    for (const event of events) chunks.push(...decoder.push(event));
+    return { chunks };
+  } catch (error) {
+    return { chunks, error };
+  }
 }
 
 function brokenOff(): GatewayError {

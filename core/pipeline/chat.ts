@@ -4,7 +4,7 @@ import { estimateTextTokens } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, ChatResponse } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
-import { exchange, noteRefusal } from './attempt.ts';
+import { exchange, noteRefusal, PageError } from './attempt.ts';
 import { type ChatStream, openStream, type StreamOptions } from './chat-stream.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
@@ -48,6 +48,8 @@ async function completeOn(
   let response = readAnswer(call as unknown as LiveCall, () => codec.response(parseAnswer(bytes), codecInfo));
   // Metered as the vendor answered: no hook changes what a call cost.
   meterChat(deps, call, target, response.usage, () => estimateTextTokens(answerText(response)));
+  // What was charged is what is told, also where the vendor's own count is none.
+  if (call.measures.estimated && call.measures.usage) response = { ...response, usage: call.measures.usage };
   const receive = deps.hooks.chat.receive;
   if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
   if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
@@ -78,6 +80,7 @@ export function parseAnswer(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
+    if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw new PageError(cause);
     throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', {
       cause,
     });

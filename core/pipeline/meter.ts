@@ -90,6 +90,9 @@ function price(deps: PipelineDeps, call: LiveCall, target: Target): void {
     usage && costOf(usage, deps.catalog.priceOf(target, deps.catalog.find(target.provider, target.model)));
 }
 
+/** More tokens than any call has, by far: a number beyond it is a vendor's mistake, which nobody is charged for. */
+const MAX_TOKENS = 100_000_000;
+
 function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= MAX_TOKENS;
 }

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { FailureClass, ResponseHeaders, Timeouts } from '../provider.ts';
 import type { DeadlineClock, Watched } from './deadline-clock.ts';
-import { findFault, isEncoded, joinRepeated, tooLong } from './judge-answer.ts';
+import { findFault, isEncoded, isRefusal, joinRepeated, tooLong } from './judge-answer.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import { isMisuse, isReset, isTimeout, UpstreamError, type UpstreamPhase } from './upstream-error.ts';
 
@@ -108,7 +108,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched {
     const headers = joinRepeated(rawHeaders);
     const fault = findFault(status, headers, this.#options.maxResponseBytes);
     if (fault) {
-      this.#fail('upstream_error', 'body', fault);
+      this.#fail('upstream_error', 'body', fault, undefined, isRefusal(status));
       return;
     }
     this.#body = new UpstreamBody(this);
@@ -183,9 +183,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched {
     this.#options.clock.watch(this);
   }
 
-  #fail(failure: FailureClass, phase: UpstreamPhase, message: string, cause?: unknown): void {
+  #fail(failure: FailureClass, phase: UpstreamPhase, message: string, cause?: unknown, refused = false): void {
     if (!this.#close(false)) return;
-    const error = new UpstreamError(message, { failure, phase, sent: this.#sent, cause });
+    const error = new UpstreamError(message, { failure, phase, sent: this.#sent, refused, cause });
     if (this.#body) this.#body.fail(error, phase === 'aborted');
     else this.#reject(error);
     this.#controller?.abort(error);

@@ -11,6 +11,11 @@ export function findFault(status: number, headers: ResponseHeaders, maxBytes: nu
   return undefined;
 }
 
+/** Whether a status says that the vendor did no work: a redirect, or no content. */
+export function isRefusal(status: number): boolean {
+  return (status >= 300 && status < 400) || NO_CONTENT.has(status);
+}
+
 /** Whether the body is compressed. We ask for `identity`; nothing here decodes anything. */
 export function isEncoded(headers: ResponseHeaders): boolean {
   const encoding = headers['content-encoding']?.trim().toLowerCase();

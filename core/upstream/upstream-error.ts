@@ -10,6 +10,8 @@ export interface UpstreamErrorOptions {
   readonly failure: FailureClass;
   readonly phase: UpstreamPhase;
   readonly sent: boolean;
+  /** Whether the answer's status says that the vendor did nothing, so that nothing is owed. */
+  readonly refused?: boolean;
   /** What happened underneath; for logs only, it may name hosts. */
   readonly cause?: unknown;
 }
@@ -21,12 +23,15 @@ export class UpstreamError extends Error {
   readonly phase: UpstreamPhase;
   /** Whether the request may have reached the vendor, and so may cost something. */
   readonly sent: boolean;
+  /** Whether the vendor answered that it did nothing (a redirect, no content), so that nothing is owed. */
+  readonly refused: boolean;
 
   constructor(message: string, options: UpstreamErrorOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.failure = options.failure;
     this.phase = options.phase;
     this.sent = options.sent;
+    this.refused = options.refused ?? false;
   }
 }
 

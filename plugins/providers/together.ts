@@ -26,6 +26,7 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   streamUsage: 'always',
+  lacks: { 'cached tokens': 'its usage is three counts', 'reasoning tokens': 'its usage is three counts' },
   embeddings: { fields: { user: drop() } },
 });
 

@@ -86,6 +86,23 @@ describe('tollgate start', function () {
       .and.match(/choose one with --port/);
   });
 
+  it('X07 drains on a rejection that nobody caught, logs it, and exits with 1', async () => {
+    const cwd = path.join(folder, 'stray');
+    mkdirSync(cwd);
+    const route = `api.route({ method: 'GET', path: '/stray', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { void Promise.reject(new Error('nobody catches this')); ctx.body = {}; } })`;
+    writeFileSync(
+      path.join(cwd, 'stray.mjs'),
+      `export default { name: 'stray', kind: 'policy', apiVersion: 1, setup(api) { ${route}; } };`,
+    );
+    const config = { store: 'memory:', providers: { echo: {} }, plugins: ['./stray.mjs'] };
+    writeFileSync(path.join(cwd, 'tollgate.config.json'), JSON.stringify(config));
+    const { started, url } = await start(cwd);
+    await fetch(`${url}/stray`).catch(() => 'the process may be gone first');
+    const { code, stdout } = await started.finished;
+    expect(code).to.equal(1);
+    expect(stdout).to.include('nobody catches this').and.include('shutting down');
+  });
+
   it('listens where the configuration says', async () => {
     const port = await freePort();
     const file = path.join(folder, 'here.yaml');

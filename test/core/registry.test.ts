@@ -21,6 +21,14 @@ describe('the registry', () => {
       .with.property('plugin', 'second');
   });
 
+  it('knows a route again whose parameters are called otherwise', () => {
+    const registry = new Registry();
+    registry.addRoute('first', route('/x/:id'));
+    expect(() => registry.addRoute('second', route('/x/:name'))).to.throw(
+      /route "GET \/x\/:name" is already .* "first"/,
+    );
+  });
+
   it('takes the same path with another method', () => {
     const registry = new Registry();
     registry.addRoute('first', route('/x'));

@@ -9,7 +9,7 @@ import {
   USAGE_COST,
 } from '../support/fault-rig.ts';
 import { startBlackHole } from '../support/given-upstream.ts';
-import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { answer, chunk, head, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
 
 interface Case {
   readonly title: string;

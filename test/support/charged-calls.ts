@@ -3,6 +3,7 @@ import { GatewayError, type Ledger, type Principal, type Store } from '../../cor
 import { LiveCall } from '../../core/pipeline/live-call.ts';
 import { createPluginApi, type GatewayServices } from '../../core/plugin-api.ts';
 import { Registry } from '../../core/registry.ts';
+import { ALONE } from '../../core/workers.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from './silent-log.ts';
 
@@ -47,6 +48,8 @@ export async function startCharging(
   store: Store,
   ledger: Ledger,
   billing: 'track' | 'enforce',
+  /** What another policy has to say on every call. */
+  limit: () => GatewayError | undefined = () => undefined,
 ): Promise<ChargingProcess> {
   const registry = new Registry();
   const services = {
@@ -59,6 +62,7 @@ export async function startCharging(
     store: () => ({ ...store, ledger }),
     services: () => services,
     openStore: () => {},
+    gatherer: ALONE,
   };
   const config = {
     permission: 'accounts:read',
@@ -69,6 +73,11 @@ export async function startCharging(
     sweepEvery: '30s',
   } as const;
   await accounts.setup(createPluginApi(deps, accounts as never, 'accounts'), config);
+  const hook = () => {
+    const error = limit();
+    if (error) throw error;
+  };
+  registry.addHook({ owner: 'limit', name: 'admit', hook });
   const hooks = compileHooks(registry.hooks, 'chat', (_owner, error) => {
     throw error;
   });
@@ -81,7 +90,7 @@ export async function startCharging(
       try {
         await hooks.admit?.(call as never);
       } catch (error) {
-        await call.finish('error');
+        await call.finish('error', error as GatewayError);
         throw error;
       }
       return async ({ sent, cost }) => {

@@ -21,9 +21,19 @@ export interface Running {
   readonly finished: Promise<Finished>;
 }
 
-/** Starts `tollgate` with these words in `cwd`; the environment is empty but for what is given. */
-export function startCli(words: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}): Running {
-  const child = spawn(process.execPath, ['--import', TSX, MAIN, ...words], {
+/**
+ * Starts `tollgate` with these words in `cwd`; the environment is empty but for what is given. `shell` is run in the same
+ * process before it, to set limits or to redirect.
+ */
+export function startCli(
+  words: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+  shell = '',
+): Running {
+  const node = [process.execPath, '--import', TSX, MAIN, ...words];
+  const [program = '', ...args] = shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node];
+  const child = spawn(program, args, {
     cwd,
     env: { PATH: process.env['PATH'] ?? '', HOME: cwd, NO_COLOR: '1', ...env },
   });

@@ -172,7 +172,8 @@ export async function startFaultRig(
         expect(heard.status, heard.text).to.equal(200);
       }
       await eventually(async () => {
-        expect(vendor.connections.open, 'connections to the vendor').to.be.at.most(1);
+        // Those that are kept: one for each call that ran beside others.
+        expect(vendor.connections.open, 'connections to the vendor').to.be.at.most(3);
         expect(await countSockets(gateway), 'connections of callers').to.equal(0);
       });
       expect(gateway.logText()).not.to.include(OPERATOR_KEY);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isGatewayError, type Principal } from '../../../../core/index.ts';
+import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import {
   type CallEnd,
@@ -227,5 +227,67 @@ describe('the accounts policy', () => {
       }),
       { numRuns: 200 },
     );
+  });
+
+  describe('beside limits that refuse', () => {
+    const [ann] = USERS.map(({ budget: _, ...user }) => user) as [Principal];
+    const tooMany = () => new GatewayError('rate_limited', 'Too many.', { retryAfterMs: 60_000 });
+    const refusedBy = (work: Promise<unknown>) =>
+      work.then(
+        () => 'admitted',
+        (error: unknown) => (isGatewayError(error) ? error.code : String(error)),
+      );
+
+    for (const billing of ['track', 'enforce'] as const) {
+      it(`holds and charges nothing for a refused call, with billing ${billing}`, async () => {
+        const store = await openMemory();
+        await store.ledger.credit('ann', 'first', CREDIT, 'test', Date.now());
+        const gateway = await startCharging(store, store.ledger, billing, tooMany);
+        expect(await refusedBy(gateway.admit('r1', 50, ann))).to.equal('rate_limited');
+        await gateway.close();
+        expect(await store.ledger.balance('ann')).to.include({ held: 0, spent: 0 });
+        await store.close();
+      });
+    }
+
+    it('writes nothing to the ledger for a caller who goes on asking', async () => {
+      const store = await openMemory();
+      let reservations = 0;
+      const reserve = store.ledger.reserve;
+      const counting = {
+        ...store.ledger,
+        reserve: (...given: Parameters<typeof reserve>) => {
+          reservations += 1;
+          return reserve(...given);
+        },
+      };
+      const gateway = await startCharging(store, counting, 'track', tooMany);
+      for (let n = 0; n < 20; n++) expect(await refusedBy(gateway.admit(`r${n}`, 50, ann))).to.equal('rate_limited');
+      expect(reservations).to.equal(1);
+      await gateway.close();
+      await store.close();
+    });
+
+    it('gives a reservation back that arrives after its call was refused', async () => {
+      const store = await openMemory();
+      let arrive = (): void => undefined;
+      const late = new Promise<void>((resolve) => {
+        arrive = resolve;
+      });
+      const slow = {
+        ...store.ledger,
+        reserve: async (...given: Parameters<typeof store.ledger.reserve>) => {
+          await late;
+          return store.ledger.reserve(...given);
+        },
+      };
+      const gateway = await startCharging(store, slow, 'track', tooMany);
+      const refused = refusedBy(gateway.admit('r1', 50, ann));
+      setImmediate(arrive);
+      expect(await refused).to.equal('rate_limited');
+      await gateway.close();
+      expect(await store.ledger.balance('ann')).to.include({ held: 0, spent: 0 });
+      await store.close();
+    });
   });
 });

@@ -1,0 +1,104 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { definePlugin, GatewayError, parseDuration } from '../../core/index.ts';
+
+/** How often the process looks at itself. */
+const TICK_MS = 100;
+
+/** How much the newest look counts: one pause of the garbage collector does not refuse anybody, a busy process does. */
+const WEIGHT = 0.3;
+
+/** A heap that seems full is collected before anybody is refused, and again after this time while it stays full. */
+const COLLECT_MS = 5_000;
+
+/** What a monitor asks must be answered when nothing else is. */
+const SPARED: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
+
+const REASONS = Object.freeze({
+  lag: 'The gateway has more to do than it can do in time.',
+  memory: 'The gateway is short of memory.',
+});
+
+/** Refuses new requests with 503 `overloaded` while the event loop is late or the heap is nearly full; running ones go on. */
+export default definePlugin({
+  name: 'overload',
+  kind: 'policy',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      maxLag: {
+        type: 'string',
+        format: 'duration',
+        default: '200ms',
+        description: 'How late the event loop may be, on a moving average over a third of a second.',
+      },
+      maxHeap: {
+        type: 'number',
+        minimum: 0.1,
+        maximum: 1,
+        default: 0.85,
+        description: 'The part of the heap that may be in use; its size is Node’s `--max-old-space-size`.',
+      },
+    },
+  },
+  setup(api, config) {
+    const maxLagMs = parseDuration(config.maxLag);
+    const isFull = createHeapCheck(config.maxHeap);
+    let lagMs = 0;
+    let last = performance.now();
+    let reason: keyof typeof REASONS | undefined;
+    const timer = setInterval(() => {
+      lagMs += (Math.max(performance.now() - last - TICK_MS, 0) - lagMs) * WEIGHT;
+      const next = isFull() ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
+      const fields = {
+        reason: next ?? reason,
+        lag_ms: Math.round(lagMs),
+        heap_used: getHeapStatistics().used_heap_size,
+      };
+      if (next !== undefined && reason === undefined) api.log.warn(fields, 'shedding load');
+      else if (next === undefined && reason !== undefined) api.log.info(fields, 'taking requests again');
+      reason = next;
+      last = performance.now();
+    }, TICK_MS).unref();
+    api.onClose(() => clearInterval(timer));
+
+    api.use((ctx, next) => {
+      if (reason === undefined || SPARED.has(ctx.path)) return next();
+      throw new GatewayError('overloaded', `${REASONS[reason]} Try again in a moment.`, { retryAfterMs: 1000 });
+    });
+  },
+});
+
+/**
+ * Whether more than this part of the heap is in use. V8 lets garbage lie until it needs the room, and a gateway that refuses
+ * everything needs none: so it is asked to collect before the answer is yes, and again while it stays yes.
+ */
+function createHeapCheck(maxPart: number): () => boolean {
+  let collect: (() => void) | undefined;
+  let collectedAt = Number.NEGATIVE_INFINITY;
+  let full = false;
+  const isOver = (): boolean => {
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+    return used > limit * maxPart;
+  };
+  return () => {
+    if (!isOver()) full = false;
+    else if (performance.now() - collectedAt > COLLECT_MS) {
+      collect ??= exposeCollector();
+      collect();
+      collectedAt = performance.now();
+      full = isOver();
+    }
+    return full;
+  };
+}
+
+/** V8 shows its collector to contexts that are made while this flag is set. */
+function exposeCollector(): () => void {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  setFlagsFromString('--no-expose-gc');
+  return collect;
+}

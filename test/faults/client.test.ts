@@ -1,0 +1,239 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import net from 'node:net';
+import zlib from 'node:zlib';
+import { expect } from 'chai';
+import { settledBooks } from '../support/books.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  completion,
+  delta,
+  events,
+  type FaultRig,
+  PROMPT_COST,
+  startFaultRig,
+  USAGE_COST,
+} from '../support/fault-rig.ts';
+import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { until } from '../support/until.ts';
+
+const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
+
+describe('a caller at fault', function () {
+  this.timeout(30_000);
+  let rig: FaultRig;
+  before(async () => {
+    rig = await startFaultRig({ server: { port: 0, drainTimeout: '2s', requestTimeout: '1s', bodyLimit: '256kb' } });
+  });
+  after(() => rig?.stop());
+  beforeEach(() => rig.vendor.script(answer(200, completion())));
+
+  const request = (
+    body: object,
+    more = '',
+    framing = (text: string) => `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+  ) =>
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}\r\ncontent-type: application/json\r\n${more}${framing(JSON.stringify(body))}`;
+  const connect = async (): Promise<net.Socket> => {
+    const socket = net.connect(Number(new URL(rig.gateway.url).port), '127.0.0.1');
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    return socket;
+  };
+  /** All that comes until the other side closes. */
+  const readAll = async (socket: net.Socket): Promise<string> => {
+    let text = '';
+    socket.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    await once(socket, 'close');
+    return text;
+  };
+
+  for (const stream of [false, true]) {
+    it(`C01: leaves before the first byte${stream ? ' of a stream' : ''}: the vendor’s call ends, its prompt is charged`, async () => {
+      const mark = await rig.mark();
+      rig.vendor.script((wire) => wire.hang());
+      const socket = await connect();
+      const seen = rig.vendor.requests.length;
+      socket.write(request({ ...BODY, stream }));
+      const upstream = await rig.vendor.request(seen);
+      const left = performance.now();
+      socket.destroy();
+      await upstream.closed;
+      expect(performance.now() - left).to.be.lessThan(1000);
+      await eventually(async () => {
+        const line = rig.gateway.logs.findLast(({ msg }) => msg === 'request');
+        expect(line).to.include({ outcome: 'aborted', aborted: true });
+        expect(line?.['status']).to.equal(499);
+      });
+      await rig.expectOrder(mark, 1, PROMPT_COST);
+    });
+  }
+
+  it('C02: leaves in the middle of a stream: the vendor’s call ends, what came is charged', async () => {
+    const mark = await rig.mark();
+    rig.vendor.script(
+      events(
+        ['a', 'b', 'c'].map((letter) => delta(letter.repeat(20))),
+        (wire) => wire.hang(),
+      ),
+    );
+    const socket = await connect();
+    const seen = rig.vendor.requests.length;
+    socket.write(request({ ...BODY, stream: true }));
+    let text = '';
+    socket.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    await until('three events came', () => text.includes('c'.repeat(20)));
+    socket.destroy();
+    await rig.vendor.requests[seen]?.closed;
+    await rig.expectOrder(mark, 1, PROMPT_COST + 30);
+  });
+
+  it('C03: closes its half after the request: that is leaving, since the two cannot be told apart in time', async () => {
+    const mark = await rig.mark();
+    rig.vendor.script((wire) => wire.hang());
+    const seen = rig.vendor.requests.length;
+    const socket = await connect();
+    socket.write(request(BODY));
+    const upstream = await rig.vendor.request(seen);
+    socket.end();
+    await upstream.closed;
+    expect(await readAll(socket)).to.equal('');
+    await rig.expectOrder(mark, 1, PROMPT_COST);
+  });
+
+  it('C04: reads nothing: the vendor is paused, in bounded memory', async () => {
+    const mark = await rig.mark();
+    let sent = 0;
+    const piece = chunk(`data: ${delta('x'.repeat(32 * 1024))}\n\n`);
+    rig.vendor.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      while (!wire.isGone) {
+        await wire.send(piece);
+        sent += piece.length;
+      }
+    });
+    const socket = await connect();
+    socket.pause();
+    socket.write(request({ ...BODY, stream: true }));
+    let before = -1;
+    await eventually(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      const grown = sent - before;
+      before = sent;
+      expect(grown, 'the vendor is paused').to.equal(0);
+    });
+    expect(sent).to.be.within(1, 32 << 20);
+    socket.destroy();
+    const { spent } = await settledBooks(rig.gateway.url, rig.gateway.key);
+    await rig.expectOrder(mark, 1, spent - mark.books.spent);
+    expect(spent - mark.books.spent).to.be.greaterThan(PROMPT_COST);
+  });
+
+  for (const [title, part] of [
+    ['headers', (text: string) => text.slice(0, 40)],
+    ['a body', (text: string) => text.slice(0, -20)],
+  ] as const) {
+    it(`C05: sends ${title} too slowly: 408, and the connection is closed`, async () => {
+      const mark = await rig.mark();
+      const socket = await connect();
+      socket.write(part(request(BODY)));
+      const text = await readAll(socket);
+      expect(text)
+        .to.match(/^HTTP\/1\.1 408 /)
+        .and.include('"code":"request_timeout"');
+      await rig.expectOrder(mark, 0, 0);
+    });
+  }
+
+  for (const [title, framing] of [
+    ['with its length', (text: string) => `content-length: ${text.length}\r\n\r\n${text}`],
+    [
+      'in chunks',
+      (text: string) => `transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
+    ],
+  ] as const) {
+    it(`C06: sends a body over the limit ${title}: 413, and the connection is closed`, async () => {
+      const mark = await rig.mark();
+      const socket = await connect();
+      socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
+      expect(await readAll(socket))
+        .to.match(/^HTTP\/1\.1 413 /)
+        .and.include('request_too_large');
+      await rig.expectOrder(mark, 0, 0);
+    });
+  }
+
+  it('C07: sends a compressed body, a bomb, or rubbish under that name: 415, and nothing is unpacked', async () => {
+    const mark = await rig.mark();
+    const bomb = zlib.gzipSync(Buffer.alloc(20 << 20));
+    for (const [encoding, bytes] of [
+      ['gzip', bomb],
+      ['br', Buffer.from('rubbish')],
+      ['gzip', Buffer.from('rubbish')],
+      ['rot13', Buffer.from('{}')],
+    ] as const) {
+      const response = await rig.gateway.post('/v1/chat/completions', bytes, { 'content-encoding': encoding });
+      expect(response.status, encoding).to.equal(415);
+      expect(await response.text()).to.include('unsupported_media_type');
+    }
+    await rig.expectOrder(mark, 0, 0);
+  });
+
+  it('C08: sends the next requests before the first is answered: they are answered in order', async () => {
+    const mark = await rig.mark();
+    rig.vendor.script(
+      async (wire) => {
+        await wire.pause(100);
+        await wire.send(answer(200, completion('first')));
+      },
+      answer(200, completion('second')),
+      answer(200, completion('third')),
+    );
+    const socket = await connect();
+    socket.write(request(BODY) + request(BODY) + request(BODY, 'connection: close\r\n'));
+    const text = await readAll(socket);
+    const words = [...text.matchAll(/"content":"(\w+)"/g)].map(([, word]) => word);
+    expect(words).to.deep.equal(['first', 'second', 'third']);
+    expect([...text.matchAll(/HTTP\/1\.1 200/g)]).to.have.lengthOf(3);
+    await rig.expectOrder(mark, 3, 3 * USAGE_COST);
+  });
+
+  it('C08: waits for 100-continue: it is told to go on', async () => {
+    const mark = await rig.mark();
+    const text = JSON.stringify(BODY);
+    const asking = http.request(`${rig.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      agent: false,
+      headers: {
+        authorization: `Bearer ${rig.gateway.key}`,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+        expect: '100-continue',
+      },
+    });
+    asking.flushHeaders();
+    await once(asking, 'continue');
+    asking.end(text);
+    const [response] = (await once(asking, 'response')) as [http.IncomingMessage];
+    expect(response.resume().statusCode).to.equal(200);
+    await rig.expectOrder(mark, 1, USAGE_COST);
+  });
+
+  for (const protocol of ['h2c', 'websocket']) {
+    it(`C08: asks for an upgrade to ${protocol}: it is served over HTTP/1.1`, async () => {
+      const mark = await rig.mark();
+      const socket = await connect();
+      socket.write(request(BODY, `connection: upgrade, close\r\nupgrade: ${protocol}\r\n`));
+      expect(await readAll(socket)).to.match(/^HTTP\/1\.1 200 /);
+      await rig.expectOrder(mark, 1, USAGE_COST);
+    });
+  }
+
+  it('serves the next hundred calls after all that', async () => {
+    await rig.expectOrder(await rig.mark(), 0, 0, 100);
+  });
+});

@@ -1,0 +1,230 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import net from 'node:net';
+import path from 'node:path';
+import { expect } from 'chai';
+import { settledBooks } from '../support/books.ts';
+import { type Running, startCli } from '../support/cli.ts';
+import { eventually } from '../support/eventually.ts';
+import { completion, delta, events, PROMPT_COST, USAGE_COST } from '../support/fault-rig.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/scripted-upstream.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+const policy = (name: string, setup: string) =>
+  `export default { name: '${name}', kind: 'policy', apiVersion: 1, setup(api) { ${setup} } };`;
+const POST = (path: string, body: string) =>
+  `api.route({ method: 'POST', path: '${path}', summary: 'x', auth: 'none', body: {}, bodyOptional: true, responses: { 200: 'Done.' }, async handler(ctx) { ${body}; ctx.body = {}; } });`;
+
+/** Plugins that hurt the process they run in. */
+const PLUGINS = {
+  'rejects.mjs': policy('rejects', POST('/hurt', `void Promise.reject(new Error('nobody waits for this'))`)),
+  'throws.mjs': policy('throws', POST('/hurt', `setTimeout(() => { throw new Error('out of a timer'); }, 1)`)),
+  'tees.mjs': policy(
+    'tees',
+    `api.hook('chunk', (call, part) => { void (async () => { throw new Error('from a copy of the stream'); })(); return part; });`,
+  ),
+  'blocks.mjs': policy('blocks', POST('/hurt', `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500)`)),
+  'hoards.mjs': `import { getHeapStatistics } from 'node:v8';
+let hoard = [];
+process.on('SIGUSR2', () => { hoard = []; });
+${policy('hoards', POST('/hurt', `for (let s = getHeapStatistics(); s.used_heap_size < s.heap_size_limit * 0.5; s = getHeapStatistics()) hoard.push(Array.from({ length: 20000 }, (_, n) => ({ n })))`))}`,
+};
+
+describe('a process in trouble', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('process');
+  let upstream: ScriptedUpstream;
+  let running: Running;
+  let url = '';
+  let key = '';
+
+  const start = async (config: object, env: Record<string, string> = {}, shell = ''): Promise<void> => {
+    const one = {
+      plugin: 'openai-compatible',
+      baseUrl: upstream.url,
+      apiKey: 'k',
+      models: ['*'],
+      prices: { '*': { input: 1, output: 2 } },
+    };
+    await writeFile(
+      path.join(folder, 'tollgate.config.json'),
+      JSON.stringify({
+        server: { port: 0, drainTimeout: '2s' },
+        store: 'memory:',
+        auth: { 'api-key': { bootstrap: true } },
+        providers: { echo: {}, one },
+        ...config,
+      }),
+    );
+    running = startCli(['start'], folder, env, shell);
+    [, url = ''] = await running.seen(/listens on (http:\S+)/);
+    [, key = ''] = await running.seen(/(tg_\w+)/);
+  };
+
+  before(async () => {
+    for (const [name, text] of Object.entries(PLUGINS)) await writeFile(path.join(folder, name), text);
+  });
+  beforeEach(async () => {
+    upstream = await startScriptedUpstream(answer(200, completion()));
+  });
+  afterEach(async () => {
+    running.child.kill('SIGKILL');
+    await running.finished;
+    await upstream.close();
+  });
+
+  const post = (where: string, body: object = {}) =>
+    fetch(url + where, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const ask = (rest: object = {}) =>
+    post('/v1/chat/completions', {
+      model: 'one/m',
+      max_tokens: 100,
+      messages: [{ role: 'user', content: 'a'.repeat(400) }],
+      ...rest,
+    });
+  const worksAgain = () => eventually(async () => expect((await ask()).status).to.equal(200));
+
+  for (const [id, plugin, words] of [
+    ['P06: a rejection that nobody handles', './rejects.mjs', 'nobody waits for this'],
+    ['P07: an exception in a timer', './throws.mjs', 'out of a timer'],
+  ] as const) {
+    it(`${id} is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
+      await start({ plugins: [plugin] });
+      let finish = (): void => {};
+      const told = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      upstream.script(async (wire) => {
+        await wire.send(SSE_HEAD);
+        await wire.send(chunk(`data: ${delta('one')}\n\n`));
+        await told;
+        await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
+        await wire.send(LAST_CHUNK);
+      });
+      const stream = await ask({ stream: true });
+      await post('/hurt').catch(() => undefined);
+      await eventually(async () => expect(running.stdout()).to.include(words));
+      finish();
+      expect(await stream.text()).to.include('[DONE]');
+      const { code, stdout } = await running.finished;
+      expect(code).to.equal(1);
+      expect(stdout).to.include(path.basename(plugin)).and.include('shutting down');
+    });
+  }
+
+  it('X07: a plugin that throws in a copy of a stream ends the process in order, and the stream is whole', async () => {
+    await start({ plugins: ['./tees.mjs'] });
+    upstream.script(events([delta('x'), delta('', 'stop'), '[DONE]']));
+    expect(await (await ask({ stream: true })).text()).to.include('[DONE]');
+    const { code, stdout } = await running.finished;
+    expect(code).to.equal(1);
+    expect(stdout).to.include('from a copy of the stream');
+  });
+
+  it('P08: a blocked event loop sheds what has piled up, spares running streams, and recovers', async () => {
+    await start({ plugins: ['./blocks.mjs'] });
+    let finish = (): void => {};
+    const told = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    upstream.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(chunk(`data: ${delta('one')}\n\n`));
+      await told;
+      await wire.send(chunk(`data: ${delta('', 'stop')}\n\ndata: [DONE]\n\n`));
+      await wire.send(LAST_CHUNK);
+    });
+    const stream = await ask({ stream: true });
+    const seen = upstream.requests.length;
+    const hurting = post('/hurt');
+    // They arrive while nothing is looked at, or just before.
+    await running.seen(/listens/);
+    const waiting = Promise.all(
+      Array.from({ length: 5 }, () => new Promise<Response>((resolve) => setTimeout(() => resolve(ask()), 300))),
+    );
+    const health = new Promise<Response>((resolve) => setTimeout(() => resolve(fetch(`${url}/livez`)), 300));
+    expect((await hurting).status).to.equal(200);
+    for (const response of await waiting) {
+      expect(response.status, await response.clone().text()).to.equal(503);
+      expect(response.headers.get('retry-after')).to.equal('1');
+      expect(((await response.json()) as { error: { code: string } }).error.code).to.equal('overloaded');
+    }
+    expect((await health).status).to.equal(200);
+    expect(upstream.requests.length).to.equal(seen);
+    finish();
+    expect(await stream.text()).to.include('[DONE]');
+    upstream.script(answer(200, completion()));
+    await worksAgain();
+    expect((await settledBooks(url, key)).spent).to.be.greaterThan(PROMPT_COST);
+  });
+
+  it('P09: a heap that is nearly full sheds load before it is full, and recovers', async () => {
+    await start(
+      { plugins: ['./hoards.mjs'], policies: { overload: { maxHeap: 0.4, maxLag: '1m' } } },
+      { NODE_OPTIONS: '--max-old-space-size=256' },
+    );
+    await worksAgain();
+    await post('/hurt');
+    await eventually(async () => {
+      const response = await ask();
+      expect(response.status).to.equal(503);
+      expect(await response.text()).to.include('short of memory');
+    });
+    running.child.kill('SIGUSR2');
+    await worksAgain();
+  });
+
+  it('P10: no file descriptors left: callers wait or are refused, the process lives and recovers', async function () {
+    if (process.platform === 'win32') this.skip();
+    await start({ store: 'memory:' }, {}, 'ulimit -n 64');
+    await worksAgain();
+    const { hostname, port } = new URL(url);
+    const sockets = Array.from({ length: 80 }, () => net.connect(Number(port), hostname).on('error', () => {}));
+    const asked = await Promise.race([
+      ask().then(
+        ({ status }) => status,
+        () => 0,
+      ),
+      new Promise<number>((resolve) => setTimeout(() => resolve(0), 1500)),
+    ]);
+    expect(asked).to.be.oneOf([0, 200, 503]);
+    for (const socket of sockets) socket.destroy();
+    await worksAgain();
+    expect(running.child.exitCode).to.equal(null);
+  });
+
+  it('P11: a full disk under the log loses lines, and nothing else', async function () {
+    if (!existsSync('/dev/full')) this.skip();
+    await start({}, {}, 'exec >/dev/full');
+    for (let n = 0; n < 20; n++) {
+      const response = await ask();
+      expect(response.status, await response.text()).to.equal(200);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await worksAgain();
+    expect((await settledBooks(url, key)).spent).to.equal(21 * USAGE_COST);
+    expect(running.child.exitCode).to.equal(null);
+    running.child.kill('SIGTERM');
+    expect((await running.finished).code).to.equal(0);
+  });
+
+  it('P11: a reader of the log that goes away stops nothing', async () => {
+    await start({});
+    running.child.stdout?.destroy();
+    for (let n = 0; n < 20; n++) expect((await ask()).status).to.equal(200);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await worksAgain();
+    expect(running.child.exitCode).to.equal(null);
+  });
+});
