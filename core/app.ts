@@ -12,6 +12,7 @@ import { type FetchedList, MODEL_LISTS, startModelRefresh } from './model-refres
 import type { ModelCatalog } from './models.ts';
 import { createOpenApi } from './openapi.ts';
 import type { Announcement } from './plugin.ts';
+import { PluginFault, type Registry } from './registry.ts';
 import { coreRoutes } from './routes/index.ts';
 import { createRuntime } from './runtime.ts';
 import type { Schema } from './types/json.ts';
@@ -69,6 +70,7 @@ async function start(
     openApi: () => openApiText,
     isTaken: (key) => registry.routes.has(key),
   });
+  assertOwnRoutes(own, registry);
   const routes = [...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);
@@ -107,4 +109,13 @@ async function start(
     openApi,
     close: () => (closing ??= close()),
   };
+}
+
+/** The gateway's own routes come first, so that a plugin's beside them would never be reached. */
+function assertOwnRoutes(own: readonly { readonly method: string; readonly path: string }[], registry: Registry): void {
+  for (const { method, path } of own) {
+    const claimed = registry.routes.get(`${method} ${path}`);
+    if (claimed)
+      throw new PluginFault(claimed.owner, `the route ${method} ${path} is the gateway's own; choose another path`);
+  }
 }
