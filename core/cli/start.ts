@@ -6,7 +6,7 @@ import { loadFor } from './load.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** `tollgate start`: runs until SIGTERM or SIGINT, which drain it; a second one ends it at once. */
+/** `tollgate start`: runs until SIGTERM, SIGINT or SIGHUP, which drain it; a second one ends it at once. */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const { config } = await loadFor(context);
@@ -78,12 +78,15 @@ function tryLine({ url, providers, models }: Gateway, key: string | undefined): 
   return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;
 }
 
+/** Exit codes of a second signal, as shells count them. SIGHUP (a closed terminal) does not reload: it would cut every stream. */
+const EXIT_OF_SIGNAL = Object.freeze({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 });
+
 /** Resolves when the gateway has drained. A fault that nobody caught also drains it, and makes the exit code 1. */
 function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unknown) => void): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
-    const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
-      if (stopping) process.exit(signal === 'SIGINT' ? 130 : 143);
+    const stop = (signal: keyof typeof EXIT_OF_SIGNAL): void => {
+      if (stopping) process.exit(EXIT_OF_SIGNAL[signal]);
       stopping = true;
       terminal.err.write(`${signal}: draining; running answers finish first (send it again to stop at once)\n`);
       void gateway.close().then(resolve);
@@ -95,8 +98,8 @@ function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unk
       stopping = true;
       void gateway.close().then(resolve);
     };
-    process.on('SIGTERM', () => stop('SIGTERM'));
-    process.on('SIGINT', () => stop('SIGINT'));
+    for (const signal of Object.keys(EXIT_OF_SIGNAL) as (keyof typeof EXIT_OF_SIGNAL)[])
+      process.on(signal, () => stop(signal));
     process.on('uncaughtException', crash);
     process.on('unhandledRejection', crash);
   });
