@@ -26,7 +26,7 @@ describe('a configuration at fault', function () {
     ],
     [
       'G02: needs a variable that is not set',
-      ['server: { port: 0 }', 'providers: { echo: {} }', `store: $${'{'}STORE:?set it}`].join('\n'),
+      `server: { port: 0 }\nproviders: { echo: {} }\nstore: \${STORE:?set it}`,
       /STORE[\s\S]*set it/,
     ],
     [
