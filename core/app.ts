@@ -112,3 +112,4 @@ async function start(
     close: () => (closing ??= close()),
   };
 }
+
