@@ -16,7 +16,7 @@ export async function run(context: CommandContext): Promise<void> {
         name,
         plugin,
         state: isReady ? 'ready' : 'no key',
-        ...(!isReady && credential?.env !== undefined && { usually_from: credential.env }),
+        ...(!isReady && credential.env !== undefined && { usually_from: credential.env }),
         chat: value.chat !== undefined,
         embeddings: value.embed !== undefined,
       };

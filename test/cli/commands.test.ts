@@ -201,7 +201,14 @@ describe('tollgate chat', function () {
     expect((await runCli(['providers'], folder)).stdout).to.match(/^openai +openai +no key \(OPENAI_API_KEY\)/m);
     const { data } = document(await runCli(['providers', '--json'], folder));
     expect(data).to.deep.include.members([
-      { name: 'openai', plugin: 'openai', state: 'no key', usually_from: 'OPENAI_API_KEY', chat: true, embeddings: true },
+      {
+        name: 'openai',
+        plugin: 'openai',
+        state: 'no key',
+        usually_from: 'OPENAI_API_KEY',
+        chat: true,
+        embeddings: true,
+      },
     ]);
   });
 });
