@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
-import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { type ModelServer, startModelServer } from "../support/model-server.ts";
 import type { Rule } from '../support/scripted-model.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 

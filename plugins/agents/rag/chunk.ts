@@ -17,6 +17,9 @@ const OVERLAP_WORDS = 40;
 const WORD =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]|[^\s\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]{1,40}/gu;
 
+/** Of a passage for each of its words, so that a run of spaces is bounded as well. */
+const MAX_CHARACTERS = 60;
+
 const PARAGRAPH_END = /\n[^\S\n]*\n/;
 
 /** Cuts a parsed file into passages of at most `words` words: at its own sections first, then at paragraphs, then at words. */
@@ -24,7 +27,10 @@ export function chunkFile(parsed: Parsed, name: string, words: number): readonly
   const fileTitle = (parsed.title ?? name).slice(0, 300);
   return parsed.sections.flatMap(({ text, location, title }) =>
     cutText(text, words).map(({ start, end }) => ({
-      text: text.slice(start, end).trim(),
+      text: text
+        .slice(start, end)
+        .trim()
+        .slice(0, words * MAX_CHARACTERS),
       title: title?.slice(0, 300) ?? fileTitle,
       location:
         location.line === undefined ? location : { ...location, line: location.line + countLines(text, 0, start) },
