@@ -12,7 +12,7 @@ export interface VectorTable {
 /** Rows that are read at once; requests are served between. */
 const SLICE = 500;
 
-/** Reads all vectors of a model. Vectors of another length than most recent one's are left out. */
+/** Reads all vectors of a model. Vectors of another length than the newest one's are left out. */
 export async function loadVectorTable(library: Library, model: string): Promise<VectorTable> {
   const revision = library.revision();
   const parts: { readonly id: number; readonly vector: Float32Array }[] = [];
@@ -41,10 +41,9 @@ export function createVectorTable(
     size: ids.length,
     nearest(query, depth) {
       if (query.length !== dimensions) return [];
-      return firstRows(
-        Float32Array.from(ids, (_, row) => dot(flat, row * dimensions, query)),
-        depth,
-      ).map((row) => ids[row] ?? 0);
+      const scores = new Float32Array(ids.length);
+      for (let row = 0; row < scores.length; row += 1) scores[row] = dot(flat, row * dimensions, query);
+      return firstRows(scores, depth).map((row) => ids[row] ?? 0);
     },
   };
 }
