@@ -4,7 +4,16 @@ import { createGatherer, tell } from '../workers.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
-import { countWorkers, draining, EXIT_OF, STOP_SIGNALS, onPrimary, runWorkers, type StopSignal, workerNumber } from './workers.ts';
+import {
+  countWorkers,
+  draining,
+  EXIT_OF,
+  onPrimary,
+  runWorkers,
+  STOP_SIGNALS,
+  type StopSignal,
+  workerNumber,
+} from './workers.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
