@@ -8,20 +8,6 @@ export async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
   const { getDocumentProxy } = await import('unpdf');
   try {
     const document = await getDocumentProxy(bytes, { isEvalSupported: false, verbosity: 0 });
-<<<<<<< HEAD
-    if (document.numPages > MAX_PAGES)
-      throw new BadFile(`a document of ${document.numPages} pages; at most ${MAX_PAGES} are read`);
-    const { info } = await getMeta(document);
-    const { text } = await extractText(document, { mergePages: false });
-    // oxlint-disable-next-line typescript/no-unnecessary-condition -- documents without metadata have none
-    const title = info?.['Title'];
-    return {
-      title: typeof title === 'string' && title.trim() !== '' ? title.trim() : undefined,
-      sections: text.flatMap((page, at) =>
-        page.trim() === '' ? [] : [{ text: page.trim(), location: { page: at + 1 } }],
-      ),
-    };
-=======
     try {
       if (document.numPages > MAX_PAGES)
         throw new BadFile(`a document of ${document.numPages} pages; at most ${MAX_PAGES} are read`);
@@ -41,7 +27,6 @@ export async function parsePdf(bytes: Uint8Array): Promise<Parsed> {
     } finally {
       await document.destroy();
     }
->>>>>>> rag
   } catch (error) {
     if (error instanceof BadFile) throw error;
     throw new BadFile(
