@@ -4,11 +4,20 @@ import { createGatherer, tell } from '../workers.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
-import { countWorkers, draining, EXIT_OF, onPrimary, runWorkers, type StopSignal, workerNumber } from './workers.ts';
+import {
+  countWorkers,
+  draining,
+  EXIT_OF,
+  onPrimary,
+  runWorkers,
+  STOP_SIGNALS,
+  type StopSignal,
+  workerNumber,
+} from './workers.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** `tollgate start`: runs until SIGTERM or SIGINT, which drain it; a second one ends it at once. */
+/** `tollgate start`: runs until SIGTERM, SIGINT or SIGHUP, which drain it; a second one ends it at once. */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const givenLevel = readLevel(options['logLevel']);
@@ -111,8 +120,7 @@ function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unk
       if (!stopping) drain();
     };
     if (workerNumber() === undefined) {
-      process.on('SIGTERM', () => stop('SIGTERM'));
-      process.on('SIGINT', () => stop('SIGINT'));
+      for (const signal of STOP_SIGNALS) process.on(signal, () => stop(signal));
     } else onPrimary(drain);
     process.on('uncaughtException', crash);
     process.on('unhandledRejection', crash);

@@ -7,10 +7,13 @@ import { isSharedStore } from '../store-url.ts';
 import type { WorkerMessage } from '../workers.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 
-export type StopSignal = 'SIGTERM' | 'SIGINT';
+/** The signals that drain a gateway; SIGHUP (a closed terminal) does not reload: it would cut every stream. */
+export const STOP_SIGNALS = Object.freeze(['SIGTERM', 'SIGINT', 'SIGHUP'] as const);
+
+export type StopSignal = (typeof STOP_SIGNALS)[number];
 
 /** What a process that a signal ends at once exits with. */
-export const EXIT_OF: Readonly<Record<StopSignal, number>> = Object.freeze({ SIGINT: 130, SIGTERM: 143 });
+export const EXIT_OF: Readonly<Record<StopSignal, number>> = Object.freeze({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 });
 
 /** After the drain's own deadline: how long a worker may take to close what it holds. */
 const CLOSE_MS = 10_000;
@@ -52,8 +55,7 @@ export async function runWorkers(
     terminal.err.write(draining(signal));
     workers.drain();
   };
-  process.on('SIGTERM', () => stop('SIGTERM'));
-  process.on('SIGINT', () => stop('SIGINT'));
+  for (const signal of STOP_SIGNALS) process.on(signal, () => stop(signal));
   const code = await workers.finished;
   process.exitCode ??= code;
 }

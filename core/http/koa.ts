@@ -37,6 +37,7 @@ export function createKoa(
   app.on('error', (error: Error & { code?: string }) => {
     if (!CALLER_LEFT.has(error.code ?? '')) log.error({ err: error }, 'answer failed');
   });
+  answerLateErrors(app, log);
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
@@ -57,4 +58,18 @@ export function createKoa(
   const crossOrigin = createCors(cors.origins);
   for (const each of crossOrigin ? [crossOrigin, ...middleware] : middleware) app.use(each);
   return app;
+}
+
+/** Koa writes the body after all middleware; what fails then (a body that is no JSON) it would answer in plain text. */
+function answerLateErrors(app: Koa, log: Log): void {
+  const { onerror } = app.context;
+  app.context.onerror = function (this: Koa.Context, error: Error) {
+    // Koa also calls it, with nothing, when an answer is over.
+    if (!(error instanceof Error) || this.headerSent || !this.writable) {
+      onerror.call(this, error);
+      return;
+    }
+    answerError(this, error, log);
+    this.res.end(this.body);
+  };
 }

@@ -97,6 +97,9 @@ function createHandler(ajv: Ajv2020, deps: RouterDeps, owner: string, route: Rou
       state['rawBody'] = raw;
     }
     await route.handler(ctx as unknown as RouteContext<never>);
+    // Koa would say 404 for a handler that forgot its answer.
+    if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
+      throw new Error(`plugin "${owner}": ${label} answered nothing`);
   };
 }
 

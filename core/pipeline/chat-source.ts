@@ -5,7 +5,7 @@ import type { ChatChunk } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
 import { PageError } from './attempt.ts';
 import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
-import { chunksOfResponse } from './chunks.ts';
+import { chunksOfResponse, hasContent } from './chunks.ts';
 import { createExactTextReader, type ExactText, type ExactTextReader } from './exact-text.ts';
 
 /** What came of one read of the upstream: chunks, or the bytes of events that need no look. */
@@ -55,30 +55,31 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
   const isExact = codec.identity?.(codecInfo) ?? false;
   let readText: ExactTextReader | undefined;
   let hasEnded = false;
-  /** Thrown after what came before it. */
-  let failure: unknown;
+  let failure: { readonly thrown: unknown } | undefined;
+  /** Whether something of the answer was read, so that no other target can answer any more. */
   let hasBegun = false;
   /** Whether the decoder has seen whole events only, so that the next byte begins one. */
   let isBetween = false;
   /** The beginning of an event, kept here while whole ones may pass as they are. */
   let rest: Buffer = EMPTY;
 
-  const take = ({ chunks, error }: Decoded): readonly ChatChunk[] => {
+  /** What came with an error is passed on before it; but while nothing was, another target may still answer. */
+  const note = ({ chunks, error }: Decoded): readonly ChatChunk[] => {
     if (error !== undefined) {
+      if (!hasBegun || chunks.length === 0) throw error;
       hasEnded = true;
-      failure = error;
-      // While nothing was said another target may still answer.
-      if (!hasBegun) return NOTHING;
+      failure = { thrown: error };
     }
     hasBegun ||= chunks.some(hasContent);
-    // What follows a reason to stop is the decoder's to judge.
-    if (readText && chunks.some(isFinished)) readText = undefined;
     return chunks;
   };
 
   const decode = (bytes: Buffer): readonly ChatChunk[] => {
+    const chunks = note(decodeEvents(decoder, reader.push(bytes)));
     isBetween = bytes.at(-1) === LF && bytes.at(-2) === LF;
-    return take(decodeEvents(decoder, reader.push(bytes)));
+    // What follows a reason to stop is the decoder's to judge.
+    if (readText && chunks.some(isLast)) readText = undefined;
+    return chunks;
   };
 
   const read = (bytes: Buffer): ChatBatch => {
@@ -98,12 +99,12 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
   };
 
   const finish = (): ChatBatch => {
-    const decoded = take(decodeEvents(decoder, [...reader.push(rest), ...reader.end()]));
-    if (hasEnded) return decoded;
     hasEnded = true;
+    const decoded = note(decodeEvents(decoder, [...reader.push(rest), ...reader.end()]));
+    if (failure) return decoded;
     const { chunks, complete } = decoder.end();
-    if (!complete)
-      failure = !hasBegun && headers['content-type']?.startsWith('text/html') ? new PageError() : brokenOff();
+    const isPage = !hasBegun && headers['content-type']?.startsWith('text/html');
+    if (!complete) failure = { thrown: isPage ? new PageError() : brokenOff() };
     return [...decoded, ...chunks];
   };
 
@@ -114,7 +115,7 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
     async next() {
       for (;;) {
         if (hasEnded) {
-          if (failure !== undefined) throw failure;
+          if (failure) throw failure.thrown;
           return undefined;
         }
         const part = await body.next();
@@ -125,20 +126,8 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
   };
 }
 
-export function isFinished({ choices }: ChatChunk): boolean {
+function isLast({ choices }: ChatChunk): boolean {
   return choices.some(({ finish_reason }) => finish_reason !== null);
-}
-
-/** Whether a chunk says something, so that the answer has begun. */
-export function hasContent(chunk: ChatChunk): boolean {
-  return chunk.choices.some(
-    ({ delta, finish_reason }) =>
-      finish_reason !== null ||
-      Boolean(delta.content) ||
-      Boolean(delta.reasoning_content) ||
-      delta.tool_calls !== undefined ||
-      Boolean(delta.refusal),
-  );
 }
 
 const NOTHING: readonly ChatChunk[] = Object.freeze([]);

@@ -5,7 +5,8 @@ import type { ChatChunk, Usage } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
 import { failedAttempt, noteRefusal } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
-import { type ChatBatch, type ChatSource, createChatSource, hasContent, isFinished } from './chat-source.ts';
+import { type ChatBatch, type ChatSource, createChatSource } from './chat-source.ts';
+import { hasContent } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
@@ -67,6 +68,10 @@ export async function openStream(
 /** Whether a batch is chunks, not the vendor's bytes. */
 export function isChunks(batch: ChatBatch): batch is readonly ChatChunk[] {
   return Array.isArray(batch);
+}
+
+function isFinished({ choices }: ChatChunk): boolean {
+  return choices.some(({ finish_reason }) => finish_reason !== null);
 }
 
 interface Begun {

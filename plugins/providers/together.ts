@@ -26,7 +26,7 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   streamUsage: 'always',
-  lacks: { 'cached tokens': 'its usage is three counts', 'reasoning tokens': 'its usage is three counts' },
+  lacks: { 'reasoning tokens': 'its usage does not count them apart' },
   embeddings: { fields: { user: drop() } },
 });
 

@@ -194,6 +194,22 @@ describe('tollgate chat', function () {
     const { code, stdout, stderr } = await runCli(['chat', 'openai/gpt-5', 'hi'], folder);
     expect({ code, stdout }).to.deep.equal({ code: 69, stdout: '' });
     expect(stderr).to.match(/^error {2}The provider "openai" has no API key yet/);
+    expect(stderr).to.include('`apiKey` in its configuration, usually from the environment variable OPENAI_API_KEY.');
+  });
+
+  it('names the variable that a provider’s key usually comes from', async () => {
+    expect((await runCli(['providers'], folder)).stdout).to.match(/^openai +openai +no key \(OPENAI_API_KEY\)/m);
+    const { data } = document(await runCli(['providers', '--json'], folder));
+    expect(data).to.deep.include.members([
+      {
+        name: 'openai',
+        plugin: 'openai',
+        state: 'no key',
+        usually_from: 'OPENAI_API_KEY',
+        chat: true,
+        embeddings: true,
+      },
+    ]);
   });
 });
 

@@ -48,7 +48,8 @@ export function testFailures(subject: ProviderSubject): void {
         assertFailure(() => chat.response(json, CALL), { expected });
       });
       shows('failures in streams', `is a failure in the middle of a stream: ${title}`, () => {
-        const bytes = typeof body === 'string' ? body : event.replace(/^data: .*$/m, () => `data: ${JSON.stringify(body)}`);
+        const bytes =
+          typeof body === 'string' ? body : event.replace(/^data: .*$/m, () => `data: ${JSON.stringify(body)}`);
         assertFailure(() => decodeStream(provider, [firstEvents(fixtures('stream', '.sse')), encode(bytes)]), {
           expected,
         });

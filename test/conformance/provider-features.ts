@@ -43,7 +43,8 @@ export function testFixtureFeature<T>(
       assert.ok(shows(read(fixture)));
     });
   }
-  const orSay = lack === undefined ? '' : `, or say in \`lacks\` of the provider’s data why its answers have no ${lack}`;
+  const orSay =
+    lack === undefined ? '' : `, or say in \`lacks\` of the provider’s data why its answers have no ${lack}`;
   if (showing.length === 0) testOpenCell(subject, feature, `put one that does into ${files}${orSay}`);
 }
 

@@ -1,0 +1,51 @@
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import { completion, delta, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
+import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/scripted-upstream.ts';
+
+const TEN_MINUTES_MS = 600_000;
+
+describe('a clock that jumps', function () {
+  this.timeout(30_000);
+  let rig: FaultRig;
+  let offsetMs = 0;
+  let clock: { mock: { restore(): void } };
+  before(async () => {
+    rig = await startFaultRig({ plans: { few: { rpm: 1000 } }, defaultPlan: 'few' });
+    const now = Date.now.bind(Date);
+    clock = mock.method(Date, 'now', () => now() + offsetMs);
+  });
+  after(async () => {
+    clock?.mock.restore();
+    await rig?.stop();
+  });
+  beforeEach(() => rig.vendor.script(answer(200, completion())));
+  afterEach(() => {
+    offsetMs = 0;
+  });
+
+  for (const [title, ms] of [
+    ['forward by ten minutes', TEN_MINUTES_MS],
+    ['back by ten minutes', -TEN_MINUTES_MS],
+    ['forward by a day', 86_400_000],
+  ] as const) {
+    it(`P12: ${title} under running calls cuts none, charges each once, and locks nobody out`, async () => {
+      const mark = await rig.mark();
+      rig.vendor.script(async (wire) => {
+        await wire.send(SSE_HEAD);
+        await wire.send(chunk(`data: ${delta('one')}\n\n`));
+        offsetMs = ms;
+        await wire.pause(50);
+        await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
+        await wire.send(LAST_CHUNK);
+      });
+      const heard = await rig.ask({ stream: true });
+      expect(heard.frames.at(-1)).to.equal('[DONE]');
+      rig.vendor.script(answer(200, completion()));
+      expect((await rig.ask()).status).to.equal(200);
+      offsetMs = 0;
+      expect((await rig.ask()).status).to.equal(200);
+      await rig.expectOrder(mark, 3, 3 * USAGE_COST);
+    });
+  }
+});

@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../core/paths.ts';
+import { withFaults } from '../support/reliability-page.ts';
+import { FAULTS } from './index.ts';
+
+const CORPUS = path.join(PACKAGE_ROOT, '../shared/corpora/gateway-cases/faults.json');
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
+
+describe('the list of faults', () => {
+  it('has every fault of the corpus, and no other', function () {
+    if (!existsSync(CORPUS)) this.skip();
+    const { cases } = JSON.parse(readFileSync(CORPUS, 'utf8')) as { cases: readonly { id: string }[] };
+    expect(Object.keys(FAULTS)).to.deep.equal(cases.map(({ id }) => id));
+  });
+
+  it('points to tests that are there and name the fault', () => {
+    const missing = Object.entries(FAULTS).flatMap(([id, { tests }]) => {
+      if (tests.length === 0) return [`${id}: no test`];
+      return tests.flatMap((test) => {
+        const [file = '', words = id] = test.split('#');
+        return existsSync(path.join(PACKAGE_ROOT, file)) && read(file).includes(words) ? [] : [`${id}: ${test}`];
+      });
+    });
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('is what docs/reliability.md shows (node --import tsx/esm test/support/write-reliability-page.ts)', () => {
+    const page = read('docs/reliability.md');
+    expect(page).to.equal(withFaults(page, FAULTS));
+  });
+});

@@ -1,0 +1,304 @@
+/**
+ * Every fault of the list in `shared/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
+ * `docs/reliability.md` is written from this table (`node --import tsx/esm test/support/write-reliability-page.ts`).
+ */
+export interface Fault {
+  readonly fault: string;
+  /** What the caller and the operator see. */
+  readonly does: string;
+  /** What becomes of the caller's money. */
+  readonly money: string;
+  /** Files of tests whose titles name the fault's id, or `file#words of a title`. */
+  readonly tests: readonly string[];
+}
+
+const BREAKS = 'test/faults/upstream-breaks.test.ts';
+const ANSWERS = 'test/faults/upstream-answers.test.ts';
+const USAGE = 'test/faults/upstream-usage.test.ts';
+const CLIENT = 'test/faults/client.test.ts';
+const PROCESS = 'test/faults/process.test.ts';
+const CONFIG = 'test/faults/config.test.ts';
+const PLUGIN = 'test/faults/plugin.test.ts';
+const STORES = 'test/plugins/stores/faults.test.ts';
+const KEY_STORES = 'test/plugins/auth/api-key/stores.test.ts';
+const KEYS = 'test/plugins/auth/api-key/verify.test.ts';
+const OUTAGE = 'test/app/store-outage.test.ts#answers as declared';
+const CRASHES = 'test/app/crashes.test.ts#loses and doubles nothing, wherever a gateway is killed';
+
+const NOTHING = 'nothing';
+const PROMPT = 'the prompt, estimated: the provider may have worked on it';
+const PARTIAL = 'the prompt and what came, estimated';
+const ONCE = 'once, as the provider counted';
+const NONE = '';
+
+const row = (fault: string, does: string, money: string, ...tests: readonly string[]): Fault => ({
+  fault,
+  does,
+  money,
+  tests,
+});
+
+export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
+  U01: row('refuses connections', 'the next target; else 503 `provider_unavailable`', NOTHING, BREAKS),
+  U02: row('has a name that does not resolve', 'as U01; the name is not told', NOTHING, BREAKS),
+  U03: row('lets the connection hang', '503 `provider_timeout` after `timeouts.connect`', NOTHING, BREAKS),
+  U04: row(
+    'has a bad certificate',
+    '503 `provider_unavailable`; nothing is sent, also with `NODE_TLS_REJECT_UNAUTHORIZED=0`',
+    NOTHING,
+    'test/core/upstream/tls.test.ts#sends nothing to a server whose certificate is',
+  ),
+  U05: row('takes the request and is silent', '503 `provider_timeout` after `timeouts.firstByte`', PROMPT, BREAKS),
+  U06: row(
+    'is silent after a stream’s head',
+    '503 `provider_timeout`: no byte was passed on, so the status can still tell',
+    PROMPT,
+    BREAKS,
+  ),
+  U07: row('falls silent in a stream', 'what came, then one `provider_timeout` frame', PARTIAL, BREAKS),
+  U08: row('resets a fresh connection', '503 `provider_unavailable`; the prompt is not sent twice', PROMPT, BREAKS),
+  U09: row('resets a kept connection', 'the request is sent again on a new one; 200', ONCE, BREAKS),
+  U10: row('resets in an answer', '503 `provider_unavailable`', PROMPT, BREAKS),
+  U11: row('resets in a stream', 'what came, then one `provider_unavailable` frame', PARTIAL, BREAKS),
+  U12: row('ends a stream without a finish reason', 'as U11, never a quiet end', PARTIAL, BREAKS),
+  U13: row('leaves out `[DONE]` after a finish reason', 'a whole stream with its `[DONE]`', ONCE, BREAKS),
+  U14: row('drips bytes of an event without end', '503 `provider_timeout` after `timeouts.total`', PROMPT, BREAKS),
+  U15: row('sends only comments', '503 `provider_timeout` after `timeouts.total`', PROMPT, BREAKS),
+  U16: row('answers 200 with broken JSON', '503 `provider_invalid_response`', PROMPT, ANSWERS),
+  U17: row('answers 200 with a web page', '503 `provider_invalid_response`', NOTHING, ANSWERS),
+  U18: row(
+    'answers 502, 503 or 504 with a page',
+    '503 `provider_unavailable`, for 504 `provider_timeout`',
+    NOTHING,
+    ANSWERS,
+  ),
+  U19: row('answers JSON under another content type', '200: what parses is taken, from every provider', ONCE, ANSWERS),
+  U20: row('answers a stream request with JSON', 'an error is its status, an answer becomes a stream', ONCE, ANSWERS),
+  U21: row('answers with a stream unasked', '503 `provider_invalid_response`', PROMPT, ANSWERS),
+  U22: row('puts an error into a 200', 'the error’s own status', NOTHING, ANSWERS),
+  U23: row('sends an error first in a stream', 'the next target; else the error’s status', NOTHING, ANSWERS),
+  U24: row('sends an error amid a stream', 'what came, then one error frame; nobody else is asked', PARTIAL, ANSWERS),
+  U25: row('sends `[DONE]` twice', 'one `[DONE]`', ONCE, USAGE),
+  U26: row('sends data after `[DONE]`', 'it is dropped', ONCE, USAGE),
+  U27: row('counts usage again and again', 'the last count', ONCE, USAGE),
+  U28: row('counts beside the last words', 'found, and told in a chunk of its own', ONCE, USAGE),
+  U29: row('counts nothing', 'an estimate, in the answer too', 'the estimate, never nothing', USAGE),
+  U30: row(
+    'counts nonsense',
+    'numbers that cannot be (negative, text, over 100 million) are worked out from the total, or estimated',
+    'the estimate; a balance never grows by it',
+    USAGE,
+  ),
+  U31: row('splits code points, or sends bad UTF-8', 'whole code points; U+FFFD for bad bytes', ONCE, ANSWERS),
+  U32: row(
+    'ends lines by CR, CRLF or LF, with a BOM',
+    'the same events',
+    ONCE,
+    ANSWERS,
+    'test/core/sse.test.ts#at every split',
+  ),
+  U33: row('sends an event without end', '503 `provider_unavailable` after 4 MiB', PROMPT, BREAKS),
+  U34: row('sends an answer without end', '503 `provider_unavailable` after 32 MiB', PROMPT, BREAKS),
+  U35: row('compresses its answer', '503 `provider_unavailable`: none is asked for, none unpacked', PROMPT, ANSWERS),
+  U36: row('sends a decompression bomb', 'as U35', PROMPT, ANSWERS),
+  U37: row('cuts a compressed answer', 'as U35', PROMPT, ANSWERS),
+  U38: row(
+    'answers 429 with a wait',
+    'the next target; else 429 `upstream_rate_limited` with the wait',
+    NOTHING,
+    ANSWERS,
+  ),
+  U39: row('dates the wait', 'the seconds until then; a past date or rubbish is no hint', NOTHING, ANSWERS),
+  U40: row(
+    'asks to wait for an hour, or for days',
+    '`retry-after: 60` and `x-should-retry: false`; over a day is no hint. The gateway never sleeps',
+    NOTHING,
+    ANSWERS,
+  ),
+  U41: row('rejects the operator’s key', '503 `provider_auth_failed`, never 401', NOTHING, ANSWERS),
+  U42: row('is out of the operator’s credit', '503 `provider_quota_exhausted`', NOTHING, ANSWERS),
+  U43: row('answers 400', '400 with its words, keys and hosts cut out', NOTHING, ANSWERS),
+  U44: row('does not know the model', '404 `unsupported_model`', NOTHING, ANSWERS),
+  U45: row('redirects to another origin', '503 `provider_unavailable`; that origin sees nothing', NOTHING, ANSWERS),
+  U46: row('redirects to itself', 'as U45', NOTHING, ANSWERS),
+  U47: row(
+    'sends 103, or 101',
+    '103 is passed over; 101, and a 100 that nobody asked for, are 503 `provider_unavailable`',
+    PROMPT,
+    ANSWERS,
+    'test/core/upstream/answers.test.ts#ignores early hints',
+  ),
+  U48: row('answers 204, 205 or 304', '503 `provider_unavailable`', NOTHING, ANSWERS),
+  U49: row('sends a broken or huge head', '503 `provider_unavailable`', PROMPT, ANSWERS),
+  U50: row('answers twice', 'the second answer reaches nobody', ONCE, ANSWERS),
+  U51: row('sends cookies and headers of its own', 'only `x-ratelimit-*` come through', NONE, ANSWERS),
+  U52: row('splits tool calls', 'numbered in the order of their appearance, every piece to its call', ONCE, USAGE),
+  U53: row('finishes by length or filter', 'the reason as it is; none at all is U12', ONCE, USAGE),
+  U54: row('fails at all targets', 'one error; each target was asked once', NOTHING, BREAKS),
+  C01: row(
+    'leaves before the first byte',
+    'the provider’s call is ended at once; 499 in the access log',
+    PROMPT,
+    CLIENT,
+  ),
+  C02: row('leaves amid a stream', 'the provider’s call is ended at once', PARTIAL, CLIENT),
+  C03: row('closes its half after the request', 'taken for leaving: the two look the same on the wire', PROMPT, CLIENT),
+  C04: row(
+    'reads nothing',
+    'the provider is paused; the stream is cut after 60 s',
+    PARTIAL,
+    CLIENT,
+    'test/core/streaming.test.ts#stops the vendor while the caller reads nothing',
+  ),
+  C05: row('sends headers or a body slowly', '408 `request_timeout`, closed', NOTHING, CLIENT),
+  C06: row('sends too large a body', '413 `request_too_large`, closed', NOTHING, CLIENT),
+  C07: row('sends a compressed body, or a bomb', '415 `unsupported_media_type`; nothing is unpacked', NOTHING, CLIENT),
+  C08: row(
+    'pipelines, waits for 100-continue, asks for an upgrade',
+    'answered in order; told to go on; served over HTTP/1.1',
+    ONCE,
+    CLIENT,
+  ),
+  C09: row(
+    'sends one `Idempotency-Key` twice',
+    'not offered: the header is ignored, each request is a call of its own',
+    'each',
+    'test/faults/idempotency.test.ts',
+  ),
+  S01: row(
+    'is down at start',
+    'the gateway starts, `/readyz` is 503, and recovers by itself',
+    NOTHING,
+    STORES,
+    KEYS,
+    KEY_STORES,
+  ),
+  S02: row(
+    'dies',
+    '503 `store_unavailable`, never 401; or as `onStoreFailure` says',
+    'settled once it is back',
+    STORES,
+    KEYS,
+    OUTAGE,
+  ),
+  S03: row('hangs', '503 within its `timeout`; nothing of it happens later', NOTHING, STORES, KEY_STORES),
+  S04: row(
+    'comes back empty',
+    '401, since the store says for sure; no account is taken for funded',
+    NONE,
+    STORES,
+    KEYS,
+  ),
+  S05: row(
+    'fails over to a replica',
+    'changes are refused while it is read-only; then on. What an asynchronous replica lacks is lost with the primary',
+    NONE,
+    STORES,
+  ),
+  S06: row('holds a broken record', 'that key is refused, the others work', NONE, STORES, KEYS),
+  S07: row('loses the reply to a write', 'the write happened once, however often it is said', 'once', STORES),
+  S08: row(
+    'is shared: a key is revoked on another node',
+    'refused everywhere within 5 s',
+    NONE,
+    KEYS,
+    'test/app/shared-store.test.ts#refuse on both what one of them was told to revoke',
+  ),
+  S09: row('is written by a call in flight', 'a revocation or rotation survives it', NONE, KEYS, KEY_STORES),
+  S10: row(
+    '(SQLite) is locked, full or read-only',
+    '503 within a bound; what was acknowledged is there',
+    NONE,
+    'test/plugins/stores/sqlite-writer.test.ts#refuses changes on a full disk',
+    'test/plugins/stores/sqlite-writer.test.ts#refuses within its bound while another process holds the lock',
+  ),
+  S11: row(
+    'sees fifty calls on a balance for ten',
+    'ten are let in',
+    'exactly ten',
+    'test/plugins/stores/races.test.ts#lets ten of fifty',
+    'test/app/shared-store.test.ts#spend a balance for ten calls exactly',
+  ),
+  S12: row('sees fifty key creations where five are allowed', 'five', NONE, KEY_STORES),
+  P01: row(
+    'is killed between answer and settlement',
+    'the sweeper settles',
+    'once: the true cost, or the estimate',
+    CRASHES,
+  ),
+  P02: row(
+    'is killed between reservation and sending',
+    'the sweeper settles',
+    'the estimate: nobody knows that it was not sent',
+    CRASHES,
+  ),
+  P03: row(
+    'gets SIGTERM with streams open',
+    'not ready at once; streams finish; exit 0',
+    ONCE,
+    'test/app/drain.test.ts#lets running streams finish',
+  ),
+  P04: row(
+    'gets SIGTERM with a stream without end',
+    'one `shutting_down` frame after `server.drainTimeout`; exit 0',
+    PARTIAL,
+    'test/app/drain.test.ts#ends a stream that is longer than the deadline',
+  ),
+  P05: row(
+    'gets a second signal',
+    'exit 143 (SIGINT 130, SIGHUP 129) at once',
+    'swept later',
+    'test/app/drain.test.ts#ends at once, with another exit code',
+  ),
+  P06: row('has a rejection that nobody handles', 'logged with its stack; drains; exit 1', ONCE, PROCESS),
+  P07: row('has an uncaught exception', 'as P06', ONCE, PROCESS),
+  P08: row(
+    'blocks its event loop',
+    'running streams go on; new requests are 503 `overloaded`, `retry-after: 1`, until it is in time',
+    NOTHING,
+    PROCESS,
+  ),
+  P09: row('is short of heap', '503 `overloaded` from 85 % on, after a collection', NOTHING, PROCESS),
+  P10: row('is out of file descriptors', 'connections wait or are refused; recovers', NOTHING, PROCESS),
+  P11: row('cannot write its log', 'requests go on; lines beyond 4 MiB are lost, and stderr says so', ONCE, PROCESS),
+  P12: row(
+    'has a clock that jumps',
+    'no call is cut (deadlines are monotonic), nobody is locked out',
+    ONCE,
+    'test/faults/clock.test.ts',
+  ),
+  G01: row(
+    'breaks under a running gateway',
+    'it is read at start only, so nothing happens; at start: exit 3 with file, line and column',
+    NONE,
+    CONFIG,
+  ),
+  G02: row('is well-formed but wrong', 'the start is refused as a whole, every fault named', NONE, CONFIG, PLUGIN),
+  G03: row('changes during streams', 'as G01; SIGHUP drains like SIGTERM, and does not reload', NONE, CONFIG),
+  G04: row('is swapped or removed', 'as G01', NONE, CONFIG),
+  G05: row(
+    'has a secret rotated in place',
+    'taken at the next start; start the new gateway, then drain the old one',
+    NONE,
+    CONFIG,
+  ),
+  X01: row('throws in `setup`', 'the start is refused and names it', NONE, PLUGIN),
+  X02: row('never ends its `setup`', 'as X01, after 30 s', NONE, PLUGIN),
+  X03: row(
+    'throws in a hook',
+    '500 `internal_error`, the reason in the log; after the call: logged, the answer stands',
+    'what the provider did',
+    PLUGIN,
+  ),
+  X04: row('never ends a hook', 'as X03, after 30 s', NOTHING, PLUGIN),
+  X05: row('throws on a chunk', 'one `internal_error` frame', PARTIAL, PLUGIN),
+  X06: row(
+    'returns rubbish, or changes its configuration',
+    'as X03; configurations are frozen',
+    'what the provider did',
+    PLUGIN,
+  ),
+  X07: row('throws in a copy of a stream', 'as P06: drained, exit 1', ONCE, PROCESS),
+  X08: row('looks for secrets in what it is handed', 'there are none', NONE, PLUGIN),
+  X09: row('sets impossible headers, status or body', '500 `internal_error` on a whole connection', NONE, PLUGIN),
+});

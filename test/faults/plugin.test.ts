@@ -1,0 +1,186 @@
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import { setupPlugins } from '../../core/boot.ts';
+import { compileHooks, HOOK_TIMEOUT_MS } from '../../core/hook-runner.ts';
+import {
+  completion,
+  delta,
+  events,
+  type FaultRig,
+  OPERATOR_KEY,
+  PROMPT_COST,
+  startFaultRig,
+  USAGE_COST,
+} from '../support/fault-rig.ts';
+import { startGateway } from '../support/gateway.ts';
+import { answer } from '../support/scripted-upstream.ts';
+
+const plugin = (name: string, setup: string) =>
+  `export default { name: '${name}', kind: 'policy', apiVersion: 1, setup(api, config) { ${setup} } };`;
+const hook = (name: string, body: string) =>
+  `api.hook('${name}', (call, value) => { if (call.request.user !== '${name}') return undefined; ${body} });`;
+const route = (path: string, body: string) =>
+  `api.route({ method: 'GET', path: '${path}', summary: 'x', auth: 'none', responses: { 200: 'Done.' }, handler(ctx) { ${body} } });`;
+
+describe('a plugin at fault', function () {
+  this.timeout(30_000);
+
+  describe('at start', () => {
+    for (const [title, setup, words] of [
+      ['X01: throws in setup', `throw new Error('no disk');`, /bad[\s\S]*setup failed: no disk/],
+      ['X01: rejects in setup', `return Promise.reject(new Error('no disk'));`, /bad[\s\S]*setup failed: no disk/],
+      ['X06: changes its configuration', `config.a = 1;`, /bad[\s\S]*setup failed/],
+      ['X06: registers a hook that does not exist', `api.hook('prepair', () => {});`, /prepair[\s\S]*prepare/],
+      ['G02: claims a route that is taken', route('/livez', ''), /bad[\s\S]*\/livez/],
+    ] as const) {
+      it(`${title}: nothing listens, and the message names it`, async () => {
+        let started = false;
+        const error = await startGateway(
+          { plugins: ['./bad.mjs'] },
+          { files: { 'bad.mjs': plugin('bad', setup) } },
+        ).then(
+          async (gateway) => {
+            started = true;
+            await gateway.stop();
+          },
+          (fault: Error) => fault,
+        );
+        expect(started).to.equal(false);
+        expect(String(error)).to.match(words);
+      });
+    }
+
+    it('X02: is given thirty seconds for its setup, and is named after them', async () => {
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const never = { instance: 'slow', plugin: { setup: () => new Promise<void>(() => {}) }, api: {}, config: {} };
+        const failed = setupPlugins([never as never]).catch((error: Error) => error);
+        mock.timers.tick(30_000);
+        expect(String(await failed)).to.match(/slow[\s\S]*setup did not finish within 30 s/);
+      } finally {
+        mock.timers.reset();
+      }
+    });
+  });
+
+  it('X04: is given thirty seconds for a hook, and is blamed after them', async () => {
+    const entry = { owner: 'slow', name: 'admit', hook: () => new Promise<void>(() => {}) } as const;
+    const { admit } = compileHooks([entry as never], 'chat', () => {});
+    const now = performance.now.bind(performance);
+    const stub = mock.method(performance, 'now', () => now() + late);
+    let late = 0;
+    try {
+      const failed = Promise.resolve(admit?.({} as never)).catch((error: Error) => error);
+      late = HOOK_TIMEOUT_MS;
+      const error = (await failed) as Error;
+      expect(error).to.have.property('code', 'internal_error');
+      expect(String(error.cause)).to.match(/plugin "slow", hook "admit": did not finish within 30000 ms/);
+    } finally {
+      stub.mock.restore();
+    }
+  });
+
+  describe('on a call', () => {
+    let rig: FaultRig;
+    before(async () => {
+      const bad = plugin(
+        'bad',
+        [
+          hook('prepare', `throw new Error('at /home/operator top secret')`),
+          hook('admit', `return Promise.reject(new Error('later'))`),
+          hook('send', 'return 5'),
+          hook('receive', `return 'five'`),
+          `let chunks = 0; ${hook('chunk', `if (++chunks === 3) throw new Error('third')`)}`,
+          hook('error', `throw new Error('again')`),
+          `api.hook('finish', (call) => { if (call.request.user === 'finish') throw new Error('after all'); });`,
+          route('/split', `ctx.set('x-bad', 'a\\r\\nset-cookie: b=c'); ctx.body = {};`),
+          route('/utf16', `ctx.set('x-bad', '\\ud83d\\ude00'); ctx.body = {};`),
+          route('/status', `ctx.status = 99; ctx.body = {};`),
+          route('/circle', `const body = {}; body.self = body; ctx.body = body;`),
+          route('/nothing', ''),
+          `api.route({ method: 'GET', path: '/seen', summary: 'x', auth: ['key'], responses: { 200: 'Seen.' }, handler(ctx) { ctx.body = { principal: ctx.state.principal, state: Object.keys(ctx.state), settings: api.settings, config }; } });`,
+          `api.hook('receive', (call, value) => call.request.user === 'echo' ? { ...value, seen: JSON.parse(JSON.stringify(call)) } : undefined);`,
+        ].join('\n'),
+      );
+      rig = await startFaultRig({ plugins: ['./bad.mjs'] }, { files: { 'bad.mjs': bad } });
+    });
+    after(() => rig?.stop());
+    beforeEach(() => rig.vendor.script(answer(200, completion())));
+
+    for (const [title, user, cost] of [
+      ['X03: throws in a hook before the call', 'prepare', 0],
+      ['X03: rejects in a hook before the call', 'admit', 0],
+      ['X06: returns a number for a request', 'send', 0],
+      ['X06: returns a text for an answer, which is paid for', 'receive', USAGE_COST],
+    ] as const) {
+      it(`${title}: 500, without a word of it, and with the reason in the log`, async () => {
+        const mark = await rig.mark();
+        const heard = await rig.ask({ user });
+        const { message } = rig.expectError(heard, 'internal_error', 500);
+        expect(message)
+          .to.match(/plugin/)
+          .and.not.match(/home|secret|bad/);
+        const lines = rig.gateway.logs.filter(
+          ({ level, request_id }) => level === 'error' && request_id === heard.headers['x-request-id'],
+        );
+        expect(lines, 'one line in the log').to.have.lengthOf(1);
+        expect(JSON.stringify(lines)).to.include(`plugin \\"./bad.mjs\\", hook \\"${user}\\"`);
+        await rig.expectOrder(mark, 1, cost);
+      });
+    }
+
+    it('X03: throws in the error hook: the caller gets an error all the same', async () => {
+      const mark = await rig.mark();
+      rig.vendor.script(answer(500, 'no'));
+      rig.expectError(await rig.ask({ user: 'error' }), 'internal_error', 500);
+      await rig.expectOrder(mark, 1, 0);
+    });
+
+    it('X03: throws after the call: the answer stands, and the books are right', async () => {
+      const mark = await rig.mark();
+      expect((await rig.ask({ user: 'finish' })).status).to.equal(200);
+      await rig.expectOrder(mark, 1, USAGE_COST);
+    });
+
+    it('X05: throws on the third chunk of a stream: one error frame after the two before, charged once', async () => {
+      const mark = await rig.mark();
+      rig.vendor.script(events(['aaaa', 'bbbb', 'cccc', 'dddd'].map((text) => delta(text))));
+      const heard = await rig.ask({ user: 'chunk', stream: true });
+      const shown = heard.text;
+      if (heard.status === 200) rig.expectError(heard, 'internal_error');
+      expect(shown).not.to.include('dddd');
+      await rig.expectOrder(mark, 1, PROMPT_COST + 4);
+    });
+
+    for (const [title, where, status] of [
+      ['a header that would split the answer', '/split', 500],
+      ['a header beyond Latin-1', '/utf16', 500],
+      ['a status that is none', '/status', 500],
+      ['a body that is no JSON', '/circle', 500],
+      ['no body at all', '/nothing', 500],
+    ] as const) {
+      it(`X09: answers with ${title}: the caller gets a well-formed answer on a whole connection`, async () => {
+        const response = await rig.gateway.get(where);
+        const text = await response.text();
+        expect(response.headers.get('set-cookie')).to.equal(null);
+        expect(response.status, text).to.equal(status);
+        expect(JSON.parse(text)).to.have.nested.property('error.code');
+        expect((await rig.gateway.get('/livez')).status).to.equal(200);
+      });
+    }
+
+    it('X08: finds no key in anything it is handed', async () => {
+      const seen = await (await rig.gateway.get('/seen')).text();
+      const heard = await rig.ask({ user: 'echo' });
+      expect(heard.text).to.include('"seen"');
+      for (const text of [seen, heard.text]) {
+        expect(text).not.to.include(OPERATOR_KEY);
+        expect(text).not.to.include(rig.gateway.key.split('_')[2]);
+      }
+    });
+
+    it('serves the next hundred calls after all that', async () => {
+      await rig.expectOrder(await rig.mark(), 0, 0, 100);
+    });
+  });
+});
