@@ -2,10 +2,30 @@ import { GatewayError } from '../errors.ts';
 import type { Route } from '../plugin.ts';
 
 /** Features that exist and that this configuration has not switched on: their routes say how, instead of being unknown. */
-const FEATURES: readonly { readonly method: Route['method']; readonly path: string; readonly name: string; readonly how: string }[] = [
-  { method: 'POST', path: '/api/core/agent', name: 'The agent team', how: 'agents: { team: { model: provider/model } }' },
-  { method: 'DELETE', path: '/api/core/agent/memory', name: 'The agent team', how: 'agents: { team: { model: provider/model } }' },
-  { method: 'POST', path: '/api/core/agent/medical', name: 'The medical team', how: 'agents: { medical: { model: provider/model } }' },
+const FEATURES: readonly {
+  readonly method: Route['method'];
+  readonly path: string;
+  readonly name: string;
+  readonly how: string;
+}[] = [
+  {
+    method: 'POST',
+    path: '/api/core/agent',
+    name: 'The agent team',
+    how: 'agents: { team: { model: provider/model } }',
+  },
+  {
+    method: 'DELETE',
+    path: '/api/core/agent/memory',
+    name: 'The agent team',
+    how: 'agents: { team: { model: provider/model } }',
+  },
+  {
+    method: 'POST',
+    path: '/api/core/agent/medical',
+    name: 'The medical team',
+    how: 'agents: { medical: { model: provider/model } }',
+  },
   { method: 'GET', path: '/api/core/rag', name: 'The knowledge base', how: 'agents: { rag: { folder: ./knowledge } }' },
 ];
 
@@ -18,7 +38,10 @@ export function disabledRoutes(isTaken: (key: string) => boolean): readonly Rout
     auth: ['key'],
     responses: { 503: 'The feature is not configured.' },
     handler() {
-      throw new GatewayError('feature_disabled', `${name} is not switched on here. Its operator does that in the configuration: ${how}`);
+      throw new GatewayError(
+        'feature_disabled',
+        `${name} is not switched on here. Its operator does that in the configuration: ${how}`,
+      );
     },
   }));
 }
