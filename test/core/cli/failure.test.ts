@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { Writable } from 'node:stream';
 import { expect } from 'chai';
@@ -5,7 +6,7 @@ import pc from 'picocolors';
 import { createGateway } from '../../../core/app.ts';
 import { reportFailure } from '../../../core/cli/failure.ts';
 import { createLogger } from '../../../core/logger.ts';
-import { runCli } from '../../support/cli.ts';
+import { runCli, startCli } from '../../support/cli.ts';
 import { makeFolder, removeFolders } from '../../support/config-folder.ts';
 import { createSilentLog } from '../../support/silent-log.ts';
 
@@ -59,6 +60,37 @@ describe('a command that changes a store', function () {
     expect(stdout).to.equal('');
     expect(stderr).to.match(/ends with this command[\s\S]*bootstrap: true/);
     expect(code).to.equal(3);
+  });
+});
+
+describe('a command whose output nobody takes', function () {
+  this.timeout(30_000);
+  afterEach(removeFolders);
+
+  it('ends in silence when its reader stops', async () => {
+    const running = startCli(['openapi'], makeFolder({ 'tollgate.config.yaml': CONFIG }));
+    running.child.stdout?.destroy();
+    const { code, stderr } = await running.finished;
+    expect(stderr).to.equal('');
+    expect(code).to.equal(0);
+  });
+
+  it('says so when the disk is full, and exits with 1', async function () {
+    if (!existsSync('/dev/full')) this.skip();
+    const cwd = makeFolder({ 'tollgate.config.yaml': CONFIG });
+    const { code, stderr } = await startCli(['openapi'], cwd, {}, 'exec >/dev/full').finished;
+    expect(stderr).to.match(/^error {2}ENOSPC/);
+    expect(code).to.equal(1);
+  });
+
+  it('does not stop a gateway whose talk nobody hears', async () => {
+    const cwd = makeFolder({ 'tollgate.config.yaml': `${CONFIG}server: { port: 0 }\n` });
+    const running = startCli(['start'], cwd);
+    const [, url = ''] = await running.seen(/listens on (http:\S+)/);
+    running.child.stderr?.destroy();
+    expect((await fetch(`${url}/readyz`)).status).to.equal(200);
+    running.child.kill('SIGTERM');
+    expect((await running.finished).code).to.equal(0);
   });
 });
 
