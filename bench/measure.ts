@@ -41,8 +41,10 @@ export interface CaseResult {
   readonly targets: readonly { readonly name: string; readonly label: string; readonly samples: readonly Sample[] }[];
 }
 
-/** Long enough for the compiler to have seen the hot path. */
-const WARM_UP_MS = Number(process.env['BENCH_WARM_UP_MS'] ?? 2500);
+/** Until the compiler has seen the hot path. */
+const WARM_UP_MS = 1500;
+const WARM_UP_REQUESTS = 8000;
+const WARM_UP_MAX_MS = 8000;
 const SETTLE_MS = 300;
 
 /** Runs a case: all targets up, then round after round one after the other, so that a busy machine is busy for all. */
@@ -77,7 +79,7 @@ async function startAll(targets: readonly Target[], upstreams: Upstreams): Promi
 
 async function measureLoad(which: Case, gateway: Running, isFirst: boolean): Promise<Sample> {
   return withLoad(which, gateway, async (load) => {
-    await sleep(isFirst ? WARM_UP_MS : SETTLE_MS);
+    await (isFirst ? warmUp(load) : sleep(SETTLE_MS));
     await load.mark();
     const cpuBefore = cpuMicros(gateway.pid);
     const began = performance.now();
@@ -96,6 +98,18 @@ async function measureLoad(which: Case, gateway: Running, isFirst: boolean): Pro
       rssMb: residentBytes(gateway.pid) / 2 ** 20,
     };
   });
+}
+
+/** A busy machine takes longer to get as far, so it is requests that count. */
+async function warmUp(load: Load): Promise<void> {
+  const began = performance.now();
+  for (let seen = 0; ; ) {
+    await sleep(500);
+    const mark = await load.mark();
+    seen += mark.requests + mark.chunks;
+    const took = performance.now() - began;
+    if (took > WARM_UP_MAX_MS || (took > WARM_UP_MS && seen > WARM_UP_REQUESTS)) return;
+  }
 }
 
 /** Cases for which a gateway is started anew every time. */

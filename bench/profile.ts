@@ -23,6 +23,7 @@ interface Profile {
 const [what = 'requests', seconds = '6'] = process.argv.slice(2);
 const CASES: Readonly<Record<string, readonly [id: string, target: string]>> = {
   requests: ['requests-2kb', 'tollgate'],
+  bones: ['plugins', 'bare-bones'],
   stream: ['stream-paced', 'tollgate-openai'],
   parsed: ['stream-paced', 'tollgate-parsed'],
   gemini: ['stream-paced', 'tollgate-gemini'],

@@ -12,7 +12,7 @@ export const BOTH_CORES = '0,1';
 export const LOAD_CORES = os.cpus().length > 1 ? '1' : '0';
 
 /** How long a program may take to be ready, and to go. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 const STOP_MS = 5_000;
 
 export interface Program {
@@ -29,7 +29,8 @@ export function findProgram(name: string): string | undefined {
   return folders.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
 }
 
-const TASKSET = findProgram('taskset');
+/** Pinning helps on an idle machine and starves on a busy one. */
+const TASKSET = process.env['BENCH_UNPINNED'] ? undefined : findProgram('taskset');
 
 function pinned(command: string, args: readonly string[], cores: string): [string, string[]] {
   return TASKSET ? [TASKSET, ['-c', cores, command, ...args]] : [command, [...args]];

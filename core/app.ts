@@ -12,10 +12,10 @@ import { type FetchedList, MODEL_LISTS, startModelRefresh } from './model-refres
 import type { ModelCatalog } from './models.ts';
 import { createOpenApi } from './openapi.ts';
 import type { Announcement } from './plugin.ts';
-import { PluginFault, type Registry } from './registry.ts';
 import { coreRoutes } from './routes/index.ts';
 import { createRuntime } from './runtime.ts';
 import type { Schema } from './types/json.ts';
+import type { Gatherer } from './workers.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {
@@ -33,6 +33,8 @@ export interface Gateway {
 }
 
 export interface GatewayOptions extends ConfigInput {
+  /** Asks the other workers, when this is one of several. */
+  readonly gatherer?: Gatherer;
   readonly log: Log;
   /** Replaces `server.host` of the configuration. */
   readonly host?: string;
@@ -42,7 +44,7 @@ export interface GatewayOptions extends ConfigInput {
 
 /** Reads the configuration, boots the plugins and listens. Rejects with every fault named before anything listens. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const assembly = await assemble(await loadConfig(options), options.log);
+  const assembly = await assemble(await loadConfig(options), options.log, options.gatherer);
   const runtime = createRuntime(assembly);
   try {
     return await start(assembly, runtime, options);
@@ -70,7 +72,7 @@ async function start(
     openApi: () => openApiText,
     isTaken: (key) => registry.routes.has(key),
   });
-  assertOwnRoutes(own, registry);
+  registry.refuseRoutesOf(own);
   const routes = [...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);
@@ -109,13 +111,4 @@ async function start(
     openApi,
     close: () => (closing ??= close()),
   };
-}
-
-/** The gateway's own routes come first, so that a plugin's beside them would never be reached. */
-function assertOwnRoutes(own: readonly { readonly method: string; readonly path: string }[], registry: Registry): void {
-  for (const { method, path } of own) {
-    const claimed = registry.routes.get(`${method} ${path}`);
-    if (claimed)
-      throw new PluginFault(claimed.owner, `the route ${method} ${path} is the gateway's own; choose another path`);
-  }
 }

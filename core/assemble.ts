@@ -7,6 +7,7 @@ import { createPluginApi, type GatewayServices } from './plugin-api.ts';
 import { PluginFault, Registry } from './registry.ts';
 import type { Store } from './types/store.ts';
 import { VERSION } from './version.ts';
+import { ALONE, type Gatherer } from './workers.ts';
 
 /** A configuration brought to life: the store open, every plugin set up, registration ended. */
 export interface Assembly {
@@ -25,7 +26,7 @@ export interface Assembly {
 const DATA = 'data';
 
 /** Opens the store, then sets the plugins up one by one in the order of the configuration. */
-export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly> {
+export async function assemble(loaded: LoadedConfig, log: Log, gatherer: Gatherer = ALONE): Promise<Assembly> {
   const { config } = loaded;
   const [storePlugin, ...plugins] = loaded.plugins;
   const { name: storeName, config: storeConfig } = config.store;
@@ -47,7 +48,15 @@ export async function assemble(loaded: LoadedConfig, log: Log): Promise<Assembly
     if (opener) throw new PluginFault(owner, 'plugin_conflict: a store is registered already');
     opener = open;
   };
-  const deps = { registry, settings, log, store: () => store, services: () => services, openStore };
+  const deps = {
+    gatherer,
+    registry,
+    settings,
+    log,
+    store: () => store,
+    services: () => services,
+    openStore,
+  };
 
   if (!storePlugin) throw new PluginFault(storeName, 'was not imported');
   await setupPlugins([

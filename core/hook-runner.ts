@@ -74,7 +74,9 @@ function first(steps: readonly Step[]): AnyFunction {
   return async (...args) => {
     for (const step of steps) {
       const answer = await call(step, args);
-      if (answer !== undefined) return answer;
+      if (answer === undefined) continue;
+      if (typeof answer !== 'object' || answer === null) throw wrongReturn(step, answer);
+      return answer;
     }
     return undefined;
   };
@@ -114,7 +116,12 @@ function chunks(steps: readonly Step[]): AnyFunction {
       }
       if (changed === null) return null;
       if (changed === undefined) continue;
-      if (typeof changed !== 'object' || 'then' in changed) throw wrongReturn(step, changed);
+      if (changed instanceof Promise) {
+        // Nobody waits for it, so what it rejects with must not end the process.
+        changed.catch(() => {});
+        throw blame(step, new TypeError('returned a promise; the chunk hook is synchronous'));
+      }
+      if (typeof changed !== 'object') throw wrongReturn(step, changed);
       value = changed;
     }
     return value;
@@ -152,7 +159,7 @@ function call(step: Step, args: unknown[]): unknown {
 
 /** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
 const waiting = new Set<Waiting>();
-let watch: NodeJS.Timeout | undefined;
+let isWatched = false;
 const WATCH_MS = 1000;
 
 interface Waiting {
@@ -166,7 +173,8 @@ function watchWaiting(): void {
     if (until > now) break;
     expire();
   }
-  watch = waiting.size > 0 ? setTimeout(watchWaiting, WATCH_MS).unref() : undefined;
+  isWatched = waiting.size > 0;
+  if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
 }
 
 function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
@@ -180,7 +188,10 @@ function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
       expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
     };
     waiting.add(entry);
-    watch ??= setTimeout(watchWaiting, WATCH_MS).unref();
+    if (!isWatched) {
+      isWatched = true;
+      setTimeout(watchWaiting, WATCH_MS).unref();
+    }
     promise.then((value) => {
       waiting.delete(entry);
       resolve(value);

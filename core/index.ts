@@ -13,6 +13,7 @@ export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.t
 export { applyFieldRules, tellDropped } from './field-rules.ts';
 export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './hooks.ts';
 export { HOOKS } from './hooks.ts';
+export type { CounterState, LocalCounters } from './local-counters.ts';
 export { createLocalCounters } from './local-counters.ts';
 export type { Log } from './log.ts';
 export type * from './plugin.ts';

@@ -22,9 +22,13 @@ const SECRETS: ReadonlySet<string> = new Set([
   'pepper',
 ]);
 
-/** Lines of a busy gateway leave in blocks of this size, and after this time at the latest. */
-const BLOCK_BYTES = 8 * 1024;
-const FLUSH_MS = 100;
+const REDACTED = '[redacted]';
+
+/**
+ * Lines of a busy gateway leave in blocks, and after this time at the latest. What a pipe takes whole (4 KB) is not torn
+ * by another worker's block.
+ */
+const BLOCKS = Object.freeze({ minLength: 2048, maxWrite: 4096, periodicFlush: 100 });
 
 /** Lines are kept up to this size while stdout takes none; those beyond it are lost. Requests never wait for the log. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
@@ -40,17 +44,20 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: {
         level: (label) => ({ level: label }),
-        bindings: (fields) => hideSecrets(fields, 1),
         log: (fields) => hideSecrets(fields, 1),
       },
-      serializers: { err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }, 0) },
+      serializers: {
+        // For the fields of child loggers, which formatters do not see.
+        ...Object.fromEntries([...SECRETS].map((name) => [name, () => REDACTED])),
+        err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }, 0),
+      },
     },
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
 }
 
 function openStdout(pretty: boolean, onFault: LoggerOptions['onFault']): DestinationStream {
-  const blocks = pretty ? { minLength: 0 } : { minLength: BLOCK_BYTES, periodicFlush: FLUSH_MS };
+  const blocks = pretty ? { minLength: 0 } : BLOCKS;
   const stream = pino.destination({ dest: 1, sync: false, maxLength: MAX_KEPT_BYTES, ...blocks });
   let broken = false;
   // Pino would throw it, and so end the process, for anything but a closed pipe.
@@ -77,7 +84,7 @@ function hideSecrets(fields: Fields, depth: number): Fields {
   for (const name in fields) {
     const value = fields[name];
     let shown = value;
-    if (SECRETS.has(name)) shown = '[redacted]';
+    if (SECRETS.has(name)) shown = REDACTED;
     else if (depth > 0 && typeof value === 'object' && value !== null && !(value instanceof Error))
       shown = hideSecrets(value as Fields, depth - 1);
     if (shown !== value) {

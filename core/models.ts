@@ -95,9 +95,17 @@ function createPricer({ prices }: Provider): Pricer {
   if (!prices) return (_requested, model) => model?.price;
   const rows = Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price }));
   const find = longestPrefix(rows);
+  const merged = new Map(
+    rows.map(({ price }) => [price, new WeakMap<ModelInfo, { readonly price: Price | undefined }>()]),
+  );
   return (requested, model) => {
     const own = find(requested)?.price;
-    return own ? mergePrice(own, model) : model?.price;
+    if (!own) return model?.price;
+    const known = merged.get(own);
+    if (!model || !known) return mergePrice(own, model);
+    const found = known.get(model) ?? { price: mergePrice(own, model) };
+    known.set(model, found);
+    return found.price;
   };
 }
 

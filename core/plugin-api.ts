@@ -8,6 +8,7 @@ import type { Call, Principal } from './types/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
 import type { SpeechRequest } from './types/speech.ts';
 import type { Store } from './types/store.ts';
+import { ALONE, type Gatherer } from './workers.ts';
 
 /** What the gateway offers plugins once it is assembled; until then a plugin may register, but not call models. */
 export interface GatewayServices {
@@ -19,6 +20,8 @@ export interface GatewayServices {
 }
 
 export interface ApiDeps {
+  /** One process alone, unless told. */
+  readonly gatherer?: Gatherer;
   readonly registry: Registry;
   readonly settings: GatewaySettings;
   readonly log: Log;
@@ -81,6 +84,7 @@ export function createPluginApi(deps: ApiDeps, plugin: Plugin, instance: string)
     estimate: (call) => services().estimate(call),
     models: (principal) => services().models(principal),
     command: (command) => registry.claim(registry.commands, 'command', command.name, instance, command),
+    gather: (topic, read) => (deps.gatherer ?? ALONE).gather(`${instance}:${topic}`, read),
     announce: (announcement) => void registry.announcements.push(announcement),
     onReady: (ready) => void registry.ready.push({ owner: instance, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: instance, value: close }),

@@ -149,6 +149,11 @@ export interface PluginApi {
   models(principal?: Principal): readonly ModelRow[];
   /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
   command(command: Command): void;
+  /**
+   * Names what this process answers about a topic; the function asks all workers of this gateway, and answers within
+   * 2 s by those that did. Values travel as JSON.
+   */
+  gather<T>(topic: string, read: () => T | Promise<T>): () => Promise<readonly T[]>;
   /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
   announce(announcement: Announcement): void;
   /** Runs once everything is registered, before the gateway listens (and not for commands). */

@@ -45,20 +45,28 @@ export class Registry {
     this.#frozen = true;
   }
 
-  claim<T>(table: Map<string, Owned<T>>, what: string, key: string, owner: string, value: T): void {
+  claim<T>(table: Map<string, Owned<T>>, what: string, key: string, owner: string, value: T, label = key): void {
     this.#assertOpen(owner, what);
     const taken = table.get(key);
     if (taken) {
       throw new PluginFault(
         owner,
-        `plugin_conflict: ${what} "${key}" is already registered by plugin "${taken.owner}". Remove one of the two, or give one another instance name.`,
+        `plugin_conflict: ${what} "${label}" is already registered by plugin "${taken.owner}". Remove one of the two, or give one another instance name.`,
       );
     }
     table.set(key, { owner, value });
   }
 
   addRoute(owner: string, route: Route): void {
-    this.claim(this.routes, 'route', `${route.method} ${route.path}`, owner, route);
+    this.claim(this.routes, 'route', routeShape(route), owner, route, `${route.method} ${route.path}`);
+  }
+
+  /** Refuses plugins' routes that core has itself; which of two would answer is nobody's guess. */
+  refuseRoutesOf(core: readonly Route[]): void {
+    const own = new Set(core.map(routeShape));
+    for (const { owner, value } of this.routes.values())
+      if (own.has(routeShape(value)))
+        throw new PluginFault(owner, `plugin_conflict: route "${value.method} ${value.path}" belongs to core`);
   }
 
   addMiddleware(owner: string, middleware: Koa.Middleware): void {
@@ -93,4 +101,9 @@ export class Registry {
   #assertOpen(owner: string, what: string): void {
     if (this.#frozen) throw new PluginFault(owner, `registers ${what} after the start; registration ends with setup()`);
   }
+}
+
+/** What a route matches, whatever its parameters are called. */
+function routeShape({ method, path }: Route): string {
+  return `${method} ${path.replaceAll(/([:*])\w+/g, '$1')}`;
 }

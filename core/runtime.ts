@@ -6,6 +6,7 @@ import type { Aliases } from './pipeline/targets.ts';
 import type { GatewayServices } from './plugin-api.ts';
 import type { Owned } from './registry.ts';
 import { createServices } from './services.ts';
+import { createSpeechCache } from './speech/cache.ts';
 import { createVoiceList } from './speech/voice-list.ts';
 import type { Voice } from './speech-provider.ts';
 import type { Operation } from './types/call.ts';
@@ -24,7 +25,8 @@ export interface Runtime {
 }
 
 export function createRuntime(assembly: Assembly): Runtime {
-  const { registry, log, loaded } = assembly;
+  const { registry, log, loaded, store } = assembly;
+  const bounds = loaded.config.speechCache;
   const providers = valuesOf(registry.providers);
   const catalog = createCatalog(providers);
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
@@ -38,6 +40,7 @@ export function createRuntime(assembly: Assembly): Runtime {
     hooks: { chat: compile('chat'), embeddings: compile('embeddings'), speech: compile('speech') },
     providers,
     speech: valuesOf(registry.speech),
+    ...(bounds && { speechCache: createSpeechCache({ ...bounds, keyv: store.keyv('speech-cache') }) }),
     log,
     pending: new Set(),
   };

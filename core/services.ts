@@ -1,5 +1,6 @@
 import type { ModelCatalog } from './models.ts';
 import { completeChat, streamChat } from './pipeline/chat.ts';
+import { isChunks } from './pipeline/chat-stream.ts';
 import { embed } from './pipeline/embed.ts';
 import type { CallInit } from './pipeline/live-call.ts';
 import { estimateCost } from './pipeline/meter.ts';
@@ -56,7 +57,7 @@ async function streamOf(
   const stream = await streamChat(deps, ask, init);
   return (async function* () {
     try {
-      for await (const batch of stream.batches) yield* batch;
+      for (let batch = await stream.next(); batch; batch = await stream.next()) if (isChunks(batch)) yield* batch;
     } finally {
       stream.close();
     }

@@ -17,6 +17,14 @@ const SERVER_PLUGIN: Readonly<Record<string, string>> = Object.freeze({
   postgresql: 'postgres',
 });
 
+/** Stores whose atomic half lives in one process. */
+const OWN_PROCESS: ReadonlySet<string> = new Set(['memory', 'keyv']);
+
+/** Whether several processes can work on a store of this plugin; one from elsewhere is taken to be made for it. */
+export function isSharedStore(plugin: string): boolean {
+  return !OWN_PROCESS.has(plugin);
+}
+
 /**
  * Reads the `store:` value of a configuration: a URL; `{ url, … }`, whose other fields go to the plugin as they are;
  * `{ adapter, options }` for a Keyv adapter; or `{ plugin, … }` for a store plugin from npm or a file. Relative paths

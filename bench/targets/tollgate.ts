@@ -38,7 +38,7 @@ function nodeArguments(): readonly string[] {
 async function startTollgate(name: string, options: TollgateOptions, upstreams: Upstreams): Promise<Running> {
   const folder = mkdtempSync(path.join(upstreams.folder, `${name}-`));
   const configFile = path.join(folder, 'tollgate.config.json');
-  writeFileSync(path.join(folder, 'exact.mjs'), EXACT_PROVIDER);
+  writeFileSync(path.join(folder, 'parsed.mjs'), PARSED_PROVIDER);
   for (let at = 0; at < (options.plugins ?? 0); at += 1) {
     writeFileSync(path.join(folder, `noop${at}.mjs`), NOOP_PLUGIN.replace('NAME', `noop${at}`));
   }
@@ -94,8 +94,8 @@ function configOf(options: TollgateOptions, { json, stream }: Upstreams): object
     logging: { format: 'json' },
     providers: {
       json: { plugin: 'openai-compatible', ...common, baseUrl: `${json}/v1` },
-      stream: { plugin: './exact.mjs', ...common, baseUrl: `${stream}/v1` },
-      parsed: { plugin: 'openai-compatible', ...common, baseUrl: `${stream}/v1` },
+      stream: { plugin: 'openai-compatible', ...common, baseUrl: `${stream}/v1` },
+      parsed: { plugin: './parsed.mjs', ...common, baseUrl: `${stream}/v1` },
       gemini: { ...common, baseUrl: `${stream}/v1beta` },
       anthropic: { ...common, baseUrl: stream },
       ...more,
@@ -110,9 +110,9 @@ function configOf(options: TollgateOptions, { json, stream }: Upstreams): object
 
 const entry = (file: string): string => JSON.stringify(pathToFileURL(path.join(PACKAGE, 'dist', file)).href);
 
-/** OpenAI's wire with frames that are known to be exact: what the plugin `openai` is, but only at OpenAI's own host. */
-const EXACT_PROVIDER = `import { openaiCompatible } from ${entry('plugins/providers/openai-compatible.js')};
-export default openaiCompatible({ name: 'exact', baseUrl: '', anyModel: true, exactStream: true });
+/** OpenAI's wire, with a difference that makes every event be parsed and written anew. */
+const PARSED_PROVIDER = `import { openaiCompatible } from ${entry('plugins/providers/openai-compatible.js')};
+export default openaiCompatible({ name: 'parsed', baseUrl: '', anyModel: true, repeatsReasoning: true });
 `;
 
 /** A plugin that looks at every step and changes nothing. */

@@ -1,3 +1,4 @@
+import { CommanderError } from 'commander';
 import { isGatewayError } from '../errors.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 
@@ -23,12 +24,15 @@ const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
 
 /** Says what went wrong, where, why and what to do, on stderr (and as one JSON document with `--json`); answers the exit code. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): number {
+  // commander has written its help, version or complaint already.
+  const isToldAlready = error instanceof CommanderError;
+  if (isToldAlready && error.exitCode === 0) return EXIT.ok;
   const failure = describeFailure(error);
   if (json)
     terminal.out.write(
       `${JSON.stringify({ ok: false, error: { code: failure.code, message: failure.lines.join('\n'), ...(failure.hint && { hint: failure.hint }), ...(failure.faults && { faults: failure.faults }) } })}\n`,
     );
-  else {
+  else if (!isToldAlready) {
     for (const line of failure.lines) terminal.err.write(`${terminal.colors.red('error')}  ${line}\n`);
     if (failure.hint) terminal.err.write(`       ${failure.hint}\n`);
   }
@@ -36,6 +40,8 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
 }
 
 function describeFailure(error: unknown): Failure {
+  if (error instanceof CommanderError)
+    return { exitCode: EXIT.usage, code: 'usage', lines: [error.message.replace(/^error: /, '')] };
   if (error instanceof CliError)
     return { exitCode: error.exitCode, code: 'cli', lines: [error.message], hint: error.hint };
   if (!(error instanceof Error)) return { exitCode: EXIT.unexpected, code: 'unexpected', lines: [String(error)] };

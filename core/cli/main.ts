@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-import { Command, CommanderError } from 'commander';
+import { Command } from 'commander';
 import { VERSION } from '../version.ts';
 import { addCommands } from './commands.ts';
 import { reportFailure } from './failure.ts';
-import { createTerminal, EXIT } from './io.ts';
+import { createTerminal } from './io.ts';
+import { workerNumber } from './workers.ts';
 
 const terminal = createTerminal();
 // Whoever reads may stop (`| head`): that ends a command in silence. Talk that nobody hears ends nothing, least of all a gateway.
@@ -28,6 +29,8 @@ addCommands(program, terminal);
 try {
   await program.parseAsync(process.argv);
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  else process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
+  process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
+} finally {
+  // The channel to the primary process would keep a worker alive.
+  if (workerNumber() !== undefined) process.exit();
 }

@@ -10,21 +10,23 @@ export async function run(context: CommandContext): Promise<void> {
       const plugin =
         loaded.config.instances.find((instance) => instance.group === 'providers' && instance.name === name)?.plugin ??
         name;
-      const isReady = !value.credential?.required || value.credential.value !== undefined;
+      const { credential } = value;
+      const isReady = !credential?.required || credential.value !== undefined;
       return {
         name,
         plugin,
         state: isReady ? 'ready' : 'no key',
+        ...(!isReady && credential.env !== undefined && { usually_from: credential.env }),
         chat: value.chat !== undefined,
         embeddings: value.embed !== undefined,
       };
     });
     const table = formatTable(
       ['PROVIDER', 'PLUGIN', 'STATE', 'HAS'],
-      rows.map(({ name, plugin, state, chat, embeddings }) => [
+      rows.map(({ name, plugin, state, usually_from: env, chat, embeddings }) => [
         name,
         plugin,
-        state,
+        env === undefined ? state : `${state} (${env})`,
         [chat && 'chat', embeddings && 'embeddings'].filter(Boolean).join(', '),
       ]),
     );

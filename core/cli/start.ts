@@ -1,36 +1,58 @@
 import { createGateway, type Gateway } from '../app.ts';
 import { createLogger } from '../logger.ts';
+import { createGatherer, tell } from '../workers.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
+import {
+  countWorkers,
+  draining,
+  EXIT_OF,
+  onPrimary,
+  runWorkers,
+  STOP_SIGNALS,
+  type StopSignal,
+  workerNumber,
+} from './workers.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 /** `tollgate start`: runs until SIGTERM, SIGINT or SIGHUP, which drain it; a second one ends it at once. */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
+  const givenLevel = readLevel(options['logLevel']);
+  const port = readPort(options['port']);
   const { config } = await loadFor(context);
-  const level = readLevel(options['logLevel']) ?? config.logging.level;
-  const log = createLogger({
+  const level = givenLevel ?? config.logging.level;
+  const logger = createLogger({
     level,
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
     onFault: ({ code }) =>
       terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
   });
-  const port = readPort(options['port']);
   const host = options['host'];
+  const worker = workerNumber();
+  const count = countWorkers(config);
+  if (count > 1 && worker === undefined) {
+    await runWorkers(count, config.server, terminal, logger);
+    logger.flush();
+    return;
+  }
+  const log = worker === undefined ? logger : logger.child({ worker });
   const gateway = await createGateway({
     cwd: process.cwd(),
     env: process.env,
     configPath: globals.config,
     log,
+    ...(worker !== undefined && { gatherer: createGatherer() }),
     ...(port !== undefined && { port }),
     ...(typeof host === 'string' && { host }),
   });
-  terminal.err.write(banner(gateway, config.file, terminal));
+  if (worker === undefined || worker === 1) terminal.err.write(banner(gateway, config.file, terminal, count));
+  if (worker !== undefined) tell({ tollgate: 'ready' });
   await untilStopped(gateway, terminal, (error) => log.error({ err: error }, 'unexpected error: shutting down'));
-  log.flush();
+  logger.flush();
 }
 
 function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
@@ -50,7 +72,7 @@ function readPort(text: unknown): number | undefined {
 }
 
 /** What a newcomer sees: where it listens, what can be called, a key (once), and a line to try. */
-export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal, 'colors'>): string {
+export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal, 'colors'>, workers = 1): string {
   const ready = gateway.providers.filter(({ isConfigured }) => isConfigured).map(({ name }) => name);
   const waiting = gateway.providers.filter(({ isConfigured }) => !isConfigured).map(({ name }) => name);
   const key = gateway.announcements.find(({ use }) => use === 'key')?.value;
@@ -58,6 +80,7 @@ export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal
     `${colors.bold('Tollgate')} listens on ${colors.cyan(gateway.url)}  (API docs: ${gateway.url}/docs)`,
     `  config     ${file}`,
     `  providers  ${ready.join(', ') || 'none ready'}${waiting.length > 0 ? `; without a key: ${waiting.join(', ')}` : ''}`,
+    ...(workers > 1 ? [`  workers    ${workers}`] : []),
     ...gateway.announcements.map(({ title, value }) => `\n${title}:\n  ${colors.green(value)}`),
     '\nTry it:',
     `  ${tryLine(gateway, key)}`,
@@ -78,28 +101,27 @@ function tryLine({ url, providers, models }: Gateway, key: string | undefined): 
   return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;
 }
 
-/** Exit codes of a second signal, as shells count them. SIGHUP (a closed terminal) does not reload: it would cut every stream. */
-const EXIT_OF_SIGNAL = Object.freeze({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 });
-
 /** Resolves when the gateway has drained. A fault that nobody caught also drains it, and makes the exit code 1. */
 function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unknown) => void): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
-    const stop = (signal: keyof typeof EXIT_OF_SIGNAL): void => {
-      if (stopping) process.exit(EXIT_OF_SIGNAL[signal]);
+    const drain = (): void => {
       stopping = true;
-      terminal.err.write(`${signal}: draining; running answers finish first (send it again to stop at once)\n`);
       void gateway.close().then(resolve);
+    };
+    const stop = (signal: StopSignal): void => {
+      if (stopping) process.exit(EXIT_OF[signal]);
+      terminal.err.write(draining(signal));
+      drain();
     };
     const crash = (error: unknown): void => {
       onCrash(error);
       process.exitCode = EXIT.unexpected;
-      if (stopping) return;
-      stopping = true;
-      void gateway.close().then(resolve);
+      if (!stopping) drain();
     };
-    for (const signal of Object.keys(EXIT_OF_SIGNAL) as (keyof typeof EXIT_OF_SIGNAL)[])
-      process.on(signal, () => stop(signal));
+    if (workerNumber() === undefined) {
+      for (const signal of STOP_SIGNALS) process.on(signal, () => stop(signal));
+    } else onPrimary(drain);
     process.on('uncaughtException', crash);
     process.on('unhandledRejection', crash);
   });

@@ -52,7 +52,7 @@ export function checkConfig(raw: RawConfig, plugins: KnownPlugins): GatewayConfi
     ...store.faults,
     ...(checkedStore?.section.faults ?? []),
     ...checked.flatMap(({ section }) => section.faults),
-    ...checkAliases(core.value['models'], providers),
+    ...checkAliases(core.value['models'], [...providers, ...namesIn(raw.value['tts'])]),
     ...checkPlans(core.value['plans'], core.value['defaultPlan'], providers),
   ];
   if (faults.length > 0 || !checkedStore) {

@@ -1,4 +1,5 @@
 import type { Schema } from '../types/json.ts';
+import type { SpeechCacheBounds } from '../types/speech.ts';
 import { parseDuration } from '../units.ts';
 import type { CheckedSection } from './check-section.ts';
 import { CORE_SCHEMA } from './core-schema.ts';
@@ -36,6 +37,11 @@ type CoreTexts = Pick<GatewayConfig, 'plans' | 'billing'> & {
   readonly logging: LoggingConfig;
   readonly models: Readonly<Record<string, string | readonly string[]>>;
   readonly defaultPlan?: string;
+  readonly speechCache?: {
+    readonly maxSize: string | number;
+    readonly maxSound: string | number;
+    readonly ttl: string;
+  };
 };
 
 /** Makes the configuration out of sections without faults: units converted, aliases made lists, all frozen. */
@@ -58,6 +64,7 @@ export function finishConfig(
     plans: dictionary(Object.entries(value.plans)),
     defaultPlan: value.defaultPlan,
     billing: value.billing,
+    ...(value.speechCache && { speechCache: readSpeechCache(value.speechCache) }),
     instances: instances.map(readInstance),
     printable: printConfig(core, instances),
     sources: new Map([core, ...instances.map(({ section }) => section)].flatMap(({ sources }) => [...sources])),
@@ -83,6 +90,10 @@ function readServer(server: ServerTexts): ServerConfig {
     workers: server.workers,
     trustProxy: Number(server.trustProxy),
   };
+}
+
+function readSpeechCache({ maxSize, maxSound, ttl }: NonNullable<CoreTexts['speechCache']>): SpeechCacheBounds {
+  return { maxBytes: parseSize(maxSize), maxSoundBytes: parseSize(maxSound), ttlMs: parseDuration(ttl) };
 }
 
 /** The whole as a file would say it, secrets masked; a value out of a file (`${file:…}`) counts as secret. */

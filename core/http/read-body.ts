@@ -98,16 +98,19 @@ function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   });
 }
 
+/** A body that is refused by a small limit may arrive in one piece, before the answer is written. */
+const MIN_DRAIN_BYTES = 1024 * 1024;
+
 /**
  * Lets a refused body run past us, unkept, so that its sender comes to read why: a socket closed over unread bytes is
- * reset, and the answer with it. One that goes on for another `maxBytes` is cut.
+ * reset, and the answer with it. One that goes on for another `maxBytes`, and for a mebibyte at least, is cut.
  */
 function drain(req: IncomingMessage, maxBytes: number): void {
   let passed = 0;
   req.on('error', () => {});
   req.on('data', (chunk: Buffer) => {
     passed += chunk.length;
-    if (passed > maxBytes) req.destroy();
+    if (passed > Math.max(maxBytes, MIN_DRAIN_BYTES)) req.destroy();
   });
 }
 

@@ -20,7 +20,7 @@ interface End<T> {
 
 interface Node<T> {
   readonly named: Map<string, Node<T>>;
-  any: Node<T> | undefined;
+  parameter: Node<T> | undefined;
   readonly ends: Map<string, End<T>>;
 }
 
@@ -37,7 +37,7 @@ export function createRouteIndex<T>(): RouteIndex<T> {
       for (const [at, segment] of path.slice(1).split('/').entries()) {
         const isParameter = segment.startsWith(':');
         if (isParameter) parameters.push({ name: segment.slice(1), at });
-        node = isParameter ? anyChildOf(node) : childOf(node, segment);
+        node = isParameter ? parameterOf(node) : childOf(node, segment);
       }
       if (!node.ends.has(method)) node.ends.set(method, { order, value, parameters });
       order += 1;
@@ -53,12 +53,12 @@ export function createRouteIndex<T>(): RouteIndex<T> {
 }
 
 function createNode<T>(): Node<T> {
-  return { named: new Map(), any: undefined, ends: new Map() };
+  return { named: new Map(), parameter: undefined, ends: new Map() };
 }
 
-function anyChildOf<T>(node: Node<T>): Node<T> {
-  node.any ??= createNode();
-  return node.any;
+function parameterOf<T>(node: Node<T>): Node<T> {
+  node.parameter ??= createNode();
+  return node.parameter;
 }
 
 function childOf<T>(node: Node<T>, segment: string): Node<T> {
@@ -76,8 +76,8 @@ function search<T>(node: Node<T>, segments: readonly string[], at: number, metho
   if (segment === undefined) return node.ends.get(method);
   const child = node.named.get(segment);
   const named = child && search(child, segments, at + 1, method);
-  const any = node.any && segment !== '' ? search(node.any, segments, at + 1, method) : undefined;
-  return named && any ? (named.order < any.order ? named : any) : (named ?? any);
+  const open = node.parameter && segment !== '' ? search(node.parameter, segments, at + 1, method) : undefined;
+  return named && open ? (named.order < open.order ? named : open) : (named ?? open);
 }
 
 /** Undefined when a segment cannot be decoded, which is for the slow way to judge. */

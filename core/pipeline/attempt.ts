@@ -88,9 +88,10 @@ export class PageError extends GatewayError {
 function assertConfigured(endpoint: Endpoint, target: Target): void {
   const { credential } = endpoint;
   if (!credential?.required || credential.value !== undefined) return;
+  const usually = credential.env === undefined ? '' : `, usually from the environment variable ${credential.env}`;
   throw new GatewayError(
     'provider_not_configured',
-    `The provider "${target.provider}" has no API key yet. Its operator sets one in the configuration or the environment.`,
+    `The provider "${target.provider}" has no API key yet. Its operator sets \`apiKey\` in its configuration${usually}.`,
   );
 }
 

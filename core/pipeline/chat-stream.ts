@@ -1,27 +1,31 @@
-import { GatewayError } from '../errors.ts';
-import type { StreamDecoder } from '../provider.ts';
-import { readEvents } from '../sse.ts';
+import type { GatewayError } from '../errors.ts';
 import { BYTES_PER_TOKEN } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
-import { failedAttempt, noteRefusal, PageError } from './attempt.ts';
+import { failedAttempt, noteRefusal } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
-import { MAX_RESPONSE_BYTES, parseAnswer } from './chat.ts';
-import { chunksOfResponse } from './chunks.ts';
+import { type ChatBatch, type ChatSource, createChatSource } from './chat-source.ts';
+import { hasContent } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
 
 /** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */
 export interface ChatStream extends AnswerNotes {
-  /** Batches of chunks as they arrive. Throws the GatewayError that the caller is told in an error frame. */
-  readonly batches: AsyncGenerator<readonly ChatChunk[], void>;
+  /**
+   * What comes next, or undefined at the end. Throws the GatewayError that the caller is told in an error frame. Bytes come
+   * only to those who {@link StreamOptions.takesBytes}.
+   */
+  next(): Promise<ChatBatch | undefined>;
   /** Ends the call, once: after the last byte, after an error, or when the caller left. */
   close(): void;
 }
 
-type Batch = readonly ChatChunk[];
+export interface StreamOptions {
+  /** Whether events that nothing has to look at may come as the vendor's bytes. */
+  readonly takesBytes: boolean;
+}
 
 /** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
 const MAX_PEEK_CHUNKS = 64;
@@ -32,84 +36,48 @@ export async function openStream(
   call: LiveCall<'chat'>,
   target: Target,
   opened: OpenedChat,
+  { takesBytes }: StreamOptions,
 ): Promise<ChatStream> {
   const { upstreamResponse, dropped, rateLimits } = opened;
-  const source = decode(opened);
+  const source = createChatSource(opened);
   const peeked: ChatChunk[] = [];
   try {
     while (!peeked.some(hasContent) && peeked.length < MAX_PEEK_CHUNKS) {
       const next = await source.next();
-      if (next.done) break;
-      peeked.push(...next.value);
+      if (!next) break;
+      if (isChunks(next)) peeked.push(...next);
     }
   } catch (error) {
     upstreamResponse.destroy();
     noteRefusal(call as unknown as LiveCall, error);
     throw error;
   }
-  const live = new LiveStream(deps, call, target, upstreamResponse);
+  const [first] = peeked;
+  if (first && takesBytes && !deps.hooks.chat.chunk && !peeked.some(isFinished)) source.passBytes(first);
+  const live = new LiveStream(deps, call, target, { upstream: upstreamResponse, source, peeked });
   return {
     call: call as unknown as LiveCall,
     target,
     dropped,
     rateLimits,
-    batches: live.run(peeked, source),
+    next: () => live.next(),
     close: () => live.close(),
   };
 }
 
-function hasContent(chunk: ChatChunk): boolean {
-  return chunk.choices.some(
-    ({ delta, finish_reason }) =>
-      finish_reason !== null ||
-      Boolean(delta.content) ||
-      Boolean(delta.reasoning_content) ||
-      delta.tool_calls !== undefined ||
-      Boolean(delta.refusal),
-  );
+/** Whether a batch is chunks, not the vendor's bytes. */
+export function isChunks(batch: ChatBatch): batch is readonly ChatChunk[] {
+  return Array.isArray(batch);
 }
 
-/** The decoded chunks of an upstream answer; throws when it broke off, that is ended without a terminal sign. */
-async function* decode(opened: OpenedChat): AsyncGenerator<Batch, void> {
-  const { upstreamResponse, codec, codecInfo } = opened;
-  if (isJson(upstreamResponse)) {
-    yield chunksOfResponse(codec.response(parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES)), codecInfo));
-    return;
-  }
-  const decoder = codec.stream(codecInfo);
-  let begun = false;
-  for await (const events of readEvents(upstreamResponse.body)) {
-    const { chunks, error } = decodeEvents(decoder, events);
-    // What came with an error is passed on before it; but while nothing was, another target may still answer.
-    if (chunks.length > 0 && (begun || !error)) yield chunks;
-    if (error) throw error;
-    begun ||= chunks.some(hasContent);
-  }
-  const { chunks, complete } = decoder.end();
-  if (chunks.length > 0) yield chunks;
-  if (complete) return;
-  if (!begun && upstreamResponse.headers['content-type']?.startsWith('text/html')) throw new PageError();
-  throw new GatewayError('provider_unavailable', 'The provider broke off before the end of its answer.');
+function isFinished({ choices }: ChatChunk): boolean {
+  return choices.some(({ finish_reason }) => finish_reason !== null);
 }
 
-function decodeEvents(
-  decoder: StreamDecoder,
-  events: readonly { readonly event?: string | undefined; readonly data: string }[],
-): { readonly chunks: Batch; readonly error?: unknown } {
-  const [only] = events;
-  if (events.length === 1 && only) return { chunks: decoder.push(only) };
-  const chunks: ChatChunk[] = [];
-  try {
-    for (const event of events) chunks.push(...decoder.push(event));
-    return { chunks };
-  } catch (error) {
-    return { chunks, error };
-  }
-}
-
-/** Some vendors answer a stream request with one JSON object: an error, or the whole answer. */
-function isJson(response: UpstreamResponse): boolean {
-  return response.headers['content-type']?.startsWith('application/json') ?? false;
+interface Begun {
+  readonly upstream: UpstreamResponse;
+  readonly source: ChatSource;
+  readonly peeked: readonly ChatChunk[];
 }
 
 /** One running stream: hooks, usage and the way it ends. */
@@ -122,31 +90,44 @@ class LiveStream {
   readonly #call: LiveCall<'chat'>;
   readonly #target: Target;
   readonly #upstream: UpstreamResponse;
+  readonly #source: ChatSource;
   readonly #started = performance.now();
+  /** What was read before the stream was known to have begun. */
+  #peeked: readonly ChatChunk[] | undefined;
 
-  constructor(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, upstream: UpstreamResponse) {
+  constructor(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, begun: Begun) {
     this.#deps = deps;
     this.#call = call;
     this.#target = target;
-    this.#upstream = upstream;
+    this.#upstream = begun.upstream;
+    this.#source = begun.source;
+    this.#peeked = begun.peeked;
   }
 
-  async *run(peeked: Batch, source: AsyncGenerator<Batch, void>): AsyncGenerator<Batch, void> {
+  async next(): Promise<ChatBatch | undefined> {
+    if (this.#ended) return undefined;
     try {
-      const first = this.#outward(peeked);
-      if (first.length > 0) yield first;
-      for await (const batch of source) {
+      for (;;) {
+        const batch = this.#peeked ?? (await this.#source.next());
+        this.#peeked = undefined;
+        if (!batch) return this.#end();
+        if (!isChunks(batch)) {
+          this.#textBytes += batch.textBytes;
+          return batch;
+        }
         const chunks = this.#outward(batch);
-        if (chunks.length > 0) yield chunks;
+        if (chunks.length > 0) return chunks;
       }
-      this.#ended = true;
-      const usage = this.#usageChunk();
-      if (usage) yield [usage];
     } catch (thrown) {
-      throw await this.#fail(thrown);
-    } finally {
       this.#upstream.destroy();
+      throw await this.#fail(thrown);
     }
+  }
+
+  #end(): ChatBatch | undefined {
+    this.#ended = true;
+    const usage = this.#usageChunk();
+    return usage && [usage];
   }
 
   close(): void {
@@ -156,7 +137,7 @@ class LiveStream {
   }
 
   /** Runs the chunk hooks, notes usage, and takes out what the caller did not ask for. */
-  #outward(batch: Batch): Batch {
+  #outward(batch: readonly ChatChunk[]): readonly ChatChunk[] {
     const { chunk: hook } = this.#deps.hooks.chat;
     const out: ChatChunk[] = [];
     for (const chunk of batch) {

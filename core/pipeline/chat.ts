@@ -5,7 +5,7 @@ import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, ChatResponse } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
 import { exchange, noteRefusal, PageError } from './attempt.ts';
-import { type ChatStream, openStream } from './chat-stream.ts';
+import { type ChatStream, openStream, type StreamOptions } from './chat-stream.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
@@ -144,10 +144,15 @@ function rateLimitsOf(
 }
 
 /** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */
-export function streamChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatStream> {
+export function streamChat(
+  deps: PipelineDeps,
+  ask: Ask<'chat'>,
+  init: CallInit,
+  options: StreamOptions = { takesBytes: false },
+): Promise<ChatStream> {
   return runCall(deps, ask, init, (call, raw) =>
     tryTargets(call as unknown as LiveCall, async (target) =>
-      openStream(deps, call, target, await openChat(deps, call, target, true, raw)),
+      openStream(deps, call, target, await openChat(deps, call, target, true, raw), options),
     ),
   );
 }

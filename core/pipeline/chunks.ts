@@ -26,3 +26,15 @@ export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   });
   return usage ? [...chunks, { ...base, choices: [], usage }] : chunks;
 }
+
+/** Whether a chunk holds something of the answer: text, thinking, a tool call, a refusal, or its end. */
+export function hasContent(chunk: ChatChunk): boolean {
+  return chunk.choices.some(
+    ({ delta, finish_reason }) =>
+      finish_reason !== null ||
+      Boolean(delta.content) ||
+      Boolean(delta.reasoning_content) ||
+      delta.tool_calls !== undefined ||
+      Boolean(delta.refusal),
+  );
+}

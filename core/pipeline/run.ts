@@ -3,6 +3,7 @@ import type { CompiledHooks } from '../hook-runner.ts';
 import type { Log } from '../log.ts';
 import type { ModelCatalog } from '../models.ts';
 import type { CodecCall, Provider } from '../provider.ts';
+import type { SpeechCache } from '../speech/cache.ts';
 import type { SpeechProvider } from '../speech-provider.ts';
 import type { Call, Operation, OperationRequest, OutcomeStatus, Target } from '../types/call.ts';
 import type { Upstream } from '../upstream.ts';
@@ -18,6 +19,8 @@ export interface PipelineDeps {
   readonly hooks: Readonly<Record<Operation, CompiledHooks>>;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly speech: ReadonlyMap<string, SpeechProvider>;
+  /** Absent unless the configuration has one. */
+  readonly speechCache?: SpeechCache;
   readonly log: Log;
   /** `finish` hooks still at work; a drain waits for them. */
   readonly pending: Set<Promise<void>>;

@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { SpeechAnswer } from '../plugin.ts';
+import { speechCacheKey } from '../speech/cache.ts';
 import type { CheckedSpeech } from '../speech/check.ts';
 import { costOfSpeech, speechPrice } from '../speech/price.ts';
 import { resolveSpeech, runSpeech, type SpeechRun, type SpeechUsage } from '../speech/run-speech.ts';
@@ -10,17 +11,19 @@ import type { SpeechRequest } from '../types/speech.ts';
 import { exchange, failedAttempt, noteRefusal } from './attempt.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { endWithError, finishBeside, type PipelineDeps, runCall, tryTargets } from './run.ts';
+import { assertAllowed } from './targets.ts';
 
 export interface SpokenAnswer extends SpeechAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Speech by one vendor. Resolves when the first sound is there; the call ends with the sound, or when its reader leaves. */
+/** Speech by one vendor; `requested` is the alias it came by. Resolves when the first sound is there; the call ends with the sound, or when its reader leaves. */
 export async function speak(
   deps: PipelineDeps,
   vendorName: string,
   request: SpeechRequest,
   init: CallInit,
+  requested?: string,
 ): Promise<SpokenAnswer> {
   const vendor = deps.speech.get(vendorName);
   if (!vendor)
@@ -31,16 +34,43 @@ export async function speak(
   const checked = await resolveSpeech(vendor, request);
   const target: Target = { provider: vendorName, model: checked.model };
   const stream = request.stream !== false;
-  return runCall(deps, { operation: 'speech', request, stream, targets: [target] }, init, async (call) => {
+  const ask = { operation: 'speech', request, stream, targets: [target], ...(requested && { requested }) } as const;
+  return runCall(deps, ask, init, async (call) => {
     const speech = call.request === request ? checked : await resolveSpeech(vendor, call.request);
+    if (speech.model !== checked.model) {
+      // A hook chose another model: the caller's allow-list holds for that one too.
+      call.targets = [{ provider: vendorName, model: speech.model }];
+      assertAllowed({ find: () => undefined }, call.principal, call.targets);
+    }
     const live = call as unknown as LiveCall;
+    const cache = deps.speechCache;
+    const key = cache && speechCacheKey(call.principal.account, vendorName, speech);
+    const kept = key && (await cache.find(key));
+    if (kept) return { ...kept, audio: unmetered(deps, live, kept.audio), headers: { 'x-tollgate-cache': 'hit' } };
     const run = await tryTargets(live, () => start(deps, live, target, vendor, speech));
-    return {
+    const answer = {
       ...run,
       audio: metered(deps, live, target, vendor, speech, run),
-      headers: { 'x-tollgate-attempts': String(call.measures.attempts) },
+      headers: { 'x-tollgate-attempts': String(call.measures.attempts), ...(key && { 'x-tollgate-cache': 'miss' }) },
     };
+    return key ? cache.keep(key, answer) : answer;
   });
+}
+
+/** A sound that was kept: nothing was sent, so nothing is owed. */
+async function* unmetered(
+  deps: PipelineDeps,
+  call: LiveCall,
+  audio: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, undefined> {
+  let ended = false;
+  try {
+    yield* audio;
+    ended = true;
+  } finally {
+    finishBeside(deps, call, ended ? 'ok' : 'aborted');
+  }
+  return undefined;
 }
 
 async function start(

@@ -1,6 +1,7 @@
 import { isGatewayError, toGatewayError } from '../errors.ts';
 import type { ChatAnswer } from '../pipeline/chat.ts';
-import type { ChatStream } from '../pipeline/chat-stream.ts';
+import type { ChatBatch } from '../pipeline/chat-source.ts';
+import { type ChatStream, isChunks } from '../pipeline/chat-stream.ts';
 import type { CallInit } from '../pipeline/live-call.ts';
 import type { Ask } from '../pipeline/run.ts';
 import { type Aliases, type Catalog, targetOfPath, targetsOfModel } from '../pipeline/targets.ts';
@@ -84,6 +85,13 @@ async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat
   sendAnswer(ctx, answer, answer.response);
 }
 
+function framesOf(batch: ChatBatch): string | Uint8Array {
+  if (!isChunks(batch)) return batch.bytes;
+  let frames = '';
+  for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
+  return frames;
+}
+
 /**
  * Streams to the caller. While the provider is silent the stream opens with a comment, so that proxies keep it; a target
  * that then fails can still be replaced, since nothing of an answer was sent.
@@ -108,10 +116,8 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     stream = await deps.stream(ask, callInit(ctx));
     clearTimeout(silence);
     open(answerHeaders(stream));
-    for await (const batch of stream.batches) {
-      let frames = '';
-      for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
-      if (!writer.write(frames)) await writer.drained();
+    for (let batch = await stream.next(); batch; batch = await stream.next()) {
+      if (!writer.write(framesOf(batch))) await writer.drained();
     }
     writer.write(DONE);
     writer.end();

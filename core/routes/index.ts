@@ -35,7 +35,7 @@ export function coreRoutes({
       ...models,
       keepAliveMs,
       complete: (ask, init) => completeChat(deps, ask, init),
-      stream: (ask, init) => streamChat(deps, ask, init),
+      stream: (ask, init) => streamChat(deps, ask, init, { takesBytes: true }),
     }),
     ...embeddingRoutes({ ...models, embed: (ask, init) => embed(deps, ask, init) }),
     ...modelRoutes({ ...models, created: Math.floor(Date.now() / 1000) }),
@@ -44,7 +44,7 @@ export function coreRoutes({
     ...disabledRoutes(isTaken),
     ...speechRoutes({
       vendors: deps.speech,
-      speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)),
+      speak: (vendor, request, context, requested) => speak(deps, vendor, request, initOf(context), requested),
       voices,
       alias: (name) => speechAlias(aliases, name),
     }),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
 import { mendWav } from '../audio/wav.ts';
 import type { SpeechAnswer } from '../plugin.ts';
+import type { SpeechCacheBounds } from '../types/speech.ts';
 import type { CheckedSpeech } from './check.ts';
 
 /** One place of the cache. */
@@ -15,21 +16,16 @@ export interface CachedSound {
   readonly base64: string;
 }
 
-export interface SpeechCacheOptions {
+export interface SpeechCacheOptions extends SpeechCacheBounds {
   /** A namespace of its own. */
   readonly keyv: Keyv<CachedSound>;
-  /** What the store may hold for it, in bytes. */
-  readonly maxBytes: number;
-  /** The longest sound that is kept, in bytes. */
-  readonly maxSoundBytes: number;
-  readonly ttlMs: number;
 }
 
 export interface SpeechCache {
   /** The sound kept under a key; undefined also when the store does not answer, which is no reason to fail a call. */
   find(key: string): Promise<SpeechAnswer | undefined>;
   /** The same answer, kept once its sound has come to a good end. A cut or abandoned one is not. */
-  keep(key: string, answer: SpeechAnswer): SpeechAnswer;
+  keep<A extends SpeechAnswer>(key: string, answer: A): A;
 }
 
 /**

@@ -41,7 +41,8 @@ function speechRoute(need: SpeechRoutesNeed): Route<Schema> {
         ...(instructions !== undefined && { options: { instructions } }),
       };
       const whole = ctx.req.httpVersion === '1.0';
-      const answer = await need.speak(target.vendor, { ...request, ...(whole && { stream: false }) }, callContext(ctx));
+      const spoken = { ...request, ...(whole && { stream: false }) };
+      const answer = await need.speak(target.vendor, spoken, callContext(ctx), need.alias?.(model) && model);
       setHeaders(ctx, target.vendor, answer);
       if (stream_format === 'sse') await sendEvents(ctx, answer);
       else await sendSound(ctx, answer, whole);

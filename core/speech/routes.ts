@@ -17,7 +17,7 @@ export interface SpeechRoutesNeed {
   /** By instance name. */
   readonly vendors: ReadonlyMap<string, SpeechProvider>;
   /** A call through the whole pipeline; resolves when the first sound is there. */
-  speak(vendor: string, request: SpeechRequest, context: CallContext): Promise<SpokenAnswer>;
+  speak(vendor: string, request: SpeechRequest, context: CallContext, requested?: string): Promise<SpokenAnswer>;
   /** The voices of a vendor, asked of the vendor itself where it has to be. */
   voices(vendor: string): Promise<readonly Voice[]>;
   /** What an alias of the configuration means. */

@@ -1,4 +1,4 @@
-import type { Principal } from './call.ts';
+import type { Call, Outcome, Principal } from './call.ts';
 import type { ChatMessage, ChatResponse, Usage } from './chat.ts';
 import type { Schema } from './json.ts';
 
@@ -51,6 +51,10 @@ export interface AgentFinding {
 
 export interface AgentContext {
   readonly principal: Principal;
+  /** The request this is part of: what the agent's own calls through `api` pass on, with `onOutcome`. */
+  readonly requestId: string;
+  /** Told what such a call came to, so that the request's usage and the access log have it. */
+  onOutcome?(call: Call, outcome: Outcome): void;
   readonly signal: AbortSignal;
   /** A model call for this agent: metered, limited, part of the request. */
   chat(

@@ -28,6 +28,19 @@ export interface FieldVariant {
   readonly fields: FieldRules;
 }
 
+/**
+ * What an answer may show beside its text; `tool calls` and the like mean streamed ones too. `errors` is lacked only by a
+ * provider without a network behind it.
+ */
+export type AnswerFeature =
+  | 'cached tokens'
+  | 'errors'
+  | 'log probabilities'
+  | 'parallel tool calls'
+  | 'reasoning content'
+  | 'reasoning tokens'
+  | 'tool calls';
+
 /** All field rules of a vendor. A field of OpenAI's chat completions that is not named is passed. */
 export interface FieldTable {
   readonly fields: FieldRules;
@@ -36,4 +49,8 @@ export interface FieldTable {
   readonly unknown: 'passed' | 'dropped';
   /** Fields of the vendor's own that are passed, when others are dropped. */
   readonly extras?: readonly string[];
+  /** What its answers never show, and how that is known. The conformance kit holds it to the fixtures and to the rules. */
+  readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
+  /** What a caller may notice and no rule says; a sentence each, for the docs. */
+  readonly notes?: readonly string[];
 }

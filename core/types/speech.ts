@@ -18,3 +18,12 @@ export interface SpeechRequest {
   /** Fields of the vendor's own, from the list its plugin allows. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
+
+/** The bounds of the cache, as `speechCache:` of the configuration sets them. */
+export interface SpeechCacheBounds {
+  /** What the store may hold for it, in bytes. */
+  readonly maxBytes: number;
+  /** The longest sound that is kept, in bytes. */
+  readonly maxSoundBytes: number;
+  readonly ttlMs: number;
+}

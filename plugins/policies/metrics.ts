@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Call, definePlugin, type Outcome } from '../../core/index.ts';
 
 /** Series a label may have before new values are counted as `_other`: a caller must not be able to fill the memory. */
@@ -41,6 +41,8 @@ export default definePlugin({
       });
       await next();
     });
+    // A scrape reaches one worker of several; it answers for all of them.
+    const gather = api.gather('metrics', () => registry.getMetricsAsJSON());
     api.hook('finish', (call, outcome) => count(metrics, model, call, outcome));
     api.route({
       method: 'GET',
@@ -49,7 +51,8 @@ export default definePlugin({
       auth: config.auth ? ['key'] : 'none',
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
-        ctx.body = await registry.metrics();
+        const ofWorkers = await gather();
+        ctx.body = await (ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : registry).metrics();
         ctx.type = registry.contentType;
       },
     });

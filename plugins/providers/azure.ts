@@ -16,6 +16,7 @@ export default openaiCompatible({
   keepsStop: true,
   streamOptions: { include_obfuscation: false },
   embeddings: {},
+  lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
   options: {
     resource: {
       type: 'string',

@@ -53,6 +53,7 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   replay: 'reasoning',
+  lacks: { 'log probabilities': NOT_YET },
   errors: { codes: { capacity_exceeded: 'rate_limit' } },
 });
 

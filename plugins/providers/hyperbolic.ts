@@ -17,4 +17,10 @@ export default openaiCompatible({
   unknown: 'dropped',
   extras: ['top_k', 'min_p', 'repetition_penalty'],
   roles: { developer: 'system' },
+  lacks: {
+    'cached tokens': 'its usage is three counts',
+    'log probabilities': 'in none of its documents',
+    'reasoning content': 'in none of its documents',
+    'reasoning tokens': 'its usage is three counts',
+  },
 });

@@ -26,6 +26,10 @@ export default openaiCompatible({
   toolIds: { valid: /^[a-zA-Z0-9]{9}$/, length: 9 },
   messages: closedMessages,
   streamUsage: 'always',
+  lacks: {
+    'log probabilities': 'requests and answers have no field for them',
+    'reasoning tokens': 'its usage, a closed schema, does not count them apart',
+  },
   embeddings: {
     fields: { dimensions: rename('output_dimension'), user: drop() },
     unknown: 'dropped',

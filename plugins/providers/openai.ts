@@ -11,6 +11,7 @@ export default openaiCompatible({
   // Without the padding every frame is what callers get, and the stream is half as long.
   streamOptions: { include_obfuscation: false },
   embeddings: {},
+  lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
   options: {
     organization: { type: 'string', description: 'Sent as `OpenAI-Organization`.' },
     project: { type: 'string', description: 'Sent as `OpenAI-Project`.' },

@@ -26,6 +26,7 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   streamUsage: 'always',
+  lacks: { 'reasoning tokens': 'its usage does not count them apart' },
   embeddings: { fields: { user: drop() } },
 });
 

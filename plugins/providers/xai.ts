@@ -40,6 +40,9 @@ export default openaiCompatible({
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
   repeatsReasoning: true,
+  notes: [
+    'When the last message is an assistant’s, the vendor may begin its answer with the same words, and the caller gets them: answers are read without their request, so the repetition cannot be told from an answer.',
+  ],
   errors: {
     codes: { 'the service is currently unavailable': 'overloaded' },
     // A bad key comes as 400 without a code, an empty account as 403 or 429.

@@ -299,6 +299,25 @@ describe('what a call is charged', () => {
     expect(await charged()).to.equal(50);
   });
 
+  it('charges the characters of speech whose caller leaves in the middle', async () => {
+    one.script(async (wire) => {
+      await wire.send(head(200, { 'content-type': 'audio/pcm', 'content-length': '96000' }));
+      await wire.send(Buffer.alloc(4800));
+      await wire.hang();
+    });
+    const stop = new AbortController();
+    const response = await fetch(`${gateway.url}/openai/tts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'tts-1', text: 'Hello you.', format: 'pcm' }),
+      signal: stop.signal,
+    });
+    expect(response.status).to.equal(200);
+    await response.body?.getReader().read();
+    stop.abort();
+    expect(await charged()).to.equal(50);
+  });
+
   it('charges nothing for speech that the vendor refuses', async () => {
     one.script(refusal(500));
     const response = await gateway.post('/openai/tts', { model: 'tts-1', text: 'Hello you.', format: 'pcm' });

@@ -140,6 +140,31 @@ describe('speech through the whole gateway', () => {
     expect(gateway.logText()).to.not.include('sk-operator-secret');
   });
 
+  it('gives a sound again for nothing, to the same account only, when the cache is on', async () => {
+    const cached = await startGateway({
+      speechCache: { maxSize: '10mb' },
+      tts: { openai: { apiKey: 'k', baseUrl: upstream.url, models: ['tts-1'], prices: { '*': { characters: 1000 } } } },
+    });
+    try {
+      upstream.script(answer(200, mp3, MP3));
+      const before = upstream.requests.length;
+      const say = async (headers: Record<string, string> = {}) => {
+        const response = await cached.post('/openai/tts', { text: 'Again.' }, headers);
+        const bytes = Buffer.from(await response.arrayBuffer());
+        return [response.headers.get('x-tollgate-cache'), bytes.equals(mp3)];
+      };
+      expect(await say()).to.deep.equal(['miss', true]);
+      expect(await say()).to.deep.equal(['hit', true]);
+      const other = (await cached.command('keys', 'create', '--user', 'other')) as { api_key: string };
+      expect(await say({ authorization: `Bearer ${other.api_key}` })).to.deep.equal(['miss', true]);
+      expect(upstream.requests.length).to.equal(before + 2);
+      const { spent } = (await (await cached.get('/api/core/balance')).json()) as Books;
+      expect(spent).to.equal('0.006');
+    } finally {
+      await cached.stop();
+    }
+  });
+
   it('describes its routes in the OpenAPI document', async () => {
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as { paths: object };
     expect(paths).to.include.keys(

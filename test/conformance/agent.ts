@@ -155,6 +155,7 @@ function contextFor(kit: AgentKit & { readonly signal?: AbortSignal; readonly ha
   const signal = kit.signal ?? new AbortController().signal;
   return {
     principal: { credential: 'key', userId: 'conformance', account: 'conformance' },
+    requestId: 'conformance',
     signal,
     async chat(messages) {
       assert.ok(messages.length > 0, 'a model call has messages');

@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict';
 import { base64ToFloats, StreamFailure } from '../../core/index.ts';
 import { itShows } from './cells.ts';
+import { testOpenCell } from './provider-features.ts';
 import { assertIncludes } from './provider-shape.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
 /** Embeddings in both encodings, and the vendor's list of models. */
-export function testLists({ name, provider: { embed, listModels }, kit, fixtures }: ProviderSubject): void {
+export function testLists(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
+  const {
+    name,
+    provider: { embed, listModels },
+    kit,
+    fixtures,
+  } = subject;
   const shows = (feature: string, title: string, body: () => void) =>
     itShows(it, { provider: name, feature, says: 'verified' }, title, body);
 
@@ -25,7 +32,9 @@ export function testLists({ name, provider: { embed, listModels }, kit, fixtures
         const sent = JSON.stringify(embed.request(input, CALL));
         for (const words of ['one', 'two', CALL.model]) assert.ok(sent.includes(words));
       });
-      for (const { name: file, text, expected } of fixtures('embeddings', '.json')) {
+      const answers = fixtures('embeddings', '.json');
+      if (answers.length === 0) testOpenCell(subject, 'embeddings', 'put one into embeddings*.json');
+      for (const { name: file, text, expected } of answers) {
         shows('embeddings', `come as numbers: ${file}`, () => {
           const answer = embed.response(JSON.parse(text), { ...input, encoding_format: 'float' }, CALL);
           kit.validate?.embeddings?.(answer);
@@ -59,7 +68,9 @@ export function testLists({ name, provider: { embed, listModels }, kit, fixtures
         assert.equal(method, 'GET');
         assert.match(path, /^\//);
       });
-      for (const { name: file, text, expected } of fixtures('models', '.json')) {
+      const answers = fixtures('models', '.json');
+      if (answers.length === 0) testOpenCell(subject, 'model list', 'put one into models*.json');
+      for (const { name: file, text, expected } of answers) {
         shows('model list', `is read: ${file}`, () => {
           const ids = listModels.response(JSON.parse(text));
           assert.ok(ids.length > 0 && ids.every((id) => typeof id === 'string' && id !== ''));

@@ -10,6 +10,18 @@ function call(id: string, city: string) {
   return { id, type: 'function', function: { name: 'get_weather', arguments: JSON.stringify({ city }) } } as const;
 }
 
+/** What the vendors that name a limit for ids take at most; Gemini's and Anthropic's. */
+const MAX_ID = 64;
+const SIGNATURE = 'CiQBcsjafG1wX3Fib_rY-0pQk3s'.repeat(100);
+
+/** Ids of calls that other vendors made: a conversation may go on elsewhere. */
+const FOREIGN_IDS: readonly (readonly [whose: string, ids: readonly string[]])[] = [
+  ['odd characters', ['call_from+another/vendor==', 'call_from+another/vendor=+']],
+  ['41 characters', [`call_a${'0'.repeat(35)}`, `call_b${'0'.repeat(35)}`]],
+  ['Gemini’s signature in them', [`fc_1__thought__${SIGNATURE}`, `fc_2__thought__${SIGNATURE}`, 'fc_3']],
+  ['100 characters and differ in the last', [`call_${'x'.repeat(94)}A`, `call_${'x'.repeat(94)}B`]],
+];
+
 /** Conversations, and the words of them that have to reach the vendor. */
 const CONVERSATIONS: readonly {
   readonly feature: string;
@@ -106,18 +118,22 @@ export function testMessages({ name, provider: { chat } }: ProviderSubject): voi
       });
     }
 
-    it('gives a tool’s call and its result the same id, also when the id has to change', () => {
-      const id = 'call_from+another/vendor=='.repeat(3);
-      const sent = JSON.stringify(
-        request([
-          { role: 'user', content: 'Weather?' },
-          { role: 'assistant', content: null, tool_calls: [call(id, 'PARIS')] },
-          { role: 'tool', tool_call_id: id, content: 'SUNNY' },
-        ]).body,
-      );
-      const ids = [...sent.matchAll(/"(?:id|tool_call_id|tool_use_id)":"([^"]+)"/g)].map((match) => match[1]);
-      assert.ok(new Set(ids).size <= 1, `${ids.join(' and ')} differ`);
-    });
+    for (const [whose, ids] of FOREIGN_IDS) {
+      it(`gives tools’ calls and results the same short ids where they have ${whose}`, () => {
+        const body = JSON.stringify(
+          request([
+            { role: 'user', content: 'Weather?' },
+            { role: 'assistant', content: null, tool_calls: ids.map((id) => call(id, 'PARIS')) },
+            ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'SUNNY' }) as const),
+          ]).body,
+        );
+        const sent = [...body.matchAll(/"(?:id|tool_call_id|tool_use_id)":"([^"]+)"/g)].map((match) => match[1] ?? '');
+        const half = sent.length / 2;
+        assert.deepEqual(sent.slice(half), sent.slice(0, half), 'a result names its call');
+        assert.equal(new Set(sent).size, half, 'calls stay apart');
+        for (const id of sent) assert.ok(id.length <= MAX_ID, `${id.length} characters are too many`);
+      });
+    }
   });
 }
 

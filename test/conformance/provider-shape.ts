@@ -14,6 +14,8 @@ export interface OutcomeChoice {
   readonly content: string;
   readonly reasoning_content: string;
   readonly refusal: string;
+  /** Of the content, token by token. */
+  readonly logprobs: readonly { readonly token: string; readonly logprob: number }[];
   readonly tool_calls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
   readonly finish_reason: string | null;
 }
@@ -89,6 +91,7 @@ function readChoice(
     content: '',
     reasoning_content: '',
     refusal: '',
+    logprobs: [],
     tool_calls: [],
     finish_reason: null,
   };
@@ -97,10 +100,19 @@ function readChoice(
   choice.content += delta.content ?? '';
   choice.reasoning_content += delta.reasoning_content ?? '';
   choice.refusal += delta.refusal ?? '';
+  choice.logprobs = [...choice.logprobs, ...readLogprobs(rest.logprobs)];
   choice.tool_calls = (delta.tool_calls ?? []).reduce(joinToolCall, choice.tool_calls);
   if (finish_reason === null) return;
   assert.ok(FINISH.has(finish_reason), `"${finish_reason}" is no finish reason of OpenAI's`);
   choice.finish_reason = finish_reason;
+}
+
+function readLogprobs(logprobs: unknown): OutcomeChoice['logprobs'] {
+  const { content } = (logprobs ?? {}) as { readonly content?: OutcomeChoice['logprobs'] | null };
+  for (const { token, logprob } of content ?? []) {
+    assert.ok(typeof token === 'string' && typeof logprob === 'number', 'a log probability is of a token');
+  }
+  return content ?? [];
 }
 
 function joinToolCall(calls: OutcomeChoice['tool_calls'], delta: ToolCallDelta): OutcomeChoice['tool_calls'] {

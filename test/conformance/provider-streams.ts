@@ -2,17 +2,34 @@ import assert from 'node:assert/strict';
 import { StreamFailure } from '../../core/index.ts';
 import { createEventReader } from '../../core/sse.ts';
 import { itShows } from './cells.ts';
-import { assertFailure } from './provider-answers.ts';
+import { type FixtureFeature, testFixtureFeature } from './provider-features.ts';
 import { assertIncludes, type Outcome, readChunks } from './provider-shape.ts';
 import { decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
 import { tortureStream } from './provider-torture.ts';
 import { findRunner } from './runner.ts';
 
-const FEATURES: readonly (readonly [string, (outcome: Outcome) => boolean])[] = [
-  ['streamed tool calls', ({ choices }) => choices.some(({ tool_calls: calls }) => calls.length > 0)],
-  ['streamed parallel tool calls', ({ choices }) => choices.some(({ tool_calls: calls }) => calls.length > 1)],
-  ['streamed reasoning content', ({ choices }) => choices.some(({ reasoning_content: text }) => text !== '')],
-  ['usage in streams', ({ usage }) => usage !== undefined],
+const FEATURES: readonly FixtureFeature<Outcome>[] = [
+  {
+    name: 'streamed tool calls',
+    lack: 'tool calls',
+    shows: ({ choices }) => choices.some(({ tool_calls: calls }) => calls.length > 0),
+  },
+  {
+    name: 'streamed parallel tool calls',
+    lack: 'parallel tool calls',
+    shows: ({ choices }) => choices.some(({ tool_calls: calls }) => calls.length > 1),
+  },
+  {
+    name: 'streamed reasoning content',
+    lack: 'reasoning content',
+    shows: ({ choices }) => choices.some(({ reasoning_content: text }) => text !== ''),
+  },
+  {
+    name: 'streamed log probabilities',
+    lack: 'log probabilities',
+    shows: ({ choices }) => choices.some(({ logprobs }) => logprobs.length > 0),
+  },
+  { name: 'usage in streams', shows: ({ usage }) => usage !== undefined },
 ];
 
 /** Streams come out in OpenAI's exact chunks, whatever happens to their bytes on the way. */
@@ -41,24 +58,12 @@ export function testStreams(subject: ProviderSubject): void {
           assert.ok(outcome.choices.every((choice) => choice.finish_reason !== null));
         },
       );
-      for (const [feature, shows] of FEATURES) {
-        if (!shows(readChunks(decode(fixture).chunks))) continue;
-        itShows(it, { provider: name, feature, says: 'verified' }, `shows ${feature}: ${fixture.name}`, () => {
-          assert.ok(shows(readChunks(decode(fixture).chunks)));
-        });
-      }
       tortureStream(subject, fixture);
     }
 
-    for (const fixture of fixtures('failure', '.sse')) {
-      itShows(
-        it,
-        { provider: name, feature: 'failures in streams', says: 'verified' },
-        `fails: ${fixture.name}`,
-        () => {
-          assertFailure(() => decode(fixture), fixture);
-        },
-      );
+    for (const feature of FEATURES) {
+      const read = (fixture: Fixture) => readChunks(decode(fixture).chunks);
+      testFixtureFeature(subject, feature, { files: 'stream*.sse', fixtures: streams, read });
     }
 
     it('with nothing in it is not complete', () => {

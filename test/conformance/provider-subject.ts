@@ -8,10 +8,11 @@ export interface ProviderKit {
   /** Options that the plugin needs beside its key. */
   readonly config?: Readonly<Record<string, unknown>>;
   /**
-   * A folder of the vendor's own bytes. `chat*.json` are answers, `stream*.sse` are streams; both are needed, the rest
-   * is optional: `embeddings*.json`, `models.json`, `failure*.json` and `failure*.sse` (failures with status 200) and
-   * `errors.json`, a list of `{ name, status, headers?, body, class, retryAfterMs?, param? }`. Beside each file,
-   * `<file>.expected.json` says what has to come out; of objects, the fields that are named there.
+   * A folder of the vendor's own bytes. `chat*.json` are answers, `stream*.sse` are streams; together they show all that
+   * the provider's data does not list in `lacks`. `embeddings*.json` and `models*.json` where the provider has these; and
+   * as many as there are of `failure*.json` and `failure*.sse` (failures with status 200) and `errors.json`, a list of
+   * `{ name, status, headers?, body, class, retryAfterMs?, param? }`. Beside each file, `<file>.expected.json` says what
+   * has to come out; of objects, the fields that are named there.
    */
   readonly fixtures: URL;
   /** An error event of the vendor's stream; OpenAI's unless told. */

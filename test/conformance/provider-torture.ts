@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { StreamFailure } from '../../core/index.ts';
 import { createEventReader } from '../../core/sse.ts';
 import { itShows } from './cells.ts';
+import { OPENAI_ERROR } from './provider-failures.ts';
 import { readChunks } from './provider-shape.ts';
 import { type Decoded, decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-const OPENAI_ERROR =
-  'data: {"error":{"message":"The server had an error","type":"server_error","code":null,"param":null}}\n\n';
 /** Longer streams are cut at this many places instead of every one. */
 const MAX_CUTS = 3000;
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { testAnswers } from './provider-answers.ts';
 import { testErrors } from './provider-errors.ts';
+import { testFailures } from './provider-failures.ts';
 import { testLists } from './provider-lists.ts';
 import { testMessages } from './provider-messages.ts';
 import { testRequests } from './provider-requests.ts';
@@ -60,6 +61,7 @@ export function testProvider(kit: ProviderKit): void {
     testAnswers(subject);
     testStreams(subject);
     testErrors(subject);
+    testFailures(subject);
     testLists(subject);
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { findRunner } from './runner.ts';
-import { FACTS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
+import { day, FACTS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
 /** What every ledger promises of its books: entries, usage, the sweeper, and exactness under parallel calls. */
 export function testBooks(subject: StoreUnderTest): void {
@@ -57,31 +57,31 @@ export function testBooks(subject: StoreUnderTest): void {
         characters: 12,
         tokens: { prompt_tokens: 0, completion_tokens: 0 },
       };
-      const day = 86_400_000;
+      const nextDay = NOW + 86_400_000;
       for (const [index, [usage, now]] of (
         [
           [FACTS, NOW],
           [FACTS, NOW],
           [speech, NOW],
-          [FACTS, NOW + day],
+          [FACTS, nextDay],
         ] as const
       ).entries()) {
         await ledger().reserve(reservation({ account, requestId: `r${index}` }));
         await ledger().settle(settlement({ account, requestId: `r${index}`, amount: 4, usage, now }));
       }
-      const row = { day: '2026-01-15', operation: 'chat', provider: 'echo', model: 'echo-1', key: '-' };
+      const row = { day: day(), operation: 'chat', provider: 'echo', model: 'echo-1', key: '-' };
       const chat = { ...row, requests: 2, prompt_tokens: 6, completion_tokens: 10, characters: 0, cost: 8 };
-      const rows = await ledger().usage(account, '2026-01-01', '2026-01-31');
+      const rows = await ledger().usage(account, day(-10), day(10));
       assert.deepEqual(
         rows.map((r) => [r.day, r.operation, r.requests, r.characters]),
         [
-          ['2026-01-15', 'chat', 2, 0],
-          ['2026-01-15', 'speech', 1, 12],
-          ['2026-01-16', 'chat', 1, 0],
+          [day(), 'chat', 2, 0],
+          [day(), 'speech', 1, 12],
+          [day(1), 'chat', 1, 0],
         ],
       );
       assert.deepEqual({ ...rows[0] }, chat);
-      assert.deepEqual((await ledger().usage(account, '2026-01-16', '2026-01-16')).length, 1);
+      assert.deepEqual((await ledger().usage(account, day(1), day(1))).length, 1);
     });
 
     it('charges a reservation that nobody settled in time at its estimate, once', async () => {
@@ -97,7 +97,7 @@ export function testBooks(subject: StoreUnderTest): void {
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 70, held: 5, spent: 30 });
       assert.deepEqual(await ledger().purse(account, 'key'), { spent: 30, held: 0 });
       assert.equal(await ledger().settle(settlement({ account, requestId: 'lost', amount: 1 })), false);
-      const [row] = await ledger().usage(account, '2026-01-15', '2026-01-15');
+      const [row] = await ledger().usage(account, day(), day());
       assert.deepEqual([row?.requests, row?.cost], [1, 30]);
     });
 

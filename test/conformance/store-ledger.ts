@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ReserveOutcome } from '../../core/index.ts';
 import { findRunner } from './runner.ts';
-import { NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
+import { day, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
 /** What the ledger of every store promises. */
 export function testLedger(subject: StoreUnderTest): void {
@@ -19,7 +19,7 @@ export function testLedger(subject: StoreUnderTest): void {
       assert.deepEqual(await ledger().balance(account), { balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
       assert.deepEqual(await ledger().entries(account, { limit: 10 }), []);
       assert.deepEqual(await ledger().purse(account, 'key'), { spent: 0, held: 0 });
-      assert.deepEqual(await ledger().usage(account, '2026-01-01', '2026-12-31'), []);
+      assert.deepEqual(await ledger().usage(account, day(-300), day(3)), []);
     });
 
     it('credits once under an id', async () => {

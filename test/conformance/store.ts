@@ -84,7 +84,15 @@ export const FACTS: UsageFacts = Object.freeze({
   tokens: { prompt_tokens: 3, completion_tokens: 5 },
 });
 
-export const NOW = Date.UTC(2026, 0, 15, 12);
+const DAY_MS = 86_400_000;
+
+/** Noon (UTC) of tomorrow: a fixed hour, for whole days, and in the future, so that nothing is purged as expired. */
+export const NOW = (Math.floor(Date.now() / DAY_MS) + 1) * DAY_MS + DAY_MS / 2;
+
+/** The day of {@link NOW} and those around it, `YYYY-MM-DD`. */
+export function day(offset = 0): string {
+  return new Date(NOW + offset * DAY_MS).toISOString().slice(0, 10);
+}
 
 /** A reservation with what a test does not care about filled in. */
 export function reservation(fields: Partial<Reservation> & Pick<Reservation, 'account' | 'requestId'>): Reservation {

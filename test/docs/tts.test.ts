@@ -21,7 +21,7 @@ describe('the page on speech', () => {
   for (const plugin of PLUGINS) {
     const { name } = plugin;
     const row = new RegExp(`^\\| \`${name}\` \\| (.*?) \\| (.*?) \\| (.*?) \\|`, 'm').exec(page);
-    const curl = new RegExp(`curl \\$URL/${name}/tts [^']*'[^']*' \\\\\\n\\s+-d '(.*?)'`).exec(page);
+    const curl = new RegExp(`curl \\$TOLLGATE_URL/${name}/tts [^']*'[^']*' \\\\\\n\\s+-d '(.*?)'`).exec(page);
 
     it(`tells what ${name} can do`, async () => {
       const { speed, formats, maxCharacters, models } = await loadSpeech(plugin);

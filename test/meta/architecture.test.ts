@@ -118,8 +118,8 @@ describe('every source file', () => {
   });
 
   it('of the product has no any, no enum and no promise of work to come', () => {
-    const any = /[:<(|,]\s*any\b(?!['’:])|\bas any\b/;
-    expect(namesOf(product, ({ code }) => any.test(code.replaceAll(/'[^'\n]*'|`[^`]*`/g, "''")))).to.deep.equal([]);
+    // Biome refuses it as a type; this finds what was silenced.
+    expect(namesOf(product, ({ text }) => /\bas any\b|<any>|\bany\[\]|noExplicitAny/.test(text))).to.deep.equal([]);
     expect(namesOf(product, ({ code }) => /^\s*(export\s+)?(const\s+)?enum\s/m.test(code))).to.deep.equal([]);
     expect(namesOf(product, ({ text }) => /\b(TODO|FIXME|XXX|not implemented)\b/.test(text))).to.deep.equal([]);
   });

@@ -63,6 +63,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'registry',
         'upstream',
         'upstream/',
+        'workers',
       ],
     },
     {
@@ -73,7 +74,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     {
       name: 'entries',
       what: 'a gateway, the program, the public entry',
-      modules: ['app', 'cli/', 'create-gateway', 'index'],
+      modules: ['app', 'cli/', 'cluster', 'create-gateway', 'index'],
     },
   ]);
 

@@ -5,6 +5,7 @@ import { createHttpServer, listen } from '../../core/http/server.ts';
 import type { AgentDefinition, Plugin, Principal, Store } from '../../core/index.ts';
 import { createPluginApi, type GatewayServices } from '../../core/plugin-api.ts';
 import { Registry } from '../../core/registry.ts';
+import { ALONE } from '../../core/workers.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import type { ScriptedModel } from './scripted-model.ts';
 import { createSilentLog } from './silent-log.ts';
@@ -50,7 +51,15 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
   const store = given ?? (await openMemory());
   const services = { chat: model.chat } as unknown as GatewayServices;
   const settings = { billing: 'off', plans: {}, version: '0.0.0' } as never;
-  const deps = { registry, settings, log, store: () => store, services: () => services, openStore: () => {} };
+  const deps = {
+    gatherer: ALONE,
+    registry,
+    settings,
+    log,
+    store: () => store,
+    services: () => services,
+    openStore: () => {},
+  };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);
   for (const { plugin, config, instance = plugin.name } of plugins) {
     await plugin.setup(createPluginApi(deps, plugin as Plugin, instance), config as never);

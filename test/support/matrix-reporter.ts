@@ -14,7 +14,7 @@ interface Result {
 
 /**
  * A mocha reporter that writes `docs/providers/matrix.md` from what ran: the second half of `npm run matrix`. A cell says
- * what all of its tests showed; one that failed, or that no test stands for, says so. Nothing in the page is written by hand.
+ * what all of its tests showed; one that failed, or that no test stands for, says `FAILS`. Nothing in the page is written by hand.
  */
 export default class MatrixReporter extends Mocha.reporters.Dot {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
@@ -49,8 +49,7 @@ export function formatMatrix(results: readonly Result[]): string {
     '- **verified**: sent or read as the vendor’s reference shows it; answers and streams are the bytes in `test/fixtures/<provider>`.',
     '- **emulated**: the vendor has no such field and gets something that comes to the same.',
     '- **refused**: answered with 400, because the answer would not be to what was asked.',
-    '- **not offered**: the vendor does not have it; a field is left out and named in `x-tollgate-dropped`.',
-    '- **–**: no fixture shows it, so nothing is claimed.',
+    '- **not offered**: as far as its documents tell, the vendor does not have it; a field is left out and named in `x-tollgate-dropped`. Why is on the provider’s page.',
     '',
     'No live endpoint was called. The rule of each field, and what differs by model, is on the provider’s own page.',
     '',
@@ -65,7 +64,7 @@ export function formatMatrix(results: readonly Result[]): string {
 
 function formatCell(results: readonly Result[]): string {
   const [first] = results;
-  if (!first) return '–';
+  if (!first) return 'FAILS';
   const says = results.every(({ passed }) => passed) ? first.cell.says : 'FAILS';
   return `[${says}][${path.basename(first.file)}]`;
 }

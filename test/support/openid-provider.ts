@@ -4,7 +4,7 @@ import Provider, { type Configuration } from 'oidc-provider';
 import { createSigner } from './tokens.ts';
 
 const SECRET = 'a secret of a test client';
-const SCOPES = ['keys:write', 'keys:read'];
+const SCOPES = ['accounts:read', 'keys:write', 'keys:read'];
 
 /** A real OpenID provider in this process, on a loopback port, for clients that get tokens by client credentials. */
 export interface OpenIdProvider {

@@ -46,9 +46,19 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider):
             '',
             ...rulesTable(variant.fields),
           ]),
+          ...listOf('What its answers never show', Object.entries(table.lacks ?? {}).map(lackText)),
+          ...listOf('Good to know', table.notes ?? []),
         ]
       : []),
   ].join('\n');
+}
+
+function listOf(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length > 0 ? [`## ${title}`, '', ...lines.map((line) => `- ${line}`), ''] : [];
+}
+
+function lackText([feature, why]: readonly [string, string]): string {
+  return `${sentence(feature).slice(0, -1)}: ${why}.`;
 }
 
 function rulesTable(fields: FieldRules): readonly string[] {

@@ -1,4 +1,4 @@
-import type { CallContext, ChatRequest, ChatResponse, PluginApi, Usage } from '../../../core/index.ts';
+import type { Call, CallContext, ChatRequest, ChatResponse, Outcome, PluginApi, Usage } from '../../../core/index.ts';
 import { untilAborted } from './deadline.ts';
 
 /** What one request may spend over all its agents. */
@@ -23,6 +23,8 @@ export interface ModelCalls {
     request: ChatRequest,
     options: { readonly signal: AbortSignal; readonly reserve?: number },
   ): Promise<ChatResponse>;
+  /** Told what a call came to that an agent made past `chat`, such as an embedding: its usage counts too. */
+  note(call: Call, outcome: Outcome): void;
   /** Calls that may still be made. */
   left(): number;
   usage(): Usage;
@@ -75,6 +77,10 @@ export function createModelCalls(
       count(response.usage);
       if (first) onAdmitted?.();
       return response;
+    },
+    note(call, outcome) {
+      if (outcome.usage) addUsage(sum, outcome.usage);
+      caller.onOutcome?.(call, outcome);
     },
     left: () => budget.maxCalls - calls,
     usage: () => ({ ...sum }),

@@ -28,6 +28,8 @@ export async function findSources(
   const look = async (signal: AbortSignal) =>
     rag.run?.(Object.freeze({ instruction: message, message }), {
       principal: run.principal,
+      requestId: run.requestId,
+      onOutcome: run.calls.note,
       signal,
       chat: (messages, { temperature } = {}) =>
         run.calls.chat(

@@ -10,48 +10,68 @@ export interface Chunk {
 /** Words of the passage before that a passage begins with, so that no sentence is cut off from its context. */
 const OVERLAP_WORDS = 40;
 
-/** Cuts a parsed file into passages of about `words` words: at its own sections first, then at paragraphs, then at words. */
+/**
+ * A word; in scripts that put no space between words, a character. A run of anything longer than 40 characters (a key,
+ * a blob) counts as several, so that a passage is bounded in characters too.
+ */
+const WORD =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]|[^\s\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]{1,40}/gu;
+
+/** Of a passage for each of its words, so that a run of spaces is bounded as well. */
+const MAX_CHARACTERS = 60;
+
+const PARAGRAPH_END = /\n[^\S\n]*\n/;
+
+/** Cuts a parsed file into passages of at most `words` words: at its own sections first, then at paragraphs, then at words. */
 export function chunkFile(parsed: Parsed, name: string, words: number): readonly Chunk[] {
-  const fileTitle = parsed.title ?? name;
+  const fileTitle = (parsed.title ?? name).slice(0, 300);
   return parsed.sections.flatMap(({ text, location, title }) =>
-    packParagraphs(text, words).map((piece) => ({ text: piece, title: title ?? fileTitle, location })),
+    cutText(text, words).map(({ start, end }) => ({
+      text: text
+        .slice(start, end)
+        .trim()
+        .slice(0, words * MAX_CHARACTERS),
+      title: title?.slice(0, 300) ?? fileTitle,
+      location:
+        location.line === undefined ? location : { ...location, line: location.line + countLines(text, 0, start) },
+    })),
   );
 }
 
-function packParagraphs(text: string, words: number): readonly string[] {
-  const pieces = text.split(/\n\s*\n/).flatMap((paragraph) => splitWords(paragraph.trim(), words));
-  const packed: string[] = [];
-  let current: string[] = [];
-  let count = 0;
-  for (const piece of pieces) {
-    const size = countWords(piece);
-    if (size === 0) continue;
-    if (count > 0 && count + size > words) {
-      packed.push(current.join('\n\n'));
-      const overlap = lastWords(current.join(' '), OVERLAP_WORDS);
-      current = [overlap];
-      count = countWords(overlap);
-    }
-    current.push(piece);
-    count += size;
+/** Spans of a text, each of at most `words` words, that overlap a little. */
+function cutText(text: string, words: number): readonly { readonly start: number; readonly end: number }[] {
+  const starts: number[] = [];
+  const ends: number[] = [];
+  for (const { index, 0: word } of text.matchAll(WORD)) {
+    starts.push(index);
+    ends.push(index + word.length);
   }
-  if (count > 0) packed.push(current.join('\n\n'));
-  return packed;
+  const spans: { start: number; end: number }[] = [];
+  for (let first = 0; first < starts.length; ) {
+    const last = first + words >= starts.length ? starts.length : lastOfPassage(text, starts, ends, first, words);
+    spans.push({ start: starts[first] ?? 0, end: ends[last - 1] ?? text.length });
+    if (last >= starts.length) break;
+    first = Math.max(first + 1, last - Math.min(OVERLAP_WORDS, Math.floor(words / 5)));
+  }
+  return spans;
 }
 
-/** A paragraph longer than a passage, in parts of at most that many words. */
-function splitWords(paragraph: string, words: number): readonly string[] {
-  if (countWords(paragraph) <= words) return [paragraph];
-  const all = paragraph.split(/\s+/);
-  return Array.from({ length: Math.ceil(all.length / words) }, (_, at) =>
-    all.slice(at * words, (at + 1) * words).join(' '),
-  );
+/** Behind the last word of a passage: before the last paragraph that does not fit, when that leaves half a passage. */
+function lastOfPassage(
+  text: string,
+  starts: readonly number[],
+  ends: readonly number[],
+  first: number,
+  words: number,
+): number {
+  const full = first + words;
+  for (let at = full; at > first + words / 2; at -= 1)
+    if (PARAGRAPH_END.test(text.slice(ends[at - 1], starts[at]))) return at;
+  return full;
 }
 
-function countWords(text: string): number {
-  return text.match(/\S+/g)?.length ?? 0;
-}
-
-function lastWords(text: string, words: number): string {
-  return (text.match(/\S+/g) ?? []).slice(-words).join(' ');
+function countLines(text: string, from: number, to: number): number {
+  let lines = 0;
+  for (let at = text.indexOf('\n', from); at >= 0 && at < to; at = text.indexOf('\n', at + 1)) lines += 1;
+  return lines;
 }

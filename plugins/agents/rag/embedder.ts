@@ -1,59 +1,71 @@
-import { base64ToFloats, type PluginApi, type Principal } from '../../../core/index.ts';
-import { hashOf } from './files.ts';
-import type { Library } from './library.ts';
-import { normalise } from './search.ts';
+import { randomUUID } from 'node:crypto';
+import {
+  base64ToFloats,
+  type CallContext,
+  GatewayError,
+  isGatewayError,
+  type PluginApi,
+  type Principal,
+} from '../../../core/index.ts';
+import type { EmbedTexts } from './embed-pending.ts';
 
 /** Who the index's own embeddings are charged to. */
 export const INDEXER: Principal = Object.freeze({ credential: 'key', userId: 'rag', account: 'rag' });
 
-/** Texts in one embeddings call. */
-const BATCH = 64;
+/** What a model says when the fault is in the text. */
+const TEXT_FAULTS: ReadonlySet<string> = new Set(['invalid_request', 'context_length_exceeded', 'content_filtered']);
 
-/** Makes vectors with a model of the gateway, through its pipeline; every text is embedded once. */
+/** How long a query waits for its vector: after that, words alone answer. */
+const QUERY_MS = 5000;
+
+/** Makes vectors with a model of the gateway, through its pipeline. */
 export interface Embedder {
-  /** The hashes of the texts' vectors, which are in the library afterwards. */
-  embedAll(texts: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
-  /** The vector of a query, on the caller's account. */
-  embedQuery(
-    text: string,
-    caller: { readonly principal: Principal; readonly requestId: string; readonly signal: AbortSignal },
-  ): Promise<Float32Array>;
+  readonly model: string;
+  /** Of passages, on the account `rag`. */
+  embedTexts(texts: readonly string[], signal: AbortSignal): ReturnType<EmbedTexts>;
+  /** Of a query, on the caller's account. */
+  embedQuery(text: string, caller: CallContext): Promise<Float32Array>;
 }
 
-export function createEmbedder(api: Pick<PluginApi, 'embed'>, library: Library, model: string): Embedder {
-  const call = async (
-    input: readonly string[],
-    caller: Parameters<Embedder['embedQuery']>[1],
-  ): Promise<readonly Float32Array[]> => {
-    const { data } = await api.embed(
-      { model, input, encoding_format: 'float' },
-      { ...caller, skip: ['rpm', 'concurrency'] },
-    );
+export function createEmbedder(api: Pick<PluginApi, 'embed'>, model: string): Embedder {
+  const call = async (input: readonly string[], context: CallContext): Promise<readonly Float32Array[]> => {
+    const { data } = await api.embed({ model, input, encoding_format: 'float' }, context);
+    if (data.length !== input.length)
+      throw new GatewayError(
+        'provider_invalid_response',
+        `The model ${model} answered ${data.length} embeddings for ${input.length} texts.`,
+      );
     return data
       .toSorted((a, b) => a.index - b.index)
       .map(({ embedding }) => normalise(typeof embedding === 'string' ? base64ToFloats(embedding) : embedding));
   };
   return {
-    async embedAll(texts, signal) {
-      const hashes = texts.map((text) => hashOf(`${model}\n${text}`));
-      const known = library.knownVectors(hashes);
-      const missing = [
-        ...new Map(hashes.flatMap((hash, at) => (known.has(hash) ? [] : [[hash, texts[at] ?? ''] as const]))).entries(),
-      ];
-      for (let at = 0; at < missing.length; at += BATCH) {
-        const batch = missing.slice(at, at + BATCH);
-        const vectors = await call(
-          batch.map(([, text]) => text),
-          { principal: INDEXER, requestId: `rag-${hashOf(batch[0]?.[0] ?? '').slice(0, 16)}`, signal },
-        );
-        library.putVectors(batch.flatMap(([hash], nth) => (vectors[nth] ? [{ hash, vector: vectors[nth] }] : [])));
+    model,
+    async embedTexts(texts, signal) {
+      try {
+        return await call(texts, {
+          principal: INDEXER,
+          requestId: `rag-${randomUUID()}`,
+          signal,
+          skip: ['rpm', 'concurrency'],
+        });
+      } catch (error) {
+        if (isGatewayError(error) && TEXT_FAULTS.has(error.code)) return 'refused';
+        throw error;
       }
-      return hashes;
     },
     async embedQuery(text, caller) {
-      const [vector] = await call([text], caller);
-      if (!vector) throw new TypeError('the embeddings model answered without a vector');
-      return vector;
+      const clock = AbortSignal.timeout(QUERY_MS);
+      const signal = caller.signal ? AbortSignal.any([caller.signal, clock]) : clock;
+      const [vector] = await call([text], { ...caller, signal });
+      return vector ?? new Float32Array();
     },
   };
+}
+
+/** A vector of length 1, so that a dot product is a cosine. */
+export function normalise(vector: ArrayLike<number>): Float32Array {
+  const floats = Float32Array.from(vector);
+  const length = Math.sqrt(floats.reduce((sum, value) => sum + value * value, 0)) || 1;
+  return floats.map((value) => value / length);
 }

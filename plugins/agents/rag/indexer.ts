@@ -1,19 +1,18 @@
-import { randomUUID } from 'node:crypto';
-import type { Log } from '../../../core/index.ts';
-import { type Chunk, chunkFile } from './chunk.ts';
-import { type Database, leaseIndexing } from './database.ts';
+import { isGatewayError, type Log } from '../../../core/index.ts';
+import type { Database } from './database.ts';
 import type { Embedder } from './embedder.ts';
-import { type FoundFile, hashOf, listFiles, readBounded } from './files.ts';
+import { type Listing, listFiles } from './files.ts';
+import { createLease } from './lease.ts';
 import type { Library } from './library.ts';
-import { parseFile } from './parse/index.ts';
+import { createNotices, type Notice } from './notices.ts';
+import { type Job, recipeOf } from './pass.ts';
 import { createProgress } from './progress.ts';
-import { BadFile } from './section.ts';
+import { type PassOutcome, type RunningPass, startPass } from './start-pass.ts';
+import { surveyFolder } from './survey.ts';
 
-export interface IndexerOptions {
-  readonly folder: string;
-  readonly chunkWords: number;
-  readonly maxFileBytes: number;
-  readonly maxChunks: number;
+export interface IndexerOptions extends Omit<Job, 'refused'> {
+  /** How often the folder is looked at; 0 once. */
+  readonly watchMs: number;
 }
 
 export interface IndexerDeps {
@@ -24,100 +23,156 @@ export interface IndexerDeps {
 }
 
 export interface Indexer {
-  /** Brings the index up to the folder; calls while one runs share it. Answers how many files changed. */
-  run(): Promise<number>;
-  /** Stops a run after the file it is at. */
+  /** Looks at the folder now, and from then on as often as it is to. */
+  start(): void;
   close(): Promise<void>;
 }
 
-/** Indexes a folder: what is new or changed is read again, what is gone is removed, what cannot be read is said and skipped. */
+/** How long to wait before what did not work is tried again: doubled every time, to the most. */
+const RETRY_MS = Object.freeze({ first: 2000, most: 300_000 });
+
+/**
+ * Looks at a folder and, where it differs from the index, runs a pass over it in a process of its own, one at a time over
+ * all gateways on this index.
+ */
 export function createIndexer(
-  { folder, chunkWords, maxFileBytes, maxChunks }: IndexerOptions,
+  { watchMs, ...options }: IndexerOptions,
   { database, library, embedder, log }: IndexerDeps,
 ): Indexer {
-  const holder = randomUUID();
+  const lease = createLease(database, options.holder);
   const stop = new AbortController();
-  /** Why a file was skipped, by its state: said once, not at every look. */
-  const said = new Map<string, string>();
-  let running: Promise<number> | undefined;
+  const say = createNotices(log);
+  const sayTrouble = createOnce((reason) => log.warn({ reason }, 'the knowledge base could not be brought up to date'));
+  const sayEmbedding = createOnce((reason) =>
+    log.warn({ reason }, 'passages of the knowledge base wait for their embeddings; they are found by words meanwhile'),
+  );
+  const trouble = createRetry();
+  const embedding = createRetry();
+  const refused: { source: string; stamp: string; reason: string }[] = [];
+  let pass: RunningPass | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
 
-  const skip = (source: string, reason: string, state: string): void => {
-    if (said.get(source) === state) return;
-    said.set(source, state);
-    log.warn({ source, reason }, 'a file of the knowledge base is skipped');
-  };
-
-  async function work(): Promise<number> {
-    if (!leaseIndexing(database, holder, Date.now())) return 0;
-    const { files, skipped } = await listFiles(folder, maxFileBytes);
-    for (const { source, reason } of skipped) skip(source, reason, reason);
-    const present = new Set(files.map(({ source }) => source));
-    const gone = library.sources().filter((source) => !present.has(source));
-    for (const source of gone) library.remove(source);
-    const stale = files.filter((file) => isStale(file));
-    const progress = createProgress(stale.length, log);
-    let changed = gone.length;
-    for (const file of stale) {
-      if (stop.signal.aborted || !leaseIndexing(database, holder, Date.now())) break;
-      if (await indexFile(file)) changed += 1;
-      progress.step(file.source);
-      // Requests are served between two files.
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    progress.end();
-    if (changed > 0) {
-      library.dropUnused();
-      log.info({ files: files.length, changed, passages: library.count() }, 'the knowledge base is indexed');
-    }
-    return changed;
-  }
-
-  function isStale({ source, size, modifiedMs }: FoundFile): boolean {
-    const known = library.known(source);
-    return !known || known.size !== size || known.modifiedMs !== modifiedMs;
-  }
-
-  async function indexFile(file: FoundFile): Promise<boolean> {
-    try {
-      const bytes = await readBounded(file, maxFileBytes);
-      const hash = hashOf(bytes);
-      if (library.known(file.source)?.hash === hash) {
-        library.touch(file);
-        return false;
+  /** Whether it is to be looked at again although nothing may have changed. */
+  async function look(): Promise<boolean> {
+    const listing = await listFiles(options.folder, options.maxFileBytes);
+    const failed: Notice[] = [];
+    for (;;) {
+      if (stop.signal.aborted || !isBehind(listing)) break;
+      const outcome = await run(failed);
+      if (!('fault' in outcome)) {
+        settle(outcome);
+        break;
       }
-      const chunks = chunkFile(await parseFile(file.source, bytes), file.source, chunkWords);
-      if (library.count() + chunks.length > maxChunks)
-        throw new BadFile(`the index would have more than ${maxChunks} passages`);
-      const vectors = await embedder?.embedAll(chunks.map(embeddedText), stop.signal);
-      library.put(file, hash, chunkWords, chunks, vectors);
-      return true;
-    } catch (error) {
-      const reason =
-        error instanceof BadFile
-          ? error.message
-          : `cannot be read: ${error instanceof Error ? error.message : 'unknown'}`;
-      skip(file.source, reason, `${file.size} ${file.modifiedMs}`);
-      // What it held before is not what it holds now.
-      if (error instanceof BadFile && library.known(file.source)) library.remove(file.source);
-      return false;
+      refused.push({ source: outcome.source, stamp: outcome.stamp, reason: outcome.fault });
     }
+    if (stop.signal.aborted) return false;
+    const faults = [...library.files()].flatMap(([source, { fault }]) => (fault ? [{ source, reason: fault }] : []));
+    say([...listing.skipped, ...faults, ...failed]);
+    return failed.length > 0 || trouble.isOn() || library.isUnembedded();
+  }
+
+  function isBehind(listing: Listing): boolean {
+    const now = Date.now();
+    if (!trouble.isDue(now) || lease.isTaken(now)) return false;
+    const { stale, gone } = surveyFolder(listing, library.files(), recipeOf(options));
+    return stale.length + gone.length > 0 || (embedder !== undefined && library.isUnembedded() && embedding.isDue(now));
+  }
+
+  async function run(failed: Notice[]): Promise<PassOutcome> {
+    const progress = createProgress(log);
+    pass = startPass(
+      { ...options, refused },
+      {
+        embed: embedTexts,
+        onFile: progress.show,
+        onFailed: (source, reason) => void failed.push({ source, reason }),
+      },
+    );
+    try {
+      return await pass.outcome;
+    } finally {
+      pass = undefined;
+      progress.end();
+    }
+  }
+
+  async function embedTexts(texts: readonly string[]) {
+    if (!embedder) throw new TypeError('no model of embeddings is configured');
+    try {
+      const vectors = await embedder.embedTexts(texts, stop.signal);
+      embedding.succeed();
+      sayEmbedding(undefined);
+      return vectors;
+    } catch (error) {
+      embedding.fail(Date.now());
+      sayEmbedding(isGatewayError(error) ? `${error.code}: ${error.message}` : 'the model cannot be asked');
+      throw error;
+    }
+  }
+
+  function settle(outcome: Exclude<PassOutcome, { readonly fault: string }>): void {
+    if ('result' in outcome) {
+      const { files, changed, passages, lost } = outcome.result;
+      trouble.succeed();
+      sayTrouble(undefined);
+      if (changed > 0 && !lost) log.info({ files, changed, passages }, 'the knowledge base is indexed');
+    } else if (!embedding.isOn()) fail(outcome.stopped);
+  }
+
+  function fail(reason: string): void {
+    if (stop.signal.aborted) return;
+    trouble.fail(Date.now());
+    sayTrouble(reason);
+  }
+
+  function lookAndGoOn(): void {
+    looking = look()
+      .catch((error: unknown) => {
+        fail(error instanceof Error ? error.message : 'unknown');
+        return true;
+      })
+      .then((isUnfinished) => {
+        if (stop.signal.aborted || (watchMs === 0 && !isUnfinished)) return;
+        timer = setTimeout(lookAndGoOn, watchMs || RETRY_MS.first);
+        timer.unref();
+      });
   }
 
   return {
-    run() {
-      running ??= work().finally(() => {
-        running = undefined;
-      });
-      return running;
-    },
+    start: lookAndGoOn,
     async close() {
       stop.abort();
-      await running?.catch(() => undefined);
+      clearTimeout(timer);
+      pass?.kill();
+      await looking;
+      lease.release();
     },
   };
 }
 
-/** What a passage's vector is made of: its title and headings, and its text. */
-function embeddedText({ title, location, text }: Chunk): string {
-  return [title, ...(location.headings ?? []).filter((heading) => heading !== title), text].join('\n');
+/** Says a reason when it is another than the last one; undefined says that all is well again. */
+function createOnce(say: (reason: string) => void): (reason: string | undefined) => void {
+  let last: string | undefined;
+  return (reason) => {
+    if (reason !== undefined && reason !== last) say(reason);
+    last = reason;
+  };
+}
+
+function createRetry() {
+  let waitMs = 0;
+  let dueAt = 0;
+  return {
+    isOn: () => waitMs > 0,
+    isDue: (now: number) => now >= dueAt,
+    succeed() {
+      waitMs = 0;
+      dueAt = 0;
+    },
+    fail(now: number) {
+      waitMs = waitMs === 0 ? RETRY_MS.first : Math.min(waitMs * 2, RETRY_MS.most);
+      dueAt = now + waitMs;
+    },
+  };
 }

@@ -1,7 +1,8 @@
 import type { Log } from '../../../core/index.ts';
 
 export interface Progress {
-  step(what: string): void;
+  /** `done` of `total` are done, and `what` is next. */
+  show(what: string, done: number, total: number): void;
   end(): void;
 }
 
@@ -11,24 +12,30 @@ const WIDTH = 30;
 const MIN_STEPS = 20;
 
 /** A bar on a terminal; elsewhere one log line for every tenth. */
-export function createProgress(total: number, log: Log, terminal: NodeJS.WriteStream = process.stderr): Progress {
-  let done = 0;
+export function createProgress(
+  log: Log,
+  terminal: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+): Progress {
   let shown = 0;
-  if (total < MIN_STEPS) return { step: () => undefined, end: () => undefined };
+  let isDrawn = false;
   return {
-    step(what) {
-      done += 1;
+    show(what, done, total) {
+      if (total < MIN_STEPS) return;
       const tenth = Math.floor((done * 10) / total);
       if (terminal.isTTY) {
-        const filled = Math.round((done * WIDTH) / total);
-        terminal.write(
-          `\r\u001b[Kindexing [${'#'.repeat(filled).padEnd(WIDTH)}] ${done}/${total} ${what.slice(0, 40)}`,
-        );
+        const filled = '#'.repeat(Math.round((done * WIDTH) / total)).padEnd(WIDTH);
+        terminal.write(`\r\u001b[Kindexing [${filled}] ${done}/${total} ${printable(what).slice(0, 40)}`);
+        isDrawn = true;
       } else if (tenth > shown) log.info({ done, total }, `the knowledge base is indexed to ${tenth * 10} %`);
       shown = Math.max(shown, tenth);
     },
     end() {
-      if (terminal.isTTY) terminal.write('\r\u001b[K');
+      if (isDrawn) terminal.write('\r\u001b[K');
     },
   };
+}
+
+/** A file's name must not move the cursor or colour the terminal. */
+function printable(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
 }

@@ -100,6 +100,8 @@ async function runCode(order: Order, job: TeamJob, run: TeamRun, signal: AbortSi
   const { agent, instruction } = order;
   const context: AgentContext = {
     principal: run.principal,
+    requestId: run.requestId,
+    onOutcome: run.calls.note,
     signal,
     chat(messages, options = {}) {
       const request = {

@@ -1,4 +1,11 @@
-import { type Call, GatewayError, type Outcome, type PluginApi, type UsageFacts } from '../../../core/index.ts';
+import {
+  type Call,
+  GatewayError,
+  type Outcome,
+  type PluginApi,
+  type ReserveOutcome,
+  type UsageFacts,
+} from '../../../core/index.ts';
 import type { Outbox } from '../parts/outbox.ts';
 
 export interface ChargeRules {
@@ -15,6 +22,7 @@ export interface ChargeRules {
 interface Hold {
   readonly account: string;
   readonly expiresAt: number;
+  readonly reserving: Promise<ReserveOutcome>;
   /** False while, or when, the store did not say whether it reserved anything. */
   isCertain: boolean;
 }
@@ -28,20 +36,19 @@ export interface Outboxes {
 
 const HOLD = Symbol('accounts.hold');
 
-/**
- * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` for a price nobody knows, and what
- * the store throws; then the reservation may have happened all the same, and {@link settle} gives it back.
- */
-export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
+/** Whether the store can only say yes: then nobody is kept out by a reservation that turns out not to be needed. */
+export function isUnlimited({ principal }: Call, { isEnforced }: ChargeRules): boolean {
+  return !isEnforced && principal.budget === undefined;
+}
+
+/** Sends off the reservation of the most a call may cost. Throws `model_not_allowed` for a price nobody knows. */
+export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules): Hold {
   const { account, budget, keyId } = call.principal;
   const estimate = api.estimate(call);
-  if (estimate === undefined && (rules.isEnforced || budget !== undefined) && !rules.allowsUnknownPrice)
-    throw unknownPrice(call);
+  if (estimate === undefined && !isUnlimited(call, rules) && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const now = Date.now();
   const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
-  const hold: Hold = { account, expiresAt, isCertain: false };
-  call.state.set(HOLD, hold);
-  const outcome = await api.ledger.reserve({
+  const reserving = api.ledger.reserve({
     account,
     requestId: call.id,
     amount: estimate ?? 0,
@@ -52,6 +59,20 @@ export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): P
     // Every key has a purse, so that `spent_usd` is told of those without a budget too.
     ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
   });
+  // Whoever waits for it sees it fail; when a limit refuses the call in the meantime, nobody waits.
+  reserving.catch(() => undefined);
+  const hold: Hold = { account, expiresAt, reserving, isCertain: false };
+  call.state.set(HOLD, hold);
+  return hold;
+}
+
+/**
+ * Reserves the most a call may cost, or waits for what has begun. Throws `insufficient_balance`, `model_not_allowed` for a price nobody knows, and what
+ * the store throws; then the reservation may have happened all the same, and {@link settle} gives it back.
+ */
+export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
+  const hold = (call.state.get(HOLD) as Hold | undefined) ?? beginReservation(api, call, rules);
+  const outcome = await hold.reserving;
   hold.isCertain = true;
   if (outcome === 'held') return;
   call.state.delete(HOLD);
@@ -75,8 +96,13 @@ export function settle(
   if (!hold) return undefined;
   const { account, expiresAt: until, isCertain } = hold;
   const outbox = isCertain ? books : doubts;
+  const release = async (): Promise<boolean> => {
+    // One that is still on its way must not arrive after its release.
+    await hold.reserving.catch(() => undefined);
+    return api.ledger.release(account, call.id);
+  };
   const isOwed = outcome.sent && (outcome.usage !== undefined || outcome.characters !== undefined);
-  if (!isOwed) return outbox.send({ about: call.id, until, write: () => api.ledger.release(account, call.id) });
+  if (!isOwed) return outbox.send({ about: call.id, until, write: release });
   const settlement = {
     account,
     requestId: call.id,

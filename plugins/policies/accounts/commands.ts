@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { type Command, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../core/index.ts';
+import {
+  type Command,
+  formatUsd,
+  GatewayError,
+  isGatewayError,
+  type PluginApi,
+  parseUsd,
+} from '../../../core/index.ts';
 import { ACCOUNTS, type AccountRecord, accountKey } from '../parts/plan-of.ts';
 
 /** How many ledger entries `accounts show` prints. */
@@ -25,13 +32,12 @@ export function accountCommand(api: PluginApi): Command {
         async run({ args: [user = '', amount = ''], options, io }) {
           const micro = readAmount(amount);
           const id = typeof options['id'] === 'string' ? options['id'] : randomUUID();
-          const isNew = await api.ledger.credit(
-            user,
-            id,
-            micro,
-            typeof options['reason'] === 'string' ? options['reason'] : 'credit',
-            Date.now(),
-          );
+          const reason = typeof options['reason'] === 'string' ? options['reason'] : 'credit';
+          const isNew = await api.ledger.credit(user, id, micro, reason, Date.now()).catch((error: unknown) => {
+            if (isGatewayError(error) && error.code === 'store_unavailable')
+              io.note(`Nobody knows whether ${user} was credited. Run it again with --id ${id}: it then counts once.`);
+            throw error;
+          });
           const { balance } = await api.ledger.balance(user);
           const text = isNew
             ? `credited ${formatUsd(micro)} USD to ${user}; the balance is ${formatUsd(balance)} USD`

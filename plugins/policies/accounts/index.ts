@@ -1,11 +1,15 @@
+import { LRUCache } from 'lru-cache';
 import { definePlugin, isGatewayError, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createOutbox } from '../parts/outbox.ts';
-import { type ChargeRules, type Outboxes, reserve, settle } from './charges.ts';
+import { beginReservation, type ChargeRules, isUnlimited, type Outboxes, reserve, settle } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { accountRoutes } from './routes.ts';
 
 /** How many reservations that the store did not answer for are asked after, once it is back. */
 const MAX_DOUBTS = 1000;
+
+const MAX_REFUSED = 10_000;
+const REFUSED_MS = 1000;
 
 /** The ledger on every call: reserve before it is sent, settle its true cost once, release what was never used. */
 export default definePlugin({
@@ -32,7 +36,7 @@ export default definePlugin({
         enum: ['closed', 'open'],
         default: 'closed',
         description:
-          'While the store is down: `closed` answers 503, `open` lets calls through unmetered (only with `billing: track`).',
+          'While the store is down: `closed` answers 503, `open` lets calls through unmetered (`billing: enforce` forbids it).',
       },
       longestCall: {
         type: 'string',
@@ -61,7 +65,11 @@ export default definePlugin({
     for (const route of accountRoutes(api, config.permission)) api.route(route);
     api.command(accountCommand(api));
     if (billing === 'off') return;
-    const isOpen = config.onStoreFailure === 'open' && billing === 'track';
+    const isOpen = config.onStoreFailure === 'open';
+    if (isOpen && billing === 'enforce')
+      throw new TypeError(
+        'onStoreFailure: open lets calls through that no balance was asked for, which "billing: enforce" forbids; write closed, or billing: track',
+      );
     const rules: ChargeRules = {
       isEnforced: billing === 'enforce',
       allowsUnknownPrice: config.unknownPrice === 'allow',
@@ -74,6 +82,17 @@ export default definePlugin({
       doubts: createOutbox({ log: api.log, otherwise, maxWaiting: MAX_DOUBTS }),
     };
 
+    /** Keys and accounts that a limit refused a moment ago, and will again. */
+    const refused = new LRUCache<string, true>({ max: MAX_REFUSED });
+    // Beside the limits, so that both are one round trip; not for callers who are being refused, whose flood would be
+    // written to the ledger.
+    api.hook('admit', {
+      order: 'pre',
+      handler(call) {
+        if (isUnlimited(call, rules) && !refused.has(call.principal.keyId ?? call.principal.account))
+          beginReservation(api, call, rules);
+      },
+    });
     api.hook('admit', {
       order: 'post',
       async handler(call) {
@@ -85,7 +104,12 @@ export default definePlugin({
         }
       },
     });
-    api.hook('finish', (call, outcome) => settle(api, outboxes, call, outcome));
+    api.hook('finish', (call, outcome) => {
+      const { error } = outcome;
+      if (error?.code === 'rate_limited')
+        refused.set(call.principal.keyId ?? call.principal.account, true, { ttl: error.retryAfterMs ?? REFUSED_MS });
+      return settle(api, outboxes, call, outcome);
+    });
     api.onReady(() => {
       const sweeper = setInterval(() => void sweep(api), parseDuration(config.sweepEvery));
       sweeper.unref();

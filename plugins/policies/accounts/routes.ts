@@ -25,6 +25,8 @@ function balanceRoute(api: PluginApi, permission: string): Route {
     summary: 'The balance, the plan and its limits',
     auth: ['key', 'token'],
     permission,
+    // Nobody may ask for another's account, and nobody who tries takes the answer for it.
+    query: { type: 'object', additionalProperties: false, properties: {} },
     responses: {
       200: {
         description: 'The account of the caller.',

@@ -11,6 +11,9 @@ export interface Leases {
 /** How many times a lease is renewed within its life. */
 const RENEWALS = 3;
 
+/** No call takes longer; a plugin that never reads its answer to the end does not keep a place for ever. */
+const LONGEST_CALL_MS = 3_600_000;
+
 export function createLeases(leaseMs: number): Leases {
   const held = new Map<string, { readonly since: number; readonly taken: Taken[] }>();
   const everyMs = leaseMs / RENEWALS;
@@ -19,6 +22,10 @@ export function createLeases(leaseMs: number): Leases {
     const now = Date.now();
     for (const [callId, { since, taken }] of held) {
       if (now - since < everyMs) continue;
+      if (now - since > LONGEST_CALL_MS) {
+        held.delete(callId);
+        continue;
+      }
       for (const { counters, places } of taken) {
         // One that could not be renewed is tried again next time; its call goes on.
         for (const { key, limit } of places) counters.lease(key, callId, limit, leaseMs, now).catch(() => undefined);

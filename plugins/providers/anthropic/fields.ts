@@ -4,6 +4,7 @@ import type { FieldTable } from '../../../core/index.ts';
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
   extras: ['top_k', 'thinking', 'cache_control'],
+  lacks: { 'log probabilities': 'the vendor tells none' },
   variants: [
     {
       when: 'models after Opus 4.6, which have no sampling fields',

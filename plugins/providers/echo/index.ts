@@ -28,6 +28,15 @@ export default openaiCompatible({
     user: drop(),
   },
   unknown: 'dropped',
+  lacks: {
+    'cached tokens': 'it keeps nothing',
+    errors: 'nothing is behind it that could fail',
+    'log probabilities': 'it guesses nothing',
+    'parallel tool calls': 'it calls no tools',
+    'reasoning content': 'it does not think',
+    'reasoning tokens': 'it does not think',
+    'tool calls': 'it calls no tools',
+  },
   embeddings: {},
   options: {
     delay: { type: 'string', format: 'duration', description: 'Waits this long before every word; `0ms` unless told.' },

@@ -1,9 +1,10 @@
 import type { FieldRule, FieldTable } from '../../../core/index.ts';
+import { TOOL_IDS } from './messages.ts';
 import type { Differences } from './spec.ts';
 
 /** What the codec does with each field, as docs and tests read it: the vendor's rules, and what follows from its other data. */
 export function fieldTable(differences: Differences): FieldTable {
-  const { fields = {}, variants, unknown = 'passed', extras } = differences;
+  const { fields = {}, variants, unknown = 'passed', extras, lacks, notes } = differences;
   return {
     fields: { messages: messagesRule(differences), stream_options: streamRule(differences), ...fields },
     unknown,
@@ -15,15 +16,17 @@ export function fieldTable(differences: Differences): FieldTable {
       })),
     }),
     ...(extras && { extras }),
+    ...(lacks && { lacks }),
+    ...(notes && { notes }),
   };
 }
 
-function messagesRule({ roles = {}, replay = 'drop', toolIds, cacheMarks }: Differences): FieldRule {
+function messagesRule({ roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks }: Differences): FieldRule {
   const notes = [
     roles.developer === 'system' && '`developer` becomes `system`',
     roles.system === 'developer' && '`system` becomes `developer`',
     replay === 'drop' ? 'earlier thinking stays behind' : `earlier thinking goes back as \`${replay}\``,
-    toolIds && `tool call ids that are no ${toolIds.length} characters get a hash of that length`,
+    `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
     !cacheMarks && '`cache_control` stays behind',
   ];
   return { rule: 'passed', note: `${notes.filter(Boolean).join('; ')}.` };

@@ -2,10 +2,15 @@ import { createHash } from 'node:crypto';
 import { type ChatMessage, isObject, type ToolCall } from '../../../core/index.ts';
 import type { Differences, RoleRules } from './spec.ts';
 
+type ToolIds = NonNullable<Differences['toolIds']>;
+
 /** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
 const MESSAGE_FIELDS = new Set(
   'role content name tool_calls tool_call_id refusal function_call audio prefix reasoning_details'.split(' '),
 );
+
+/** For vendors that name no limit: their own ids are short, but another's may hold a signature of thousands of characters. */
+export const TOOL_IDS = Object.freeze({ valid: /^.{1,64}$/s, length: 40 });
 
 /**
  * Messages as the vendor takes them: roles, earlier thinking, tool call ids. Returns the same array when nothing
@@ -14,7 +19,7 @@ const MESSAGE_FIELDS = new Set(
 export function mapMessages(
   messages: readonly ChatMessage[],
   roles: RoleRules,
-  { replay = 'drop', toolIds, cacheMarks = false }: Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks'>,
+  { replay = 'drop', toolIds = TOOL_IDS, cacheMarks = false }: Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks'>,
 ): readonly ChatMessage[] {
   let changed = false;
   const mapped = messages.map((message) => {
@@ -30,7 +35,7 @@ function mapMessage(
   message: ChatMessage,
   roles: RoleRules,
   replay: NonNullable<Differences['replay']>,
-  toolIds: Differences['toolIds'],
+  toolIds: ToolIds,
 ): ChatMessage {
   const changes: Record<string, unknown> = {};
   if (message.role === 'system' && roles.system === 'developer') changes['role'] = 'developer';
@@ -43,7 +48,7 @@ function mapMessage(
   if (message.tool_calls?.some((call) => !isPlainCall(call, toolIds))) {
     changes['tool_calls'] = message.tool_calls.map((call) => plainCall(call, toolIds));
   }
-  if (message.tool_call_id !== undefined && toolIds && !toolIds.valid.test(message.tool_call_id)) {
+  if (message.tool_call_id !== undefined && !toolIds.valid.test(message.tool_call_id)) {
     changes['tool_call_id'] = shortId(message.tool_call_id, toolIds.length);
   }
   return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
@@ -70,16 +75,16 @@ function withChanges(message: ChatMessage, changes: Readonly<Record<string, unkn
   return Object.fromEntries(entries) as ChatMessage;
 }
 
-function isPlainCall(call: ToolCall, toolIds: Differences['toolIds']): boolean {
-  if (toolIds && !toolIds.valid.test(call.id)) return false;
+function isPlainCall(call: ToolCall, toolIds: ToolIds): boolean {
+  if (!toolIds.valid.test(call.id)) return false;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return true;
   return Object.keys(call).length === 3 && Object.keys(call.function).length === 2;
 }
 
 /** A tool call without what other vendors hang on it (thought signatures, indices). */
-function plainCall(call: ToolCall, toolIds: Differences['toolIds']): ToolCall {
-  const id = toolIds && !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
+function plainCall(call: ToolCall, toolIds: ToolIds): ToolCall {
+  const id = !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
   return { id, type: 'function', function: { name: call.function.name, arguments: call.function.arguments } };

@@ -1,4 +1,5 @@
 import type {
+  AnswerFeature,
   ChatMessage,
   ChatRequest,
   Credential,
@@ -66,7 +67,10 @@ export interface Differences {
   readonly roles?: RoleRules;
   /** The name under which earlier thinking is sent back; `drop` unless told. */
   readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
-  /** Tool call ids that do not match are replaced by a hash of this length, the same in call and result. */
+  /**
+   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. Unless told, ids
+   * of more than 64 characters are: no vendor gives such, but Gemini's carry a signature.
+   */
   readonly toolIds?: { readonly valid: RegExp; readonly length: number };
   /** True where `cache_control` on content parts and tools means something; elsewhere the marks stay behind. */
   readonly cacheMarks?: boolean;
@@ -89,6 +93,10 @@ export interface Differences {
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** False when the vendor does not list its models. */
   readonly listsModels?: boolean;
+  /** What its answers never show, and how that is known. */
+  readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
+  /** What a caller may notice and no rule says; a sentence each, for the docs. */
+  readonly notes?: readonly string[];
   readonly models?: readonly ModelInfo[];
   /** True accepts every model name while the configuration lists none. */
   readonly anyModel?: boolean;

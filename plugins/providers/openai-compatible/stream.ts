@@ -78,7 +78,7 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
     const read: Record<string, unknown> = {
       index,
       delta: known ? delta : { role: 'assistant', ...delta },
-      logprobs: readLogprobs(choice['logprobs']),
+      logprobs: readLogprobs(choice['logprobs'], delta['content']),
       finish_reason: reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences),
     };
     copyExtras(choice, CHOICE, read);

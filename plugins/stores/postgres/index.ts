@@ -52,7 +52,7 @@ export default definePlugin({
     properties: {
       url: {
         type: 'string',
-        format: 'url',
+        pattern: '^postgres(ql)?://',
         secret: true,
         description: 'postgres://user:password@host:port/database?sslmode=verify-full.',
       },

@@ -55,7 +55,7 @@ export default definePlugin({
     properties: {
       url: {
         type: 'string',
-        format: 'url',
+        pattern: '^rediss?://',
         secret: true,
         description: 'redis://user:password@host:port/database, or rediss:// for TLS.',
       },

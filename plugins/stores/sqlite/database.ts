@@ -27,6 +27,9 @@ export interface DatabaseOptions {
 }
 
 export const FILE = 'tollgate.db';
+const LOCK_FILE = 'tollgate.lock';
+
+const UNUSABLE = 'The folder of the sqlite store cannot be written: check that it exists and belongs to this user.';
 
 /** How long opening waits for other processes that open or migrate the same file. */
 const OPEN_BUSY_MS = 5000;
@@ -37,7 +40,8 @@ const BUSY_MS = 5;
 export async function openDatabase({ folder, durability = 'normal' }: DatabaseOptions): Promise<Database> {
   const { DatabaseSync } = await importSqlite();
   const file = path.join(folder, FILE);
-  await makeFile(folder, file);
+  await makeFolder(folder);
+  await makeFile(file);
   try {
     const database = new DatabaseSync(file);
     database.exec(`PRAGMA busy_timeout=${OPEN_BUSY_MS}`);
@@ -49,6 +53,16 @@ export async function openDatabase({ folder, durability = 'normal' }: DatabaseOp
   } catch (cause) {
     throw sqliteFailure(cause);
   }
+}
+
+/** Opens the file whose locks say who else has the store open; it stays empty, and never waits for a lock. */
+export async function openLock(folder: string): Promise<Database> {
+  const { DatabaseSync } = await importSqlite();
+  const file = path.join(folder, LOCK_FILE);
+  await makeFile(file);
+  const lock = new DatabaseSync(file);
+  lock.exec('PRAGMA busy_timeout=0');
+  return lock;
 }
 
 /**
@@ -80,17 +94,22 @@ async function importSqlite(): Promise<{ readonly DatabaseSync: new (file: strin
   }
 }
 
-async function makeFile(folder: string, file: string): Promise<void> {
+async function makeFolder(folder: string): Promise<void> {
   try {
     const made = await mkdir(folder, { recursive: true, mode: 0o700 });
     if (made !== undefined) await chmod(folder, 0o700);
-    const handle = await open(file, 'a', 0o600);
+  } catch (cause) {
+    throw storeUnavailable(UNUSABLE, cause);
+  }
+}
+
+/** Makes an empty file for its owner alone. One that is there is not even opened: closing it would drop this process's locks. */
+async function makeFile(file: string): Promise<void> {
+  try {
+    const handle = await open(file, 'wx', 0o600);
     await handle.close();
   } catch (cause) {
-    throw storeUnavailable(
-      'The folder of the sqlite store cannot be written: check that it exists and belongs to this user.',
-      cause,
-    );
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw storeUnavailable(UNUSABLE, cause);
   }
 }
 

@@ -3,8 +3,9 @@ import path from 'node:path';
 import { definePlugin, type Store } from '../../../core/index.ts';
 import { createDocuments } from '../parts/documents.ts';
 import { storeUnavailable } from '../parts/failure.ts';
+import { createCensus } from './census.ts';
 import { createSqliteCounters } from './counters.ts';
-import { closeDatabase, type DatabaseOptions, FILE, openDatabase } from './database.ts';
+import { closeDatabase, type DatabaseOptions, FILE, openDatabase, openLock } from './database.ts';
 import { createDocumentAdapters } from './documents.ts';
 import { createSqliteLedger } from './ledger.ts';
 import { createPurge, startPurge } from './purge.ts';
@@ -20,12 +21,16 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
   const database = await openDatabase(options);
   const { ino } = await stat(file);
   const writer = createWriter(database);
+  const counters = createSqliteCounters(database, writer, async () =>
+    createCensus(await openLock(options.folder), database),
+  );
   const stopPurge = startPurge(writer, createPurge(database));
   const ping = database.prepare('SELECT count(*) AS tables FROM sqlite_schema');
   let closing: Promise<void> | undefined;
 
   const close = async (): Promise<void> => {
     stopPurge();
+    await counters.close();
     await writer.close();
     closeDatabase(database);
   };
@@ -35,7 +40,7 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
     keyv: createDocuments(createDocumentAdapters(database, writer)),
     ledger: createSqliteLedger(database, writer),
     sets: createSqliteSets(database, writer),
-    counters: createSqliteCounters(database, writer),
+    counters,
     health: async () => {
       await writer.read(() => ping.get());
       const found = await stat(file).catch(() => undefined);

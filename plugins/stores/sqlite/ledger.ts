@@ -18,7 +18,10 @@ import type { Writer } from './writer.ts';
 /** How many expired reservations one transaction of the sweeper settles. */
 const SWEEP_BATCH = 200;
 
-/** Money in SQLite: every change is one part of a transaction of the {@link Writer}. */
+/**
+ * Money in SQLite: every change is one part of a transaction of the {@link Writer}. Nobody waits for a settlement or a
+ * release, and a crash before it leaves a hold for the sweeper: they ride with the next reservation.
+ */
 export function createSqliteLedger(database: Database, writer: Writer): Ledger {
   const sql = prepareLedger(database);
 
@@ -117,27 +120,29 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
         checkSettlement(settlement);
         const { account, requestId, amount, usage, now } = settlement;
         return settle(storeKey(account), storeKey(requestId), amount, usage, now);
-      }),
-    release: (account, requestId) => writer.write(() => release(storeKey(account), storeKey(requestId))),
+      }, 'later'),
+    release: (account, requestId) => writer.write(() => release(storeKey(account), storeKey(requestId)), 'later'),
     credit: (account, id, amount, reason, now) =>
       writer.write(() => {
         checkCredit(amount);
         return credit(storeKey(account), storeKey(id), amount, reason, now);
       }),
-    balance: (account) => writer.read(() => readBalance(sql.balance.get(storeKey(account)))),
+    balance: (account) => writer.readLatest(() => readBalance(sql.balance.get(storeKey(account)))),
     purse: (account, id) =>
-      writer.read(() => {
+      writer.readLatest(() => {
         const row = sql.purse.get(storeKey(account), storeKey(id));
         return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
       }),
     entries: (account, { limit, after }) =>
-      writer.read(() => {
+      writer.readLatest(() => {
         const id = storeKey(account);
         const first = after === undefined ? sql.newest.get(id) : sql.older.get(readCursor(after), id);
         return sql.entries.all(Number(first?.['n'] ?? 0), pageLimit(limit)).map((row) => readEntry(account, row));
       }),
     usage: (account, from, to) =>
-      writer.read(() => daysBetween(from, to).flatMap((day) => sql.usage.all(day, storeKey(account)).map(readUsage))),
+      writer.readLatest(() =>
+        daysBetween(from, to).flatMap((day) => sql.usage.all(day, storeKey(account)).map(readUsage)),
+      ),
     sweep: async (now) => {
       let total = 0;
       for (let settled = SWEEP_BATCH; settled === SWEEP_BATCH; total += settled) {

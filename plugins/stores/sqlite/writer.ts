@@ -3,10 +3,15 @@ import { type Database, isBusy, sqliteFailure } from './database.ts';
 
 /** Runs changes, each whole or not at all, and answers once they are committed. */
 export interface Writer {
-  /** Queues a change; it runs in this tick's transaction. A change is synchronous and uses the database only. */
-  write<T>(change: () => T): Promise<T>;
+  /**
+   * Queues a change, which is synchronous and uses the database only. It runs in this tick's transaction; with `later`
+   * it waits, at most {@link LATER_MS}, for the transaction of somebody who is in a hurry, and costs none of its own.
+   */
+  write<T>(change: () => T, when?: 'soon' | 'later'): Promise<T>;
   /** Runs a query at once; it sees what is committed. */
   read<T>(query: () => T): Promise<T>;
+  /** Runs a query that also sees what is queued. */
+  readLatest<T>(query: () => T): Promise<T>;
   /** Commits what is queued, then refuses everything. */
   close(): Promise<void>;
 }
@@ -21,6 +26,8 @@ interface Job {
 
 /** How long a change may wait for the lock of other processes. */
 const BUSY_BOUND_MS = 1000;
+/** How long a change that nobody waits for may wait for others. */
+const LATER_MS = 10;
 /** How many changes may wait at once; more are refused, so that a stuck disk does not fill the memory. */
 const MAX_QUEUED = 10_000;
 
@@ -34,15 +41,14 @@ export function createWriter(database: Database): Writer {
   const commit = database.prepare('COMMIT');
   const rollback = database.prepare('ROLLBACK');
   let queue: Job[] = [];
-  let scheduled = false;
+  let immediate: NodeJS.Immediate | undefined;
+  let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let drained: (() => void) | undefined;
 
   const schedule = (delayMs?: number): void => {
-    if (scheduled) return;
-    scheduled = true;
-    if (delayMs === undefined) setImmediate(flush);
-    else setTimeout(flush, delayMs);
+    if (delayMs === undefined) immediate ??= setImmediate(flush);
+    else timer ??= setTimeout(flush, delayMs);
   };
 
   const transact = (jobs: readonly Job[]): unknown[] => {
@@ -95,35 +101,47 @@ export function createWriter(database: Database): Writer {
   };
 
   const flush = (): void => {
-    scheduled = false;
+    clearImmediate(immediate);
+    clearTimeout(timer);
+    immediate = undefined;
+    timer = undefined;
     const jobs = queue;
     queue = [];
     if (jobs.length > 0 && !settle(jobs)) retry(jobs);
     if (queue.length === 0) drained?.();
   };
 
-  return {
-    write: <T>(change: () => T) =>
-      new Promise<T>((resolve, reject) => {
-        if (closed) return reject(storeClosed());
-        if (queue.length >= MAX_QUEUED)
-          return reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
-        queue.push({ change, resolve, reject, busySince: undefined });
-        schedule();
-      }),
-    read: async (query) => {
-      if (closed) throw storeClosed();
-      try {
-        return query();
-      } catch (error) {
-        throw sqliteFailure(error);
+  const write = <T>(change: () => T, when: 'soon' | 'later' = 'soon'): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      if (closed) return reject(storeClosed());
+      if (queue.length >= MAX_QUEUED) {
+        return reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
       }
-    },
+      queue.push({ change, resolve, reject, busySince: undefined });
+      // While another process holds the lock, the next attempt is scheduled already.
+      if (when === 'soon' && queue[0]?.busySince === undefined) schedule();
+      else schedule(LATER_MS);
+    });
+
+  const read = async <T>(query: () => T): Promise<T> => {
+    if (closed) throw storeClosed();
+    try {
+      return query();
+    } catch (error) {
+      throw sqliteFailure(error);
+    }
+  };
+
+  return {
+    write,
+    read,
+    readLatest: (query) => (queue.length === 0 ? read(query) : write(query)),
     close: () =>
       new Promise<void>((resolve) => {
         closed = true;
         if (queue.length === 0) return resolve();
         drained = resolve;
+        schedule();
       }),
   };
 }

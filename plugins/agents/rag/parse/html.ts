@@ -41,13 +41,17 @@ export function parseHtml(source: string): Parsed {
   const sections: Section[] = [];
   const path: string[] = [];
   let text = '';
-  const close = (): void => {
-    const body = text
-      .replace(/[ \t]+/g, ' ')
-      .replace(/ ?\n ?/g, '\n')
-      .replace(/\n{3,}/g, '\n\n')
-      .trim();
-    if (body !== '') sections.push({ text: body, location: path.length > 0 ? { headings: path.filter(Boolean) } : {} });
+  const close = (nextLevel = 1): void => {
+    const headings = path.filter(Boolean);
+    // A heading with nothing below it says something itself, unless it only holds others.
+    const own = nextLevel <= path.length ? (path.at(-1) ?? '') : '';
+    const body =
+      text
+        .replace(/[ \t]+/g, ' ')
+        .replace(/ ?\n ?/g, '\n')
+        .replace(/\n{3,}/g, '\n\n')
+        .trim() || own;
+    if (body !== '') sections.push({ text: body, location: headings.length > 0 ? { headings } : {} });
     text = '';
   };
   const walk = (node: Node, depth: number): void => {
@@ -56,10 +60,10 @@ export function parseHtml(source: string): Parsed {
       text += (node as DefaultTreeAdapterTypes.TextNode).value.replace(/\s+/g, ' ');
       return;
     }
-    if (HIDDEN.has(node.nodeName)) return;
+    if (HIDDEN.has(node.nodeName) || ('attrs' in node && node.attrs.some(({ name }) => name === 'hidden'))) return;
     const level = /^h([1-6])$/.exec(node.nodeName)?.[1];
     if (level !== undefined) {
-      close();
+      close(Number(level));
       path.length = Number(level) - 1;
       path[Number(level) - 1] = textOf(node, depth).replace(/\s+/g, ' ').trim();
       return;

@@ -28,7 +28,7 @@ export async function parseFile(name: string, bytes: Buffer): Promise<Parsed> {
   if (ending === '.pdf') return parsePdf(new Uint8Array(bytes));
   const parser = TEXT_PARSERS[ending];
   if (!parser) throw new BadFile(`the ending ${ending} is not one that is read`);
-  if (!isUtf8(bytes) || bytes.includes(0)) throw new BadFile('not UTF-8 text');
+  if (!isUtf8(bytes) || bytes.includes(0)) throw new BadFile('not text in UTF-8');
   const source = bytes.toString('utf8');
   return parser(source.startsWith('\ufeff') ? source.slice(1) : source);
 }

@@ -1,0 +1,162 @@
+/**
+ * What auth, limits and the ledger cost a call, by store: CPU of the gateway's process (user + system) and time, per call.
+ *
+ *   npx tsc -p tsconfig.json --noEmit false --rootDir . --outDir dist && node dist/bench/policies.js [--quick] [--only memory,sqlite]
+ *
+ * Compiled, because tsx names every function at run time. Calls run through the pipeline in this process, without HTTP and
+ * with a provider that answers at once, so that nothing else is in the figures. Every round runs each store and each set
+ * of policies once, interleaved; a figure is the median of the rounds, less that of the same pipeline with none.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { Writable } from 'node:stream';
+import { parseArgs } from 'node:util';
+import { assemble } from '../core/assemble.ts';
+import { runReady } from '../core/boot.ts';
+import { loadConfig } from '../core/load-config.ts';
+import { createLogger } from '../core/logger.ts';
+import { completeChat } from '../core/pipeline/chat.ts';
+import type { PipelineDeps } from '../core/pipeline/run.ts';
+import { createRuntime } from '../core/runtime.ts';
+import type { Principal } from '../core/types/call.ts';
+import { POSTGRES, startPostgresServer } from '../test/support/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../test/support/redis-server.ts';
+import type { TestServer } from '../test/support/server-process.ts';
+import { median } from './load/numbers.ts';
+
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } },
+});
+const ROUNDS = values.quick ? 5 : 15;
+const CALLS = values.quick ? 1000 : 3000;
+const PARALLEL = 32;
+
+const RATES = { rpm: 1_000_000_000, tpm: 1_000_000_000_000 };
+/** From nothing to everything; the figures are differences to the first. */
+const SETS: Readonly<Record<string, object>> = {
+  none: { billing: 'off' },
+  auth: { billing: 'off', auth: true },
+  'auth, ledger': { billing: 'track', auth: true },
+  'auth, ledger, limits': { billing: 'track', auth: true, plans: { p: RATES }, defaultPlan: 'p' },
+  'auth, ledger, limits, places': {
+    billing: 'track',
+    auth: true,
+    plans: { p: { ...RATES, concurrency: 1000 } },
+    defaultPlan: 'p',
+  },
+};
+
+interface Subject {
+  /** The key it made, when it was the first on its store. */
+  readonly key: string | undefined;
+  call(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-policies-'));
+const log = createLogger({ level: 'silent', format: 'json', isTerminal: false, destination: new Writable() });
+const REQUEST = { model: 'echo', max_tokens: 50, messages: [{ role: 'user' as const, content: 'Hello there, you.' }] };
+const NOBODY: Principal = Object.freeze({ credential: 'key', userId: 'local', account: 'local', keyId: 'k' });
+
+/** A gateway without its server. */
+async function startSubject(name: string, store: string, set: object, known: string | undefined): Promise<Subject> {
+  const { auth, ...config } = set as { auth?: boolean };
+  const own = path.join(folder, name.replace(/\W+/g, '-'));
+  const configPath = `${own}.json`;
+  const providers = { echo: { prices: { '*': { input: 1, output: 2 } } } };
+  const text = { store, providers, auth: { 'api-key': { bootstrap: true } }, ...config };
+  writeFileSync(configPath, JSON.stringify(text));
+  const assembly = await assemble(await loadConfig({ cwd: folder, env: {}, configPath }), log);
+  const runtime = createRuntime(assembly);
+  await runReady(assembly.registry);
+  const key = assembly.registry.announcements[0]?.value;
+  const credential = auth ? (key ?? known) : undefined;
+  return { key, call: () => call(runtime.deps, credential), close: () => runtime.close() };
+}
+
+async function call(deps: PipelineDeps, credential: string | undefined): Promise<void> {
+  const { authenticate } = deps.hooks.chat;
+  const known = credential && authenticate?.({ credential, bearer: true, now: Date.now() });
+  const principal = credential ? await known : NOBODY;
+  if (!principal) throw new Error('the key of the bench was not taken');
+  const ask = {
+    operation: 'chat',
+    request: REQUEST,
+    stream: false,
+    targets: [{ provider: 'echo', model: 'echo' }],
+  } as const;
+  await completeChat(deps, ask, { requestId: 'req_bench', principal, signal: new AbortController().signal });
+}
+
+async function measure({ call: one }: Subject, calls: number): Promise<{ cpu: number; wall: number }> {
+  let left = calls;
+  const cpu = process.cpuUsage();
+  const began = performance.now();
+  await Promise.all(
+    Array.from({ length: PARALLEL }, async () => {
+      while (left-- > 0) await one();
+    }),
+  );
+  const { user, system } = process.cpuUsage(cpu);
+  return { cpu: (user + system) / calls, wall: ((performance.now() - began) * 1000) / calls };
+}
+
+const isWanted = (store: string): boolean => values.only === undefined || values.only.split(',').includes(store);
+const stores: Record<string, (name: string) => string> = {};
+if (isWanted('memory')) stores['memory'] = () => 'memory:';
+if (isWanted('sqlite')) stores['sqlite'] = (name) => `sqlite:./${name.replace(/\W+/g, '-')}`;
+const servers: TestServer[] = [];
+for (const [name, program, start] of [
+  ['redis', REDIS_SERVER, startRedisServer],
+  ['postgres', POSTGRES, startPostgresServer],
+] as const) {
+  if (!program || !isWanted(name)) continue;
+  const server = await start();
+  servers.push(server);
+  stores[name] = () => server.url;
+}
+
+const subjects: { readonly store: string; readonly set: string; readonly subject: Subject; readonly calls: number }[] =
+  [];
+for (const [store, address] of Object.entries(stores)) {
+  // On a server all sets share a store, whose first key is made once.
+  let key: string | undefined;
+  for (const [set, config] of Object.entries(SETS)) {
+    const name = `${store} ${set}`;
+    const subject = await startSubject(name, address(name), config, key);
+    key ??= subject.key;
+    subjects.push({ store, set, calls: store === 'postgres' ? Math.ceil(CALLS / 10) : CALLS, subject });
+  }
+}
+
+const samples = new Map<string, { cpu: number[]; wall: number[] }>();
+for (let round = 0; round <= ROUNDS; round += 1) {
+  process.stderr.write(`round ${round} of ${ROUNDS}\n`);
+  for (const { store, set, subject, calls } of subjects) {
+    const { cpu, wall } = await measure(subject, calls);
+    // Rounds before the first warm up.
+    if (round === 0) continue;
+    const key = `${store}|${set}`;
+    const known = samples.get(key) ?? { cpu: [], wall: [] };
+    samples.set(key, known);
+    known.cpu.push(cpu);
+    known.wall.push(wall);
+  }
+}
+
+process.stdout.write(
+  '| store | policies | µs CPU / call | more than none | µs elapsed / call |\n|---|---|---|---|---|\n',
+);
+for (const { store, set } of subjects) {
+  const own = samples.get(`${store}|${set}`);
+  const none = samples.get(`${store}|none`);
+  if (!own || !none) continue;
+  const more = median(own.cpu) - median(none.cpu);
+  process.stdout.write(
+    `| ${store} | ${set} | ${median(own.cpu).toFixed(1)} | ${set === 'none' ? '' : more.toFixed(1)} | ${median(own.wall).toFixed(1)} |\n`,
+  );
+}
+for (const { subject } of subjects) await subject.close();
+for (const server of servers) await server.close();
+rmSync(folder, { recursive: true, force: true });

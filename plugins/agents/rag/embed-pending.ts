@@ -1,0 +1,69 @@
+import type { Chunk } from './chunk.ts';
+import type { Lease } from './lease.ts';
+import type { Shelf } from './shelf.ts';
+
+/** Vectors of unit length, one a text; `refused` when the model does not take these texts, which other texts may still be. */
+export type EmbedTexts = (texts: readonly string[]) => Promise<readonly Float32Array[] | 'refused'>;
+
+/** Texts of one call, and their characters: vendors bound both. */
+const MAX_TEXTS = 64;
+const MAX_CHARACTERS = 48_000;
+
+interface Waiting {
+  readonly hash: string;
+  readonly text: string;
+}
+
+/** What the embeddings are written with. */
+export interface EmbedDeps {
+  readonly shelf: Pick<Shelf, 'unembedded' | 'putVectors'>;
+  readonly lease: Pick<Lease, 'write'>;
+  readonly embed: EmbedTexts;
+  /** What of a passage is embedded. */
+  readonly text: (passage: Chunk) => string;
+  /** Whether the model has embedded anything of this index before. */
+  readonly isProven: boolean;
+}
+
+/**
+ * Embeds every passage that has no vector yet, equal ones once. Texts that the model refuses get an empty one, so that they
+ * are not tried again, unless it refuses everything. Throws when the model cannot be asked now; what was embedded until
+ * then is kept.
+ */
+export async function embedPending(model: string, { shelf, lease, embed, text, isProven }: EmbedDeps): Promise<void> {
+  let proven = isProven;
+  let refused: string[] = [];
+  const put = (vectors: readonly { readonly hash: string; readonly vector: Float32Array }[]): void => {
+    lease.write(() => shelf.putVectors(model, vectors));
+  };
+  const embedBatch = async (batch: readonly Waiting[]): Promise<void> => {
+    const vectors = await embed(batch.map((waiting) => waiting.text));
+    if (vectors !== 'refused') {
+      proven = true;
+      put(batch.map(({ hash }, at) => ({ hash, vector: vectors[at] ?? new Float32Array() })));
+    } else if (batch.length === 1) refused.push(...batch.map(({ hash }) => hash));
+    else {
+      // One text may be the fault of all: halves find it in a few calls.
+      const half = Math.ceil(batch.length / 2);
+      await embedBatch(batch.slice(0, half));
+      await embedBatch(batch.slice(half));
+    }
+  };
+  for (;;) {
+    const batch = fitting(shelf.unembedded(MAX_TEXTS).map(({ hash, passage }) => ({ hash, text: text(passage) })));
+    if (batch.length === 0) return;
+    await embedBatch(batch);
+    if (!proven) throw new TypeError(`${model} refuses all texts`);
+    if (refused.length > 0) put(refused.map((hash) => ({ hash, vector: new Float32Array() })));
+    refused = [];
+  }
+}
+
+/** As many of the first as one call may have. */
+function fitting(waiting: readonly Waiting[]): readonly Waiting[] {
+  let characters = 0;
+  return waiting.filter(({ text: { length } }, at) => {
+    characters += length;
+    return at === 0 || characters <= MAX_CHARACTERS;
+  });
+}

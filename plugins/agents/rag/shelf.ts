@@ -1,0 +1,80 @@
+import type { Chunk } from './chunk.ts';
+import type { Database } from './database.ts';
+import type { KnownFile } from './library.ts';
+import type { Location } from './section.ts';
+import { indexText } from './terms.ts';
+
+/** Changes to the index: inside `lease.write` only. */
+export interface Shelf {
+  /** Replaces everything of a file; `vectors` are the hashes of the passages' embeddings, in their order. */
+  put(source: string, file: KnownFile, chunks: readonly Chunk[], vectors?: readonly string[]): void;
+  /** Notes that a file was touched and is the same. */
+  touch(source: string, stamp: string): void;
+  remove(source: string): void;
+  /** Passages without an embedding. */
+  unembedded(limit: number): readonly { readonly hash: string; readonly passage: Chunk }[];
+  /** An empty vector says that the model refuses the text. */
+  putVectors(model: string, vectors: readonly { readonly hash: string; readonly vector: Float32Array }[]): void;
+  /** Notes that no passage waits for its embedding, and drops embeddings that no passage has any more. */
+  finish(): void;
+}
+
+export function createShelf(database: Database): Shelf {
+  const sql = {
+    putFile: database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)'),
+    touch: database.prepare('UPDATE files SET stamp = ? WHERE source = ?'),
+    putChunk: database.prepare(
+      'INSERT INTO chunks (source, nth, title, location, text, vector) VALUES (?, ?, ?, ?, ?, ?)',
+    ),
+    putWords: database.prepare('INSERT INTO words (rowid, title, headings, text) VALUES (?, ?, ?, ?)'),
+    dropWords: database.prepare('DELETE FROM words WHERE rowid IN (SELECT id FROM chunks WHERE source = ?)'),
+    dropChunks: database.prepare('DELETE FROM chunks WHERE source = ?'),
+    dropFile: database.prepare('DELETE FROM files WHERE source = ?'),
+    nextRevision: database.prepare(
+      "INSERT INTO facts VALUES ('revision', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)",
+    ),
+    putFact: database.prepare('INSERT OR REPLACE INTO facts VALUES (?, ?)'),
+    putVector: database.prepare('INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)'),
+    unembedded: database.prepare(
+      'SELECT chunks.vector AS hash, title, location, text FROM chunks LEFT JOIN vectors ON vectors.hash = chunks.vector WHERE chunks.vector IS NOT NULL AND vectors.hash IS NULL GROUP BY chunks.vector LIMIT ?',
+    ),
+    dropUnused: database.prepare(
+      'DELETE FROM vectors WHERE hash NOT IN (SELECT vector FROM chunks WHERE vector IS NOT NULL)',
+    ),
+  };
+  const remove = (source: string): void => {
+    sql.dropWords.run(source);
+    sql.dropChunks.run(source);
+    sql.dropFile.run(source);
+    sql.nextRevision.run();
+  };
+  return {
+    remove,
+    touch: (source, stamp) => void sql.touch.run(stamp, source),
+    put(source, { stamp, hash, recipe, fault }, chunks, vectors) {
+      remove(source);
+      sql.putFile.run(source, stamp, hash, recipe, fault ?? null);
+      for (const [nth, { title, location, text }] of chunks.entries()) {
+        const place = JSON.stringify(location);
+        const { lastInsertRowid } = sql.putChunk.run(source, nth, title, place, text, vectors?.[nth] ?? null);
+        const headings = (location.headings ?? []).join(' ');
+        sql.putWords.run(Number(lastInsertRowid), indexText(title), indexText(headings), indexText(text));
+      }
+      if (vectors && vectors.length > 0) sql.putFact.run('unembedded', '1');
+    },
+    unembedded: (limit) =>
+      sql.unembedded.all(limit).map(({ hash, title, location, text }) => ({
+        hash: String(hash),
+        passage: { title: String(title), text: String(text), location: JSON.parse(String(location)) as Location },
+      })),
+    putVectors(model, vectors) {
+      for (const { hash, vector } of vectors)
+        sql.putVector.run(hash, model, new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength));
+      sql.nextRevision.run();
+    },
+    finish() {
+      sql.putFact.run('unembedded', '0');
+      sql.dropUnused.run();
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import type { FoundFile, Listing } from './files.ts';
+import type { KnownFile } from './library.ts';
+
+/** What of a folder the index does not have as it is. */
+export interface Survey {
+  readonly stale: readonly FoundFile[];
+  readonly gone: readonly string[];
+}
+
+/** The beginning of the fault of files for which the index had no room: they are tried again when anything changed. */
+export const FULL = 'the index is full';
+
+/** Compares a folder with the index. */
+export function surveyFolder(
+  { files, unreadable }: Listing,
+  known: ReadonlyMap<string, KnownFile>,
+  recipe: string,
+): Survey {
+  const present = new Set(files.map(({ source }) => source));
+  const gone = [...known.keys()].filter(
+    (source) => !present.has(source) && !unreadable.some((folder) => source.startsWith(folder)),
+  );
+  const isStale = ({ source, stamp }: FoundFile): boolean => {
+    const file = known.get(source);
+    return file?.stamp !== stamp || file.recipe !== recipe;
+  };
+  const stale = files.filter(isStale);
+  if (gone.length + stale.length === 0) return { stale, gone };
+  return { stale: files.filter((file) => isStale(file) || known.get(file.source)?.fault?.startsWith(FULL)), gone };
+}

@@ -1,0 +1,88 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Library } from './library.ts';
+
+/** All vectors of one revision of the index, laid out in one array for an exact search. */
+export interface VectorTable {
+  readonly revision: number;
+  readonly size: number;
+  /** Row ids by cosine to a vector of unit length, best first. */
+  nearest(query: Float32Array, depth: number): readonly number[];
+}
+
+/** Rows that are read at once; requests are served between. */
+const SLICE = 500;
+
+/** Reads all vectors of a model. Vectors of another length than the newest one's are left out. */
+export async function loadVectorTable(library: Library, model: string): Promise<VectorTable> {
+  const revision = library.revision();
+  const parts: { readonly id: number; readonly vector: Float32Array }[] = [];
+  for (let above = 0; ; ) {
+    const rows = library.vectors(model, above, SLICE);
+    parts.push(...rows);
+    const last = rows.at(-1);
+    if (!last || rows.length < SLICE) break;
+    above = last.id;
+    await nextTurn();
+  }
+  return createVectorTable(revision, parts);
+}
+
+export function createVectorTable(
+  revision: number,
+  rows: readonly { readonly id: number; readonly vector: Float32Array }[],
+): VectorTable {
+  const dimensions = rows.at(-1)?.vector.length ?? 0;
+  const usable = rows.filter(({ vector }) => vector.length === dimensions);
+  const flat = new Float32Array(usable.length * dimensions);
+  for (const [at, { vector }] of usable.entries()) flat.set(vector, at * dimensions);
+  const ids = usable.map(({ id }) => id);
+  return {
+    revision,
+    size: ids.length,
+    nearest(query, depth) {
+      if (query.length !== dimensions) return [];
+      const scores = new Float32Array(ids.length);
+      for (let row = 0; row < scores.length; row += 1) scores[row] = dot(flat, row * dimensions, query);
+      return firstRows(scores, depth).map((row) => ids[row] ?? 0);
+    },
+  };
+}
+
+/** The rows of the highest scores, best first; equal ones in their order. */
+function firstRows(scores: Float32Array, depth: number): readonly number[] {
+  const floor = scores.length > depth ? (scores.toSorted()[scores.length - depth] ?? 0) : Number.NEGATIVE_INFINITY;
+  const rows: number[] = [];
+  for (const [row, score] of scores.entries()) if (score >= floor) rows.push(row);
+  return rows.sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b).slice(0, depth);
+}
+
+function dot(flat: Float32Array, offset: number, query: Float32Array): number {
+  let sum = 0;
+  for (let at = 0; at < query.length; at += 1) sum += (flat[offset + at] ?? 0) * (query[at] ?? 0);
+  return sum;
+}
+
+/** A table loads again when the index has changed, but not more often than ten times the time it took. */
+const REST_FACTOR = 10;
+
+/** The newest table, loaded when it is asked for. */
+export function createVectorTables(library: Library, model: string): () => Promise<VectorTable> {
+  let table: VectorTable | undefined;
+  let loading: Promise<VectorTable> | undefined;
+  let restUntil = 0;
+  const load = async (): Promise<VectorTable> => {
+    const started = performance.now();
+    try {
+      table = await loadVectorTable(library, model);
+      restUntil = performance.now() + (performance.now() - started) * REST_FACTOR;
+      return table;
+    } finally {
+      loading = undefined;
+    }
+  };
+  return async () => {
+    if (table && (table.revision === library.revision() || performance.now() < restUntil)) return table;
+    loading ??= load();
+    return loading;
+  };
+}

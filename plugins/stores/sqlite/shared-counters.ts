@@ -1,0 +1,70 @@
+import type { Counters, Window, WindowState } from '../../../core/index.ts';
+import { finite } from '../parts/check.ts';
+import type { Database } from './database.ts';
+import type { Writer } from './writer.ts';
+
+/** Windows, leases and numbers in the tables, shared by all processes that have the file open; keys are store keys. */
+export function createSharedCounters(database: Database, writer: Writer): Counters {
+  const sql = prepareCounters(database);
+
+  const stateOf = ({ key, limit, windowMs }: Window, now: number): WindowState => {
+    const row = sql.window.get(key, now);
+    if (!row) return { remaining: Math.max(0, limit), resetMs: windowMs };
+    return { remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now };
+  };
+
+  const take = (windows: readonly Window[], now: number) => {
+    const states: WindowState[] = [];
+    for (const [index, { key, limit, windowMs, amount }] of windows.entries()) {
+      const row = amount > limit ? undefined : sql.take.get(key, amount, now + windowMs, now, now, finite(limit), now);
+      if (!row) {
+        for (const taken of windows.slice(0, index)) sql.giveBack.run(taken.amount, taken.key);
+        return { refused: index, states: windows.map((window) => stateOf(window, now)) };
+      }
+      states.push({ remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now });
+    }
+    return { refused: undefined, states };
+  };
+
+  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean =>
+    Boolean(sql.lease.run(key, id, now + ttlMs, now, finite(limit)).changes);
+
+  const next = (key: string, by: number): number => Number(sql.next.get(key, by)?.['value'] ?? 0);
+
+  return {
+    take: (windows, now) => writer.write(() => take(windows, now)),
+    adjust: (key, _windowMs, delta, now) =>
+      writer.write(() => {
+        sql.adjust.run(delta, key, now);
+      }, 'later'),
+    lease: (key, id, limit, ttlMs, now) => writer.write(() => lease(key, id, limit, ttlMs, now)),
+    release: (key, id) =>
+      writer.write(() => {
+        sql.release.run(key, id);
+      }, 'later'),
+    next: (key, by = 1) => {
+      if (by === 0) return writer.readLatest(() => Number(sql.number.get(key)?.['value'] ?? 0));
+      return writer.write(() => next(key, by));
+    },
+  };
+}
+
+function prepareCounters(database: Database) {
+  return {
+    window: database.prepare('SELECT used, resets_at FROM windows WHERE key = ? AND resets_at > ?'),
+    take: database.prepare(`INSERT INTO windows (key, used, resets_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET
+      used = CASE WHEN resets_at > ? THEN used ELSE 0 END + excluded.used,
+      resets_at = CASE WHEN resets_at > ? THEN resets_at ELSE excluded.resets_at END
+      WHERE used + excluded.used <= ? OR resets_at <= ? RETURNING used, resets_at`),
+    giveBack: database.prepare('UPDATE windows SET used = used - ? WHERE key = ?'),
+    adjust: database.prepare('UPDATE windows SET used = max(0, used + ?) WHERE key = ? AND resets_at > ?'),
+    lease: database.prepare(`INSERT INTO leases (key, id, expires_at) SELECT ?1, ?2, ?3
+      WHERE (SELECT count(*) FROM leases WHERE key = ?1 AND expires_at > ?4 AND id <> ?2) < ?5
+        OR EXISTS (SELECT 1 FROM leases WHERE key = ?1 AND id = ?2 AND expires_at > ?4)
+      ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at`),
+    release: database.prepare('DELETE FROM leases WHERE key = ? AND id = ?'),
+    next: database.prepare(`INSERT INTO numbers (key, value) VALUES (?, ?)
+      ON CONFLICT DO UPDATE SET value = value + excluded.value RETURNING value`),
+    number: database.prepare('SELECT value FROM numbers WHERE key = ?'),
+  };
+}

@@ -1,0 +1,135 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { answer, type ScriptedUpstream, SSE_HEAD, sse, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { AUDIENCE, createSigner, ISSUER, type TestSigner } from '../support/tokens.ts';
+
+const CHAT = '/v1/chat/completions';
+const OPERATOR_KEY = 'sk-canaryOperatorKey0123456789abcdef';
+const PROMPT = 'canary-prompt-my-diagnosis-is-private';
+const REPLY = 'canary-reply-you-are-well';
+const VENDOR_BODY = {
+  error: {
+    message: `Bad key ${OPERATOR_KEY} of org-canaryOrg123`,
+    type: 'invalid_request_error',
+    code: 'invalid_api_key',
+  },
+};
+
+const piece = (delta: object, finish_reason: string | null = null) => ({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, delta, finish_reason }],
+});
+const COMPLETION = {
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: REPLY }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+};
+
+describe('secrets and texts', function () {
+  this.timeout(30_000);
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+  let signer: TestSigner;
+  let token: string;
+  let secondKey: string;
+  /** What callers saw of errors, heads included; and whole answers apart, which hold the reply. */
+  const errors: string[] = [];
+
+  const seen = async (response: Response): Promise<void> => {
+    errors.push(JSON.stringify([...response.headers]), await response.text());
+  };
+  const ask = (rest: object = {}) => ({ model: 'vendor/m', messages: [{ role: 'user', content: PROMPT }], ...rest });
+
+  before(async () => {
+    upstream = await startScriptedUpstream();
+    signer = await createSigner('canary');
+    gateway = await startGateway(
+      {
+        providers: {
+          echo: {},
+          vendor: { plugin: 'openai-compatible', apiKey: OPERATOR_KEY, baseUrl: `${upstream.url}/v1`, models: ['*'] },
+        },
+        auth: { 'api-key': { bootstrap: true }, jwt: { issuer: ISSUER, audience: AUDIENCE, jwksFile: './jwks.json' } },
+      },
+      { level: 'debug', files: { 'jwks.json': JSON.stringify({ keys: [signer.publicJwk] }) } },
+    );
+    token = await signer.sign();
+    const asToken = { authorization: `Bearer ${token}` };
+    const made = await gateway.post('/api/core/api_keys/create', { name: 'canary' }, asToken);
+    secondKey = ((await made.json()) as { api_key: string }).api_key;
+
+    upstream.script(answer(200, COMPLETION));
+    await (await gateway.post(CHAT, ask())).text();
+    await (await gateway.post(CHAT, ask(), { authorization: `Bearer ${secondKey}` })).text();
+    upstream.script(sse(piece({ role: 'assistant', content: REPLY }), piece({}, 'stop'), '[DONE]'));
+    await (await gateway.post(CHAT, ask({ stream: true }))).text();
+    for (const status of [400, 401, 404, 429, 500]) {
+      upstream.script(answer(status, VENDOR_BODY, { 'x-canary-header': OPERATOR_KEY }));
+      await seen(await gateway.post(CHAT, ask()));
+      await seen(await gateway.post(CHAT, ask({ stream: true })));
+    }
+    upstream.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      wire.reset();
+    });
+    await seen(await gateway.post(CHAT, ask({ stream: true })));
+    upstream.script(`HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\nnot json ${OPERATOR_KEY}`.padEnd(100));
+    await seen(await gateway.post(CHAT, ask()));
+    await seen(await gateway.post(CHAT, ask({ temperature: 9 })));
+    await seen(await gateway.post(CHAT, `{"model":"vendor/m","messages":[{"content":"${PROMPT}"`));
+    await seen(await gateway.post(CHAT, ask(), { authorization: `Bearer ${secondKey}x` }));
+    await seen(await gateway.post(CHAT, ask(), { authorization: `Bearer ${token}x` }));
+    await seen(await gateway.post(CHAT, ask(), { 'x-api-key': secondKey }));
+    await seen(await gateway.get(`/nowhere/${PROMPT.slice(0, 3)}`, asToken));
+    await seen(await gateway.get('/metrics'));
+    await seen(await gateway.get('/openapi.json'));
+    await seen(await gateway.get('/readyz'));
+    await seen(await gateway.get('/api/core/usage', asToken));
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  /** Every file below a folder, as text. */
+  function dump(folder: string): string {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(path.join(entry.parentPath, entry.name), 'latin1'))
+      .join('\n');
+  }
+
+  const SECRETS: readonly (readonly [name: string, secret: () => string])[] = [
+    ['the operator’s key', () => OPERATOR_KEY],
+    ['a caller’s key', () => gateway.key],
+    ['the secret half of a key that was made over HTTP', () => secondKey.slice(16)],
+    ['a token', () => token],
+    ['the signature of a token', () => token.split('.')[2] ?? ''],
+    ['a prompt', () => PROMPT],
+    ['a reply', () => REPLY],
+  ];
+  const SINKS: readonly (readonly [name: string, text: () => string])[] = [
+    ['the log at level debug', () => gateway.logText()],
+    ['errors, metrics and documents', () => errors.join('\n')],
+    ['the files of the store', () => dump(path.join(gateway.folder, 'data'))],
+  ];
+  for (const [sink, text] of SINKS)
+    for (const [name, secret] of SECRETS)
+      it(`never leave ${name} in ${sink}`, () => {
+        expect(secret()).to.have.length.greaterThan(15);
+        expect(text()).to.have.length.greaterThan(100);
+        expect(text().includes(secret())).to.equal(false);
+      });
+
+  it('leave the vendor’s host, path and organisation out of what callers see', () => {
+    expect(errors.join('\n')).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
+  });
+});

@@ -1,0 +1,77 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
+import { startGateway } from '../support/gateway.ts';
+import {
+  chunk,
+  type Script,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/scripted-upstream.ts';
+
+const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
+/** Eight bytes of an answer, then silence. */
+const beginning: Script = async (wire) => {
+  const choices = [{ index: 0, delta: { content: 'b'.repeat(8) }, finish_reason: null }];
+  await wire.send(SSE_HEAD);
+  await wire.send(chunk(`data: ${JSON.stringify({ ...CHUNK, choices })}\n\n`));
+  await wire.hang();
+};
+
+/** Calls that a drain cuts, and what they owe at a micro-dollar a token: 4 for the message, 2 for its 8 bytes. */
+const CUT: readonly {
+  readonly what: string;
+  readonly stream: boolean;
+  readonly script: Script;
+  readonly owes: number;
+}[] = [
+  { what: 'a call without an answer', stream: false, script: (wire) => wire.hang(), owes: 6 },
+  { what: 'a stream in its middle', stream: true, script: beginning, owes: 8 },
+];
+
+describe('a gateway that is shut down', () => {
+  let upstream: ScriptedUpstream;
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-drain-'));
+    upstream = await startScriptedUpstream();
+  });
+  afterEach(async () => {
+    await upstream.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  for (const { what, stream, script, owes } of CUT) {
+    it(`has charged ${what} before it ends, and holds nothing`, async () => {
+      upstream.script(script);
+      const gateway = await startGateway({
+        server: { port: 0, drainTimeout: '100ms' },
+        store: `sqlite:${folder}`,
+        providers: {
+          one: {
+            plugin: 'openai-compatible',
+            baseUrl: upstream.url,
+            apiKey: 'k',
+            models: ['*'],
+            prices: { '*': { input: 1, output: 1 } },
+          },
+        },
+      });
+      const messages = [{ role: 'user', content: 'a'.repeat(8) }];
+      const asking = gateway.post('/v1/chat/completions', { model: 'one/m', max_tokens: 50, stream, messages });
+      await upstream.request(0);
+      if (stream) await (await asking).body?.getReader().read();
+      await gateway.stop();
+      await asking.catch(() => undefined);
+      const store = await openSqlite({ folder });
+      try {
+        expect(await store.ledger.balance('local')).to.include({ held: 0, spent: owes });
+      } finally {
+        await store.close();
+      }
+    });
+  }
+});

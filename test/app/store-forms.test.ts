@@ -1,0 +1,45 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import { loadConfig } from '../../core/load-config.ts';
+
+/** Every way to write `store:` that the documentation shows, and the built-in plugin it means. */
+const FORMS: readonly (readonly [store: unknown, plugin: string])[] = [
+  ['memory:', 'memory'],
+  ['sqlite:./data', 'sqlite'],
+  ['redis://user:secret@db:6379/1', 'redis'],
+  ['rediss://db', 'redis'],
+  [{ url: 'redis://db:6379', cluster: true }, 'redis'],
+  ['postgres://user:secret@db/tollgate?sslmode=verify-full', 'postgres'],
+  ['postgresql://db/tollgate', 'postgres'],
+  [{ plugin: 'postgres', url: 'postgres://db/tollgate', connections: 4 }, 'postgres'],
+];
+
+describe('store:', () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-forms-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const load = async (store: unknown) => {
+    const configPath = path.join(folder, 'tollgate.config.json');
+    await writeFile(configPath, JSON.stringify({ store, providers: { echo: {} }, auth: { 'api-key': {} } }));
+    return loadConfig({ cwd: folder, env: {}, configPath });
+  };
+
+  for (const [store, plugin] of FORMS) {
+    it(`takes ${JSON.stringify(store)}`, async () => {
+      expect((await load(store)).config.store.plugin).to.equal(plugin);
+    });
+  }
+
+  it('refuses a URL of another kind for a plugin that is named', async () => {
+    const message = await load({ plugin: 'redis', url: 'http://db:6379' }).then(
+      () => 'accepted',
+      (error: Error) => error.message,
+    );
+    expect(message).to.include('store.url: must match ^rediss?://');
+  });
+});

@@ -1,0 +1,237 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { COMMANDS } from '../../core/cli/commands.ts';
+import { VERSION } from '../../core/version.ts';
+import { type Finished, runCli } from '../support/cli.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+/** The one document that `--json` prints; fails when stdout is anything else. */
+function document({ stdout }: Finished): {
+  ok: boolean;
+  data?: unknown;
+  error?: { code: string; message: string; faults?: unknown[] };
+} {
+  expect(stdout.trim().split('\n')).to.have.length(1);
+  return JSON.parse(stdout) as ReturnType<typeof document>;
+}
+
+describe('the command line', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('cli');
+
+  it('prints its version alone', async () => {
+    expect(await runCli(['--version'], folder)).to.deep.equal({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
+  });
+
+  it('explains every command of its table', async () => {
+    const { code, stdout } = await runCli(['--help'], folder);
+    expect(code).to.equal(0);
+    for (const { name } of COMMANDS) expect(stdout).to.match(new RegExp(`^ {2}${name} `, 'm'));
+  });
+
+  for (const words of [['--version'], ['--help'], ['start', '--help']]) {
+    it(`loads nothing of the server for ${words.join(' ')}`, async () => {
+      const { code, stderr } = await runCli(words, folder, { env: { NODE_DEBUG: 'esm' } });
+      expect(code).to.equal(0);
+      expect(stderr).to.match(/core\/cli\/main\.ts/, 'the log of imports is there');
+      expect(stderr).not.to.match(/node_modules\/(koa|ajv|undici|pino|keyv|yaml|prom-client)\/|core\/app\.ts/);
+    });
+  }
+
+  const MISUSES: readonly (readonly [words: readonly string[], says: RegExp])[] = [
+    [['strat'], /unknown command 'strat'\n\(Did you mean start\?\)/],
+    [['start', '--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/],
+    [['start', '--port', 'abc'], /"abc" is not a port\n\s+Ports are 0 to 65535/],
+    [['start', '--log-level', 'loud'], /"loud" is not a log level\n\s+Levels are debug/],
+    [['chat'], /missing required argument 'model'/],
+    [['chat', 'echo/echo', 'hi', '--max-tokens', '0'], /"0" is not a number of tokens/],
+    [['chat', 'echo/echo'], /there is no prompt/],
+    [['models', '--provider', 'opnai'], /there is no provider "opnai".*\n\s+Did you mean openai/],
+    [['keys', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
+    [['keys', 'create'], /required option '--user/],
+    [['frobnicate'], /unknown command/],
+  ];
+  for (const [words, says] of MISUSES) {
+    it(`refuses "${words.join(' ')}" with 2, on stderr alone`, async () => {
+      const { code, stdout, stderr } = await runCli(words, folder);
+      expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
+      expect(stderr).to.match(says);
+    });
+  }
+
+  it('answers a misuse as one document with --json', async () => {
+    const finished = await runCli(['frobnicate', '--json'], folder);
+    expect(finished.code).to.equal(2);
+    expect(document(finished)).to.deep.include({
+      ok: false,
+      error: { code: 'usage', message: "unknown command 'frobnicate'" },
+    });
+  });
+
+  it('writes no colours into a pipe', async () => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are escape sequences
+    expect((await runCli(['start', '--port', 'x'], folder)).stderr).not.to.match(/\u001b\[/);
+  });
+
+  it('tells a fault of the configuration with its place, and 3', async () => {
+    const bad = path.join(folder, 'bad.yaml');
+    writeFileSync(bad, 'server:\n  prot: 1\nproviders:\n  ecko: {}\n');
+    const { code, stdout, stderr } = await runCli(['check', '--config', bad], folder);
+    expect({ code, stdout }).to.deep.equal({ code: 3, stdout: '' });
+    expect(stderr).to.match(/bad\.yaml:2:3 server\.prot: unknown key\. Did you mean "port"\?/);
+    expect(stderr).to.match(/bad\.yaml:4:3 providers\.ecko/);
+    const finished = await runCli(['check', '--config', bad, '--json'], folder);
+    expect(finished.code).to.equal(3);
+    const { ok, error } = document(finished);
+    expect(ok).to.equal(false);
+    expect(error?.faults).to.have.length(2);
+  });
+
+  it('check says that the built-in configuration is fine', async () => {
+    const { code, stdout, stderr } = await runCli(['check'], folder);
+    expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
+    expect(stdout).to.match(/^config\/default\.yaml is fine: \d+ plugins\n$/);
+  });
+
+  const LISTS: readonly (readonly [command: string, head: RegExp, row: object])[] = [
+    [
+      'providers',
+      /^PROVIDER +PLUGIN +STATE +HAS\n/,
+      { name: 'echo', plugin: 'echo', state: 'ready', chat: true, embeddings: true },
+    ],
+    [
+      'plugins',
+      /^KIND +NAME +PLUGIN +SOURCE\n/,
+      { kind: 'provider', name: 'echo', plugin: 'echo', source: 'built in' },
+    ],
+  ];
+  for (const [command, head, row] of LISTS) {
+    it(`${command} prints a table, and with --json the same as data`, async () => {
+      expect((await runCli([command], folder)).stdout)
+        .to.match(head)
+        .and.include('echo');
+      const { ok, data } = document(await runCli([command, '--json'], folder));
+      expect(ok).to.equal(true);
+      expect(data).to.deep.include(row);
+    });
+  }
+
+  it('models lists prices, of one provider when asked', async () => {
+    const { stdout } = await runCli(['models', '--provider', 'echo'], folder);
+    expect(stdout).to.match(/^MODEL +CONTEXT +INPUT +CACHED +OUTPUT\necho\/echo /);
+    expect(stdout).not.to.include('openai/');
+  });
+
+  it('config print shows what counts, with secrets masked', async () => {
+    const env = { OPENAI_API_KEY: 'sk-canary-1234567890' };
+    const { code, stdout } = await runCli(['config', 'print'], folder, { env });
+    expect(code).to.equal(0);
+    expect(stdout)
+      .to.match(/^server:\n {2}host: 127\.0\.0\.1/m)
+      .and.include('****');
+    expect(stdout).not.to.include('canary');
+  });
+
+  it('config schema and openapi print documents', async () => {
+    const schema = JSON.parse((await runCli(['config', 'schema'], folder)).stdout) as { properties: object };
+    expect(schema.properties).to.have.property('providers');
+    const openApi = JSON.parse((await runCli(['openapi'], folder)).stdout) as { openapi: string; paths: object };
+    expect(openApi.openapi).to.match(/^3\.1/);
+    expect(openApi.paths).to.have.property('/v1/chat/completions');
+  });
+
+  it('init writes files that check takes, and replaces them only by force', async () => {
+    const fresh = useTempFolderNow();
+    const first = await runCli(['init'], fresh);
+    expect(first.code).to.equal(0);
+    expect(readFileSync(path.join(fresh, '.env.example'), 'utf8')).to.match(/^OPENAI_API_KEY=$/m);
+    expect((await runCli(['check'], fresh)).stdout).to.match(/^tollgate\.config\.yaml is fine/);
+    expect(existsSync(path.join(fresh, 'data')), 'check opens no store').to.equal(false);
+    writeFileSync(path.join(fresh, 'tollgate.config.yaml'), 'providers: { echo: {} }\n');
+    const second = await runCli(['init'], fresh);
+    expect(second.code).to.equal(2);
+    expect(second.stderr).to.include('--force');
+    expect(readFileSync(path.join(fresh, 'tollgate.config.yaml'), 'utf8')).to.equal('providers: { echo: {} }\n');
+    expect((await runCli(['init', '--force'], fresh)).code).to.equal(0);
+  });
+
+  /** A folder inside the one that is removed at the end. */
+  function useTempFolderNow(): string {
+    const fresh = path.join(folder, 'fresh');
+    mkdirSync(fresh);
+    return fresh;
+  }
+});
+
+describe('tollgate chat', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('cli-chat');
+
+  it('streams the answer to a prompt to stdout', async () => {
+    expect(await runCli(['chat', 'echo/echo', 'hello', 'there'], folder)).to.deep.equal({
+      code: 0,
+      stdout: 'hello there\n',
+      stderr: '',
+    });
+  });
+
+  it('reads the prompt from stdin', async () => {
+    expect((await runCli(['chat', 'echo/echo'], folder, { input: 'from a pipe' })).stdout).to.equal('from a pipe\n');
+    expect((await runCli(['chat', 'echo/echo', '-'], folder, { input: 'and so' })).stdout).to.equal('and so\n');
+  });
+
+  it('waits for the whole answer with --no-stream, and answers it as data with --json', async () => {
+    expect((await runCli(['chat', 'echo/echo', 'all at once', '--no-stream'], folder)).stdout).to.equal(
+      'all at once\n',
+    );
+    const { ok, data } = document(await runCli(['chat', 'echo/echo', 'as data', '--json'], folder));
+    expect(ok).to.equal(true);
+    expect((data as { choices: { message: { content: string } }[] }).choices[0]?.message.content).to.equal('as data');
+  });
+
+  it('exits with 69 and a sentence when the provider has no key', async () => {
+    const { code, stdout, stderr } = await runCli(['chat', 'openai/gpt-5', 'hi'], folder);
+    expect({ code, stdout }).to.deep.equal({ code: 69, stdout: '' });
+    expect(stderr).to.match(/^error {2}The provider "openai" has no API key yet/);
+    expect(stderr).to.include('`apiKey` in its configuration, usually from the environment variable OPENAI_API_KEY.');
+  });
+
+  it('names the variable that a provider’s key usually comes from', async () => {
+    expect((await runCli(['providers'], folder)).stdout).to.match(/^openai +openai +no key \(OPENAI_API_KEY\)/m);
+    const { data } = document(await runCli(['providers', '--json'], folder));
+    expect(data).to.deep.include.members([
+      {
+        name: 'openai',
+        plugin: 'openai',
+        state: 'no key',
+        usually_from: 'OPENAI_API_KEY',
+        chat: true,
+        embeddings: true,
+      },
+    ]);
+  });
+});
+
+describe('tollgate keys', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('cli-keys');
+
+  it('makes, lists and revokes a key; the key is alone on stdout', async () => {
+    const made = await runCli(['keys', 'create', '--user', 'u_42', '--name', 'laptop'], folder);
+    expect(made.code).to.equal(0);
+    expect(made.stdout).to.match(/^tg_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}\n$/);
+    const prefix = made.stdout.slice(0, 15);
+    const before = await runCli(['keys', 'list', '--user', 'u_42'], folder);
+    expect(before.stdout).to.include(prefix).and.include('active');
+    expect(before.stdout).not.to.include(made.stdout.trim());
+    expect((await runCli(['keys', 'revoke', prefix], folder)).code).to.equal(0);
+    expect((await runCli(['keys', 'list'], folder)).stdout).to.match(new RegExp(`${prefix} .*revoked`));
+  });
+
+  it('says so when a key is not there', async () => {
+    const { code, stderr } = await runCli(['keys', 'revoke', 'tg_000000000000'], folder);
+    expect(code).to.equal(2);
+    expect(stderr).to.match(/^error {2}/);
+  });
+});

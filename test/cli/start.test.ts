@@ -1,0 +1,139 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { type Running, startCli } from '../support/cli.ts';
+import { startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { freePort } from '../support/server-process.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+const run = promisify(execFile);
+const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;
+
+describe('tollgate start', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('cli-start');
+  const running: Running[] = [];
+  afterEach(async () => {
+    for (const { child, finished } of running.splice(0)) {
+      child.kill('SIGKILL');
+      await finished;
+    }
+  });
+
+  /** Starts it on a free port; answers what the banner says. */
+  async function start(cwd: string, words: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+    const started = startCli(['start', '--port', '0', ...words], cwd, env);
+    running.push(started);
+    const [banner, url = '', curl = ''] = await started.seen(LISTENS);
+    return { started, banner, url, curl };
+  }
+
+  /** Runs a printed line as it is, but for curl's talk. */
+  const runLine = async (line: string): Promise<string> =>
+    (await run('sh', ['-c', line.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')])).stdout;
+
+  it('prints a curl line that works as it stands, streaming too, and the key only once', async () => {
+    const { started, banner, curl } = await start(folder);
+    expect(banner).to.include('providers  echo; without a key: openai');
+    const whole = JSON.parse(await runLine(curl)) as { choices: { message: { content: string } }[] };
+    expect(whole.choices[0]?.message.content).to.equal('Hello there');
+    const streamed = await runLine(curl.replace('"messages"', '"stream":true,"messages"'));
+    expect(streamed)
+      .to.match(/^data: \{.*"chat\.completion\.chunk"/)
+      .and.match(/data: \[DONE\]\n\n$/);
+
+    started.child.kill('SIGTERM');
+    expect((await started.finished).code).to.equal(0);
+    const key = /Bearer (tg_\w+)/.exec(curl)?.[1] ?? 'no key';
+    expect(started.stdout(), 'the log').not.to.include(key);
+
+    const again = await start(folder);
+    expect(again.banner).not.to.include('Your first API key').and.not.to.include(key);
+    expect(again.curl).to.include('$TOLLGATE_API_KEY');
+    expect(JSON.parse(await runLine(again.curl.replace('$TOLLGATE_API_KEY', key)))).to.have.property('id');
+  });
+
+  it('turns openai on when OPENAI_API_KEY is set, without a file', async () => {
+    const cwd = path.join(folder, 'openai');
+    mkdirSync(cwd);
+    const { banner } = await start(cwd, [], { OPENAI_API_KEY: 'sk-canary-0123456789' });
+    expect(banner).to.match(/providers {2}echo, openai; without a key: deepseek/);
+    expect(banner).not.to.include('canary');
+  });
+
+  it('logs nothing but JSON lines to stdout', async () => {
+    const { started, curl } = await start(folder);
+    await runLine(curl.replace('$TOLLGATE_API_KEY', 'tg_wrong')).catch(() => '');
+    started.child.kill('SIGTERM');
+    const { stdout } = await started.finished;
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { msg: string; status: number });
+    expect(lines.some(({ msg, status }) => msg === 'request' && status === 401)).to.equal(true);
+  });
+
+  it('exits with 69 and a hint when the port is taken', async () => {
+    const { url } = await start(folder);
+    const second = startCli(['start', '--port', new URL(url).port], folder);
+    running.push(second);
+    const { code, stderr } = await second.finished;
+    expect(code).to.equal(69);
+    expect(stderr)
+      .to.match(/cannot listen/)
+      .and.match(/choose one with --port/);
+  });
+
+  it('X07 drains on a rejection that nobody caught, logs it, and exits with 1', async () => {
+    const cwd = path.join(folder, 'stray');
+    mkdirSync(cwd);
+    const route = `api.route({ method: 'GET', path: '/stray', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { void Promise.reject(new Error('nobody catches this')); ctx.body = {}; } })`;
+    writeFileSync(
+      path.join(cwd, 'stray.mjs'),
+      `export default { name: 'stray', kind: 'policy', apiVersion: 1, setup(api) { ${route}; } };`,
+    );
+    const config = { store: 'memory:', providers: { echo: {} }, plugins: ['./stray.mjs'] };
+    writeFileSync(path.join(cwd, 'tollgate.config.json'), JSON.stringify(config));
+    const { started, url } = await start(cwd);
+    await fetch(`${url}/stray`).catch(() => 'the process may be gone first');
+    const { code, stdout } = await started.finished;
+    expect(code).to.equal(1);
+    expect(stdout).to.include('nobody catches this').and.include('shutting down');
+  });
+
+  it('listens where the configuration says', async () => {
+    const port = await freePort();
+    const file = path.join(folder, 'here.yaml');
+    writeFileSync(
+      file,
+      `server: { port: ${port} }\nstore: 'memory:'\nproviders: { echo: {} }\nauth: { api-key: { bootstrap: true } }\n`,
+    );
+    const started = startCli(['start', '-c', file], folder);
+    running.push(started);
+    const [, url] = await started.seen(LISTENS);
+    expect(url).to.equal(`http://127.0.0.1:${port}`);
+  });
+
+  it('waits for an answer that is on its way, and ends at once on a second signal', async () => {
+    const upstream = await startScriptedUpstream((wire) => wire.hang());
+    const cwd = path.join(folder, 'draining');
+    mkdirSync(cwd);
+    const providers = { slow: { plugin: 'openai-compatible', baseUrl: `${upstream.url}/v1`, models: ['*'] } };
+    const config = { store: 'memory:', providers, auth: { 'api-key': { bootstrap: true } } };
+    writeFileSync(path.join(cwd, 'tollgate.config.json'), JSON.stringify(config));
+    try {
+      const { started, curl } = await start(cwd);
+      const asked = runLine(curl.replace(/"model":"[^"]*"/, '"model":"slow/m"')).catch(() => 'cut');
+      await upstream.request(0);
+      started.child.kill('SIGINT');
+      await started.seen(/SIGINT: draining/);
+      started.child.kill('SIGINT');
+      expect((await started.finished).code).to.equal(130);
+      expect(await asked).to.equal('cut');
+    } finally {
+      await upstream.close();
+    }
+  });
+});

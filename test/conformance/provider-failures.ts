@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { isObject, StreamFailure } from '../../core/index.ts';
+import { itShows } from './cells.ts';
+import { lackOf, testLack } from './provider-features.ts';
+import { assertIncludes } from './provider-shape.ts';
+import { CALL, decodeStream, type Fixture, type ProviderSubject } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+/** What OpenAI sends when it fails in the middle of a stream. */
+export const OPENAI_ERROR =
+  'data: {"error":{"message":"The server had an error","type":"server_error","code":null,"param":null}}\n\n';
+
+const ROWS = ['errors', 'retry hints', 'failures in streams', 'failures with status 200'] as const;
+
+/**
+ * Failures where a success was due: those that the fixtures recorded, and each of the vendor's error bodies once in place
+ * of an answer and once as an event of a stream.
+ */
+export function testFailures(subject: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const { name, provider, kit, fixtures } = subject;
+  const { chat } = provider;
+  if (!chat) return;
+  if (lackOf(subject, 'errors') !== undefined) {
+    for (const row of ROWS) testLack(subject, row, 'errors', () => assertCannotFail(subject));
+    return;
+  }
+  const shows = (feature: (typeof ROWS)[number], title: string, body: () => void) =>
+    itShows(it, { provider: name, feature, says: 'verified' }, title, body);
+  const event = kit.errorEvent ?? OPENAI_ERROR;
+  const bodies = [...errorBodies(fixtures('errors', '.json')), { name: 'the error event of its streams', body: event }];
+
+  describe('a failure where a success was due', () => {
+    for (const fixture of fixtures('failure', '.json')) {
+      shows('failures with status 200', `is a failure: ${fixture.name}`, () => {
+        assertFailure(() => chat.response(JSON.parse(fixture.text), CALL), fixture);
+      });
+    }
+    for (const fixture of fixtures('failure', '.sse')) {
+      shows('failures in streams', `is a failure: ${fixture.name}`, () => {
+        assertFailure(() => decodeStream(provider, [new TextEncoder().encode(fixture.text)]), fixture);
+      });
+    }
+    for (const { name: title, body } of bodies) {
+      const json: unknown = typeof body === 'string' ? JSON.parse(/^data: (.*)$/m.exec(body)?.[1] ?? 'null') : body;
+      const expected = { class: provider.error(200, json, {}).class };
+      shows('failures with status 200', `is a failure with status 200: ${title}`, () => {
+        assertFailure(() => chat.response(json, CALL), { expected });
+      });
+      shows('failures in streams', `is a failure in the middle of a stream: ${title}`, () => {
+        const bytes =
+          typeof body === 'string' ? body : event.replace(/^data: .*$/m, () => `data: ${JSON.stringify(body)}`);
+        assertFailure(() => decodeStream(provider, [firstEvents(fixtures('stream', '.sse')), encode(bytes)]), {
+          expected,
+        });
+      });
+    }
+  });
+}
+
+/** Asserts that reading throws a failure, of the kind that the expectation names. */
+function assertFailure(read: () => unknown, { expected }: Pick<Fixture, 'expected'>): void {
+  assert.throws(read, (error: unknown) => {
+    assert.ok(error instanceof StreamFailure, `a StreamFailure, not ${String(error)}`);
+    if (expected) assertIncludes(error.failure, expected);
+    return true;
+  });
+}
+
+function assertCannotFail({ provider, fixtures }: ProviderSubject): void {
+  assert.ok(provider.transport, 'a provider behind a network can always fail');
+  const shown = [...fixtures('errors', '.json'), ...fixtures('failure', '.json'), ...fixtures('failure', '.sse')];
+  assert.deepEqual(shown, [], 'no fixture shows a failure');
+}
+
+/** The error answers among the fixtures that are JSON objects; a page of HTML cannot stand in a stream. */
+function errorBodies(files: readonly Fixture[]): readonly { readonly name: string; readonly body: object }[] {
+  const cases = files.flatMap(({ text }) => JSON.parse(text) as readonly { name: string; body: unknown }[]);
+  return cases.flatMap(({ name, body }) => (isObject(body) ? [{ name, body }] : []));
+}
+
+/** The first half of the vendor's plainest stream. */
+function firstEvents([stream]: readonly Fixture[]): Uint8Array {
+  const events = (stream?.text ?? '').replaceAll('\r\n', '\n').split('\n\n');
+  return encode(`${events.slice(0, Math.ceil(events.length / 3)).join('\n\n')}\n\n`);
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}

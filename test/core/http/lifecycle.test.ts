@@ -1,0 +1,82 @@
+import http, { type ServerResponse } from 'node:http';
+import { expect } from 'chai';
+import { Lifecycle } from '../../../core/http/lifecycle.ts';
+import { listen } from '../../../core/http/server.ts';
+import { isShutdown } from '../../../core/pipeline/run.ts';
+import { until } from '../../support/until.ts';
+
+describe('the life of a server', () => {
+  /** A server whose answers are left open for the test to end. */
+  async function serve() {
+    const lifecycle = new Lifecycle();
+    const open: { readonly response: ServerResponse; readonly signal: AbortSignal }[] = [];
+    const server = http.createServer((_request, response) => {
+      open.push({ response, signal: lifecycle.callerSignal(response) });
+    });
+    const port = await listen(server, '127.0.0.1', 0);
+    const ask = () => {
+      const controller = new AbortController();
+      const answer = fetch(`http://127.0.0.1:${port}/`, { signal: controller.signal }).then(
+        (response) => response.text(),
+        () => 'cut',
+      );
+      return { answer, hangUp: () => controller.abort() };
+    };
+    return { lifecycle, server, open, ask };
+  }
+  const at = <T>(list: readonly T[], index: number): T => list[index] ?? expect.fail('nothing was asked');
+
+  it('tells an answer that its caller hung up', async () => {
+    const { lifecycle, server, open, ask } = await serve();
+    const { hangUp } = ask();
+    await until('the request is there', () => open.length === 1);
+    const { signal } = at(open, 0);
+    hangUp();
+    await until('the signal fired', () => signal.aborted);
+    expect(isShutdown(signal)).to.equal(false);
+    await lifecycle.drain(server, { delayMs: 0, deadlineMs: 1000 });
+  });
+
+  it('leaves the signal of an answer that was sent alone', async () => {
+    const { lifecycle, server, open, ask } = await serve();
+    const { answer } = ask();
+    await until('the request is there', () => open.length === 1);
+    const { response, signal } = at(open, 0);
+    response.end('done');
+    expect(await answer).to.equal('done');
+    await lifecycle.drain(server, { delayMs: 0, deadlineMs: 1000 });
+    expect(signal.aborted).to.equal(false);
+  });
+
+  it('drains: not ready at once, a running answer finishes, a second drain is the same', async () => {
+    const { lifecycle, server, open, ask } = await serve();
+    const { answer } = ask();
+    await until('the request is there', () => open.length === 1);
+    const drained = lifecycle.drain(server, { delayMs: 0, deadlineMs: 60_000 });
+    expect(lifecycle).to.include({ phase: 'draining', draining: true });
+    expect(lifecycle.drain(server, { delayMs: 0, deadlineMs: 1 })).to.equal(drained);
+    at(open, 0).response.end('in time');
+    expect(await answer).to.equal('in time');
+    await drained;
+    expect(lifecycle).to.include({ phase: 'closed', draining: true });
+  });
+
+  it('ends what still runs at the deadline, as a shutdown', async () => {
+    const { lifecycle, server, open, ask } = await serve();
+    const { answer } = ask();
+    await until('the request is there', () => open.length === 1);
+    const { response, signal } = at(open, 0);
+    signal.addEventListener('abort', () => response.end('shut down'));
+    await lifecycle.drain(server, { delayMs: 0, deadlineMs: 10 });
+    expect(isShutdown(signal)).to.equal(true);
+    expect(await answer).to.equal('shut down');
+  });
+
+  it('cuts what does not even end then', async () => {
+    const { lifecycle, server, open, ask } = await serve();
+    const { answer } = ask();
+    await until('the request is there', () => open.length === 1);
+    await lifecycle.drain(server, { delayMs: 0, deadlineMs: 10 });
+    expect(await answer).to.equal('cut');
+  });
+});

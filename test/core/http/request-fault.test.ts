@@ -1,0 +1,54 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect } from 'chai';
+import { requestFault, toParam } from '../../../core/http/request-fault.ts';
+import type { Schema } from '../../../core/types/json.ts';
+
+/** The fault that a value has by a schema. */
+function faultOf(schema: Schema, value: unknown, where?: string) {
+  const validate = new Ajv2020({ strict: false }).compile(schema);
+  validate(value);
+  return requestFault(validate.errors?.[0], value, where);
+}
+
+const object = (properties: Schema, rest: Schema = {}): Schema => ({ type: 'object', properties, ...rest });
+
+describe('the fault of a request', () => {
+  const ROWS: readonly (readonly [schema: Schema, value: unknown, param: string | undefined, message: string])[] = [
+    [object({}), undefined, undefined, 'The request has no body; send a JSON object.'],
+    [object({}), [], undefined, 'The body must be a JSON object.'],
+    [object({}, { required: ['model'] }), {}, 'model', '"model" is required.'],
+    [object({ n: { type: 'integer' } }), { n: 'x' }, 'n', '"n" must be an integer.'],
+    [object({ n: { type: ['string', 'null'] } }), { n: 1 }, 'n', '"n" must be a string or null.'],
+    [object({ n: { minimum: 1 } }), { n: 0 }, 'n', '"n" must be >= 1.'],
+    [object({ r: { enum: ['a', 'b'] } }), { r: 'c' }, 'r', '"r" must be one of "a", "b".'],
+    [object({ c: { const: 5 } }), { c: 6 }, 'c', '"c" must be 5.'],
+    [object({ s: { minLength: 1 } }), { s: '' }, 's', '"s" must not be empty.'],
+    [object({ s: { maxLength: 2 } }), { s: 'abc' }, 's', '"s" must have at most 2 characters.'],
+    [object({ l: { minItems: 1 } }), { l: [] }, 'l', '"l" must have at least 1 item(s).'],
+    [object({}, { additionalProperties: false }), { extra: 1 }, 'extra', '"extra" is not a field of this request.'],
+    [object({ p: { pattern: '^a$' } }), { p: 'b' }, 'p', '"p" must match ^a$.'],
+    [
+      object({ m: { items: object({}, { required: ['role'] }) } }),
+      { m: [{}] },
+      'm[0].role',
+      '"m[0].role" is required.',
+    ],
+  ];
+  for (const [schema, value, param, message] of ROWS)
+    it(`says ${message}`, () => {
+      const error = faultOf(schema, value);
+      expect(error).to.include({ code: 'invalid_request', message });
+      expect(error.param).to.equal(param);
+    });
+
+  it('says where, for a query', () => {
+    expect(faultOf(object({}, { required: ['q'] }), {}, 'query').message).to.equal('query "q" is required.');
+  });
+
+  it('names fields as a caller writes them, and bounds them', () => {
+    expect(toParam('/messages/0/content/12/image_url/url')).to.equal('messages[0].content[12].image_url.url');
+    expect(toParam('/a~1b/c~0d')).to.equal('a/b.c~d');
+    expect(toParam(`/${'x'.repeat(5000)}`).length).to.be.lessThan(100);
+    expect(toParam('/x'.repeat(5000)).length).to.equal(198);
+  });
+});

@@ -1,0 +1,52 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../core/paths.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { readBlocks } from '../support/read-blocks.ts';
+
+/** The plugins of the docs that need no options, as files that import this checkout. */
+const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'core/index.ts'));
+const shown = readBlocks()
+  .filter(({ language, text }) => language === 'ts' && /kind: 'policy'/.test(text) && !text.includes('required: ['))
+  .map(({ page, line, text }) => ({ page, line, file: `example-${line}.ts`, text: text.replace("'tollgate'", INDEX) }));
+
+const chat = (content: string, stream: boolean) => ({
+  model: 'echo/echo',
+  stream,
+  messages: [{ role: 'user', content }],
+});
+
+describe('plugins in the docs', function () {
+  this.timeout(30_000);
+  let gateway: TestGateway;
+
+  for (const { page, line, file, text } of shown) {
+    describe(`${page}:${line}`, () => {
+      before(async () => {
+        gateway = await startGateway({ plugins: [`./${file}`] }, { files: { [file]: text } });
+      });
+      after(() => gateway.stop());
+
+      for (const stream of [false, true])
+        it(`loads, and lets a call pass ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+          const response = await gateway.post('/v1/chat/completions', chat('Hello there', stream));
+          expect(response.status).to.equal(200);
+          expect(await response.text()).to.include('there');
+        });
+
+      if (page !== 'README.md') return;
+      for (const stream of [false, true])
+        it(`refuses what it says it refuses, ${stream ? 'as a stream' : 'as a whole'}`, async () => {
+          const response = await gateway.post('/v1/chat/completions', chat('Tell me of Project Orion', stream));
+          expect(response.status).to.equal(400);
+          const { error } = (await response.json()) as { readonly error: object };
+          expect(error).to.include({ code: 'content_filtered', param: 'messages[0].content' });
+        });
+      it('has its route', async () => {
+        expect(await (await gateway.get('/guardrail')).json()).to.have.property('forbidden');
+      });
+    });
+  }
+
+  it('are there to be tested', () => expect(shown).to.have.length.greaterThan(4));
+});

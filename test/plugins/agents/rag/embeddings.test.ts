@@ -1,0 +1,88 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import type { EmbedTexts } from '../../../../plugins/agents/rag/embed-pending.ts';
+import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
+import { useTempFolder } from '../../../support/temp-folder.ts';
+
+const FILES = Object.freeze({ 'a.md': 'apples are red', 'b.md': 'bananas are bent', 'c.md': 'cherries have stones' });
+
+describe('embeddings of the knowledge base', () => {
+  const folder = useTempFolder('rag-embed');
+  let index: TestIndex;
+  let nth = 0;
+  let asked: string[];
+  const embed: EmbedTexts = async (texts) => {
+    asked.push(...texts);
+    return texts.map(embedHashes);
+  };
+  const vectors = (model: string) => index.library.vectors(model, 0, 100).length;
+  beforeEach(async () => {
+    nth += 1;
+    asked = [];
+    index = await openTestIndex(path.join(folder, String(nth)));
+    index.write(FILES);
+  });
+  afterEach(() => index.close());
+
+  it('are made once for every passage, with its title and headings', async () => {
+    index.write({ 'd.md': '# Dates\n\n## Dried\n\nsticky' });
+    await index.pass({ model: 'm' }, { embed });
+    await index.pass({ model: 'm' }, { embed });
+    expect(asked).to.have.length(4);
+    expect(asked).to.include('Dates\nDried\nsticky');
+    expect(vectors('m')).to.equal(4);
+  });
+
+  it('are kept for passages that did not change', async () => {
+    await index.pass({ model: 'm' }, { embed });
+    asked = [];
+    index.write({ 'b.md': 'bananas are yellow' });
+    await index.pass({ model: 'm' }, { embed });
+    expect(asked).to.deep.equal(['b.md\nbananas are yellow']);
+    expect(vectors('m')).to.equal(3);
+  });
+
+  it('are made for an index that had none, and not used once they are switched off', async () => {
+    await index.pass();
+    expect(vectors('m')).to.equal(0);
+    await index.pass({ model: 'm' }, { embed });
+    expect(vectors('m')).to.equal(3);
+    await index.pass();
+    expect(vectors('m')).to.equal(0);
+  });
+
+  it('of another model are made anew, and never mixed', async () => {
+    await index.pass({ model: 'm' }, { embed });
+    await index.pass({ model: 'n' }, { embed });
+    expect([vectors('m'), vectors('n')]).to.deep.equal([0, 3]);
+  });
+
+  it('that cannot be made leave the words, and are made later', async () => {
+    const down: EmbedTexts = async () => {
+      throw new TypeError('down');
+    };
+    const failure = await index.pass({ model: 'm' }, { embed: down }).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(TypeError);
+    expect(index.sources('bananas')).to.deep.equal(['b.md']);
+    expect(index.library.isUnembedded()).to.equal(true);
+    await index.pass({ model: 'm' }, { embed });
+    expect(index.library.isUnembedded()).to.equal(false);
+    expect(vectors('m')).to.equal(3);
+  });
+
+  it('of a text that the model refuses are given up, and those of the others are not', async () => {
+    const picky: EmbedTexts = async (texts) =>
+      texts.some((text) => text.includes('bananas')) ? 'refused' : embed(texts);
+    await index.pass({ model: 'm' }, { embed: picky });
+    expect(vectors('m')).to.equal(2);
+    asked = [];
+    await index.pass({ model: 'm' }, { embed });
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('are not given up when the model refuses everything', async () => {
+    const failure = await index.pass({ model: 'm' }, { embed: async () => 'refused' }).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(TypeError);
+    expect(index.library.isUnembedded()).to.equal(true);
+  });
+});

@@ -1,0 +1,105 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { fuseRankings, searchPassages } from '../../../../plugins/agents/rag/search.ts';
+import { toMatch } from '../../../../plugins/agents/rag/terms.ts';
+import { createVectorTable } from '../../../../plugins/agents/rag/vector-table.ts';
+import { DOCUMENTS, QUESTIONS } from '../../../fixtures/rag-documents.ts';
+import { openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
+import { useTempFolder } from '../../../support/temp-folder.ts';
+
+const MODEL = 'echo/echo-embedding';
+
+describe('search in the knowledge base', () => {
+  const folder = useTempFolder('rag-search');
+  let index: TestIndex;
+  before(async () => {
+    index = await openTestIndex(path.join(folder, 'index'));
+    index.write(DOCUMENTS);
+    await index.pass({ model: MODEL });
+  });
+  after(() => index.close());
+
+  for (const [question, source] of QUESTIONS) {
+    it(`finds ${source} first for "${question}", by words alone`, () => {
+      expect(index.sources(question)[0]).to.equal(source);
+    });
+    it(`finds ${source} for "${question}", by words and vectors of hashed words`, async () => {
+      const hits = await index.searchBoth(question, MODEL);
+      expect(hits.slice(0, 2).map((hit) => hit.source)).to.include(source);
+    });
+  }
+
+  const SYNTAX = [
+    '"',
+    '""',
+    'a"b',
+    'refunds AND',
+    'NOT money',
+    'NEAR(a b)',
+    'title:refunds',
+    'refund*',
+    '^refunds',
+    '-money',
+    '(',
+    'a\u0000b',
+    '{title}: x',
+    ';DROP TABLE chunks',
+    '+',
+    '\ud800',
+    '💥',
+  ];
+  for (const query of SYNTAX) {
+    it(`takes ${JSON.stringify(query)} as words, not as syntax`, () => {
+      expect(() => searchPassages(index.library, query, 5, undefined)).not.to.throw();
+    });
+  }
+
+  it('takes any text as a query', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (query) => {
+        searchPassages(index.library, query, 5, undefined);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('finds nothing for a query without words', () => {
+    expect(toMatch('?! …')).to.equal(undefined);
+    expect(index.sources('?! …')).to.deep.equal([]);
+  });
+
+  it('leaves out common words, unless there are no others', () => {
+    expect(toMatch('what is the refund')).to.equal('"refund"');
+    expect(toMatch('who is it')).to.equal('"who" OR "is" OR "it"');
+  });
+
+  it('answers as many as are asked for, best first, scores between 0 and 1', async () => {
+    const hits = await index.searchBoth('days', MODEL);
+    expect(hits.length).to.be.within(2, 10);
+    for (const [at, { score }] of hits.entries()) expect(score).to.be.within(0, hits[at - 1]?.score ?? 1);
+  });
+
+  it('gives 1 to what is first in every ranking', () => {
+    expect(
+      fuseRankings([
+        [7, 8],
+        [7, 9],
+      ])[0],
+    ).to.deep.equal({ id: 7, score: 1 });
+    expect(fuseRankings([])).to.deep.equal([]);
+  });
+
+  it('ranks vectors by cosine, and equal ones by their order', () => {
+    const vector = (...values: number[]) => Float32Array.from(values);
+    const table = createVectorTable(1, [
+      { id: 3, vector: vector(1, 0) },
+      { id: 5, vector: vector(0, 1) },
+      { id: 9, vector: vector(0, 1) },
+      { id: 11, vector: vector(0.6, 0.8) },
+    ]);
+    expect(table.nearest(vector(0, 1), 3)).to.deep.equal([5, 9, 11]);
+    expect(table.nearest(vector(0, 1), 10)).to.have.length(4);
+    expect(table.nearest(vector(0, 1, 0), 3), 'a vector of another model').to.deep.equal([]);
+  });
+});

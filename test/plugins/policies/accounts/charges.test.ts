@@ -1,0 +1,293 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
+import {
+  type CallEnd,
+  type ChargingProcess,
+  type Fault,
+  makeFaulty,
+  startCharging,
+} from '../../../support/charged-calls.ts';
+
+const SLOTS = 4;
+const HOUR_MS = 3_600_000;
+
+/** One thing that happens to a gateway, its callers, its provider or its store. */
+type Step =
+  | { readonly do: 'call'; readonly slot: number; readonly estimate: number; readonly user: number }
+  | { readonly do: 'end'; readonly slot: number; readonly how: 'answered' | 'refused'; readonly share: number }
+  | { readonly do: 'store'; readonly fault: Fault }
+  | { readonly do: 'sweep' }
+  | { readonly do: 'crash' };
+
+const slot = fc.nat(SLOTS - 1);
+const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant('call' as const),
+        slot,
+        estimate: fc.integer({ min: 0, max: 60 }),
+        user: fc.nat(1),
+      }),
+    },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant('end' as const),
+        slot,
+        how: fc.constantFrom('answered' as const, 'answered' as const, 'refused' as const),
+        share: fc.integer({ min: 0, max: 150 }),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant('store' as const),
+        fault: fc.constantFrom<Fault>('none', 'none', 'refuses', 'loses answers'),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('sweep' as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const) }) },
+  ),
+  { minLength: 5, maxLength: 60 },
+);
+
+const USERS: readonly Principal[] = ['ann', 'bob'].map((account) => ({
+  credential: 'key',
+  userId: account,
+  account,
+  keyId: `key-${account}`,
+  budget: 150,
+}));
+const CREDIT = 200;
+
+interface Running {
+  readonly user: Principal;
+  readonly estimate: number;
+  readonly finish: (end: CallEnd) => Promise<void>;
+  swept: boolean;
+}
+
+interface Totals {
+  /** What must have been charged. */
+  least: number;
+  /** What may have been: calls that died, or were refused, while nobody knew what the store had done. */
+  most: number;
+}
+
+/** Runs steps against the plugin and the model, then lets the store recover, ends the process and sweeps. */
+async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
+  const store = await openMemory();
+  const faulty = makeFaulty(store.ledger);
+  const running = new Map<number, Running>();
+  const totals = new Map(USERS.map(({ account }): [string, Totals] => [account, { least: 0, most: 0 }]));
+  /** True costs above the estimate: what a call in flight may take an account over its credit. */
+  let overruns = 0;
+  let doubts = new Map<string, number>();
+  let gateway: ChargingProcess = await startCharging(store, faulty.ledger, billing);
+  for (const { account } of USERS) await store.ledger.credit(account, 'first', CREDIT, 'test', Date.now());
+
+  const owe = ({ account }: Principal, least: number, most = least): void => {
+    const total = totals.get(account);
+    if (!total) return;
+    total.least += least;
+    total.most += most;
+  };
+
+  for (const step of steps) {
+    const known = 'slot' in step ? running.get(step.slot) : undefined;
+    if (step.do === 'store') faulty.fault = step.fault;
+    else if (step.do === 'call' && !known) {
+      const user = USERS[step.user] as Principal;
+      try {
+        const finish = await gateway.admit(`r${Math.random()}`, step.estimate, user);
+        running.set(step.slot, { user, estimate: step.estimate, finish, swept: false });
+      } catch (error) {
+        const code = isGatewayError(error) ? error.code : String(error);
+        expect(code).to.be.oneOf(['insufficient_balance', 'store_unavailable']);
+        // Nobody may be charged for it, unless the process dies or the sweeper comes before the store is back.
+        if (faulty.fault === 'loses answers') doubts.set(user.account, (doubts.get(user.account) ?? 0) + step.estimate);
+      }
+    } else if (step.do === 'end' && known) {
+      running.delete(step.slot);
+      const cost = step.how === 'answered' ? Math.ceil((known.estimate * step.share) / 100) : undefined;
+      const before = faulty.fault;
+      await known.finish({ sent: cost !== undefined, cost });
+      if (known.swept) continue;
+      if (before === 'refuses') {
+        // It waits; when the process dies or the sweeper comes first, it is the estimate instead.
+        waiting(known, cost ?? 0);
+      } else {
+        owe(known.user, cost ?? 0);
+        overruns += Math.max(0, (cost ?? 0) - known.estimate);
+      }
+    } else if (step.do === 'sweep') {
+      await store.ledger.sweep(Date.now() + HOUR_MS);
+      for (const call of running.values()) {
+        if (!call.swept) owe(call.user, call.estimate);
+        call.swept = true;
+      }
+      spendDoubts();
+    } else if (step.do === 'crash') {
+      for (const call of running.values()) if (!call.swept) owe(call.user, call.estimate);
+      running.clear();
+      spendDoubts();
+      gateway = await startCharging(store, faulty.ledger, billing);
+    }
+  }
+
+  function waiting({ user, estimate }: Running, cost: number): void {
+    owe(user, Math.min(estimate, cost), Math.max(estimate, cost));
+    overruns += Math.max(0, cost - estimate);
+  }
+  function spendDoubts(): void {
+    for (const [account, amount] of doubts) {
+      const total = totals.get(account);
+      if (total) total.most += amount;
+    }
+    doubts = new Map();
+  }
+
+  faulty.fault = 'none';
+  for (const call of running.values()) {
+    await call.finish({ sent: false, cost: undefined });
+  }
+  await gateway.close();
+  const heldAfterClose = await Promise.all(USERS.map(({ account }) => store.ledger.balance(account)));
+  await store.ledger.sweep(Date.now() + HOUR_MS);
+  return { store, totals, overruns, heldAfterClose };
+}
+
+describe('the accounts policy', () => {
+  for (const billing of ['enforce', 'track'] as const) {
+    it(`keeps exact books with billing ${billing}, whatever fails, crashes or is swept`, async function () {
+      this.timeout(60_000);
+      await fc.assert(
+        fc.asyncProperty(STEPS, async (steps) => {
+          const { store, totals, overruns } = await run(steps, billing);
+          for (const { account, keyId = '' } of USERS) {
+            const { balance, held, spent, credited } = await store.ledger.balance(account);
+            const entries = await store.ledger.entries(account, { limit: 100 });
+            expect(held, 'nothing is held past its expiry').to.equal(0);
+            expect(
+              entries.reduce((sum, { amount }) => sum + amount, 0),
+              'the sum of the entries',
+            ).to.equal(balance);
+            expect(credited - spent).to.equal(balance);
+            expect(new Set(entries.map(({ kind, ref }) => `${kind} ${ref}`)).size, 'no call twice').to.equal(
+              entries.length,
+            );
+            const { least, most } = totals.get(account) as Totals;
+            expect(spent).to.be.within(least, most);
+            expect((await store.ledger.purse(account, keyId)).spent).to.equal(spent);
+            expect(spent, 'the budget, and what calls in flight cost more than was reserved').to.be.at.most(
+              150 + overruns,
+            );
+            if (billing === 'enforce') expect(spent).to.be.at.most(CREDIT + overruns);
+          }
+          await store.close();
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+
+  it('charges exactly what was used when nothing dies', async function () {
+    this.timeout(60_000);
+    const calm = STEPS.map((steps) => steps.filter((step) => step.do === 'call' || step.do === 'end'));
+    await fc.assert(
+      fc.asyncProperty(calm, async (steps) => {
+        const { store, totals, heldAfterClose } = await run(steps, 'track');
+        expect(heldAfterClose.map(({ held }) => held)).to.deep.equal([0, 0]);
+        for (const { account } of USERS) {
+          const { least, most } = totals.get(account) as Totals;
+          const { spent } = await store.ledger.balance(account);
+          expect([least, most]).to.deep.equal([spent, spent]);
+        }
+        await store.close();
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('charges what was used, and no refused call, when the store fails now and then', async function () {
+    this.timeout(60_000);
+    const shaky = STEPS.map((steps) => steps.filter((step) => step.do !== 'crash' && step.do !== 'sweep'));
+    await fc.assert(
+      fc.asyncProperty(shaky, async (steps) => {
+        const { store, heldAfterClose } = await run(steps, 'track');
+        expect(
+          heldAfterClose.map(({ held }) => held),
+          'the sweeper has nothing to do',
+        ).to.deep.equal([0, 0]);
+        await store.close();
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  describe('beside limits that refuse', () => {
+    const [ann] = USERS.map(({ budget: _, ...user }) => user) as [Principal];
+    const tooMany = () => new GatewayError('rate_limited', 'Too many.', { retryAfterMs: 60_000 });
+    const refusedBy = (work: Promise<unknown>) =>
+      work.then(
+        () => 'admitted',
+        (error: unknown) => (isGatewayError(error) ? error.code : String(error)),
+      );
+
+    for (const billing of ['track', 'enforce'] as const) {
+      it(`holds and charges nothing for a refused call, with billing ${billing}`, async () => {
+        const store = await openMemory();
+        await store.ledger.credit('ann', 'first', CREDIT, 'test', Date.now());
+        const gateway = await startCharging(store, store.ledger, billing, tooMany);
+        expect(await refusedBy(gateway.admit('r1', 50, ann))).to.equal('rate_limited');
+        await gateway.close();
+        expect(await store.ledger.balance('ann')).to.include({ held: 0, spent: 0 });
+        await store.close();
+      });
+    }
+
+    it('writes nothing to the ledger for a caller who goes on asking', async () => {
+      const store = await openMemory();
+      let reservations = 0;
+      const reserve = store.ledger.reserve;
+      const counting = {
+        ...store.ledger,
+        reserve: (...given: Parameters<typeof reserve>) => {
+          reservations += 1;
+          return reserve(...given);
+        },
+      };
+      const gateway = await startCharging(store, counting, 'track', tooMany);
+      for (let n = 0; n < 20; n++) expect(await refusedBy(gateway.admit(`r${n}`, 50, ann))).to.equal('rate_limited');
+      expect(reservations).to.equal(1);
+      await gateway.close();
+      await store.close();
+    });
+
+    it('gives a reservation back that arrives after its call was refused', async () => {
+      const store = await openMemory();
+      let arrive = (): void => undefined;
+      const late = new Promise<void>((resolve) => {
+        arrive = resolve;
+      });
+      const slow = {
+        ...store.ledger,
+        reserve: async (...given: Parameters<typeof store.ledger.reserve>) => {
+          await late;
+          return store.ledger.reserve(...given);
+        },
+      };
+      const gateway = await startCharging(store, slow, 'track', tooMany);
+      const refused = refusedBy(gateway.admit('r1', 50, ann));
+      setImmediate(arrive);
+      expect(await refused).to.equal('rate_limited');
+      await gateway.close();
+      expect(await store.ledger.balance('ann')).to.include({ held: 0, spent: 0 });
+      await store.close();
+    });
+  });
+});

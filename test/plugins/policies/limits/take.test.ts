@@ -1,0 +1,123 @@
+import { expect } from 'chai';
+import {
+  type Counters,
+  createLocalCounters,
+  GatewayError,
+  isGatewayError,
+  type Outcome,
+} from '../../../../core/index.ts';
+import type { Limit, Place } from '../../../../plugins/policies/limits/limits-of.ts';
+import { giveBack, MINUTE_MS, type Taken, take } from '../../../../plugins/policies/limits/take.ts';
+import { createOutbox } from '../../../../plugins/policies/parts/outbox.ts';
+import { createSilentLog } from '../../../support/silent-log.ts';
+
+const LEASE_MS = 60_000;
+const outcome = (tokens: number | undefined): Outcome => ({
+  status: 'ok',
+  attempts: 1,
+  estimated: false,
+  sent: true,
+  durationMs: 1,
+  upstreamMs: 1,
+  ...(tokens !== undefined && { usage: { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens } }),
+});
+const requests = (key: string, limit: number): Limit => ({ key, limit, unit: 'requests', label: `requests of ${key}` });
+const tokens = (key: string, limit: number): Limit => ({ key, limit, unit: 'tokens', label: `tokens of ${key}` });
+const place = (key: string, limit: number): Place => ({ key, limit, label: `calls of ${key}` });
+
+describe('taking limits', () => {
+  let counters: Counters;
+  const outbox = createOutbox({ log: createSilentLog(), otherwise: 'nothing' });
+  beforeEach(() => {
+    counters = createLocalCounters();
+  });
+  after(() => outbox.close());
+
+  const takeFor = (id: string, windows: readonly Limit[], places: readonly Place[] = [], amount = 0): Promise<Taken> =>
+    take(counters, { id }, { windows, places }, amount, LEASE_MS);
+  const refusalOf = async (work: Promise<unknown>): Promise<GatewayError> => {
+    const error = await work.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    if (!isGatewayError(error)) throw new Error('it was not refused');
+    return error;
+  };
+
+  it('gives every place back when a window refuses', async () => {
+    await takeFor('a', [requests('r', 1)]);
+    await refusalOf(takeFor('b', [requests('r', 1)], [place('p', 1)]));
+    await takeFor('c', [], [place('p', 1)]);
+  });
+
+  it('gives the other places back when one is taken', async () => {
+    await takeFor('a', [], [place('full', 1)]);
+    const error = await refusalOf(takeFor('b', [requests('r', 1)], [place('free', 1), place('full', 1)]));
+    expect(error.message).to.include('1 calls of full');
+    await takeFor('c', [requests('r', 1)], [place('free', 1)]);
+  });
+
+  it('takes from no window when one refuses', async () => {
+    await takeFor('a', [requests('one', 1)]);
+    await refusalOf(takeFor('b', [requests('two', 1), requests('one', 1)]));
+    await takeFor('c', [requests('two', 1)]);
+  });
+
+  it('tells of both units in its headers, of each what is nearest to its end', async () => {
+    await takeFor('a', [requests('r', 1), tokens('wide', 1000), tokens('tight', 100)], [], 50);
+    const { headers, retryAfterMs } = await refusalOf(
+      takeFor('b', [requests('r', 1), tokens('wide', 1000), tokens('tight', 100)], [], 10),
+    );
+    expect(headers).to.include({
+      'x-ratelimit-limit-requests': '1',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-limit-tokens': '100',
+      'x-ratelimit-remaining-tokens': '50',
+    });
+    expect(retryAfterMs).to.be.within(1, MINUTE_MS);
+  });
+
+  it('lets a call that is larger than the limit take all of it', async () => {
+    await takeFor('a', [tokens('t', 100)], [], 5000);
+    await refusalOf(takeFor('b', [tokens('t', 100)], [], 1));
+  });
+
+  it('gives back what was not used, and takes what was used beyond the estimate', async () => {
+    const taken = await takeFor('a', [tokens('t', 100)], [], 90);
+    await giveBack(outbox, 'a', [taken], outcome(10), LEASE_MS);
+    const more = await takeFor('b', [tokens('t', 100)], [], 90);
+    await giveBack(outbox, 'b', [more], outcome(120), LEASE_MS);
+    await refusalOf(takeFor('c', [tokens('t', 100)], [], 1));
+  });
+
+  it('keeps the estimate of a call that nobody counted', async () => {
+    const taken = await takeFor('a', [tokens('t', 100)], [], 90);
+    await giveBack(outbox, 'a', [taken], outcome(undefined), LEASE_MS);
+    await refusalOf(takeFor('b', [tokens('t', 100)], [], 20));
+  });
+
+  it('gives nothing back to a later window than the one it took from', async () => {
+    const { tokens: taken } = await takeFor('b', [tokens('t', 100)], [], 100);
+    const ended: Taken = {
+      counters,
+      places: [],
+      tokens: taken.map((window) => ({ ...window, endsAt: Date.now() - 1 })),
+    };
+    await giveBack(outbox, 'a', [ended], outcome(0), LEASE_MS);
+    await refusalOf(takeFor('c', [tokens('t', 100)], [], 1));
+  });
+
+  it('gives back the places of a lease whose answer was lost', async () => {
+    const inner = counters;
+    counters = {
+      ...inner,
+      lease: async (...given) => {
+        await inner.lease(...given);
+        throw new GatewayError('store_unavailable', 'The store does not answer.');
+      },
+    };
+    await refusalOf(takeFor('a', [], [place('p', 1)]));
+    counters = inner;
+    await takeFor('b', [], [place('p', 1)]);
+  });
+});

@@ -1,0 +1,99 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Database, openIndex } from '../../plugins/agents/rag/database.ts';
+import type { EmbedTexts } from '../../plugins/agents/rag/embed-pending.ts';
+import { normalise } from '../../plugins/agents/rag/embedder.ts';
+import { createLibrary, type Library } from '../../plugins/agents/rag/library.ts';
+import { type Job, type PassDeps, type PassResult, runPass } from '../../plugins/agents/rag/pass.ts';
+import { type Hit, searchPassages } from '../../plugins/agents/rag/search.ts';
+import { loadVectorTable } from '../../plugins/agents/rag/vector-table.ts';
+import { embedWords } from '../../plugins/providers/echo/embed.ts';
+
+/** Vectors as the echo provider makes them. */
+export const embedHashes = (text: string): Float32Array => normalise(embedWords(text, 384));
+
+/** A folder of documents and an index of it, without a gateway. */
+export interface TestIndex {
+  readonly documents: string;
+  readonly job: Job;
+  readonly database: Database;
+  readonly library: Library;
+  write(files: Readonly<Record<string, string | Uint8Array>>): void;
+  /** Runs a pass in this process. */
+  pass(job?: Partial<Job>, deps?: Partial<PassDeps>): Promise<PassResult>;
+  /** Why files have no passages. */
+  faults(): Readonly<Record<string, string>>;
+  sources(query: string): readonly string[];
+  searchBoth(query: string, model: string): Promise<readonly Hit[]>;
+  close(): void;
+}
+
+export async function openTestIndex(folder: string): Promise<TestIndex> {
+  const documents = path.join(folder, 'documents');
+  const indexFolder = path.join(folder, 'data');
+  mkdirSync(documents, { recursive: true });
+  const database = await openIndex(indexFolder, 1000);
+  const library = createLibrary(database);
+  const job: Job = {
+    folder: documents,
+    indexFolder,
+    holder: 'test',
+    chunkWords: 300,
+    maxFileBytes: 2_000_000,
+    maxChunks: 50_000,
+    refused: [],
+  };
+  const embed: EmbedTexts = async (texts) => texts.map(embedHashes);
+  return {
+    documents,
+    job,
+    database,
+    library,
+    write(files) {
+      for (const [name, content] of Object.entries(files)) {
+        const file = path.join(documents, name);
+        mkdirSync(path.dirname(file), { recursive: true });
+        writeFileSync(file, content);
+      }
+    },
+    pass: (changes = {}, deps = {}) =>
+      runPass({ ...job, ...changes }, { database, embed, onFile: async () => {}, onFailed: () => {}, ...deps }),
+    faults: () =>
+      Object.fromEntries([...library.files()].flatMap(([source, { fault }]) => (fault ? [[source, fault]] : []))),
+    sources: (query) => searchPassages(library, query, 50, undefined).map(({ source }) => source),
+    async searchBoth(query, model) {
+      const table = await loadVectorTable(library, model);
+      return searchPassages(library, query, 10, (depth) => table.nearest(embedHashes(query), depth));
+    },
+    close: () => database.close(),
+  };
+}
+
+/** A PDF with a page for each text, and an information dictionary with a title. */
+export function makePdf(title: string, pages: readonly string[]): Buffer {
+  const kids = pages.map((_, at) => `${5 + at * 2} 0 R`).join(' ');
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    `<< /Type /Pages /Kids [${kids}] /Count ${pages.length} >>`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+    `<< /Title (${title}) >>`,
+    ...pages.flatMap((text, at) => {
+      const content = `BT /F1 12 Tf 72 720 Td (${text}) Tj ET`;
+      return [
+        `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${6 + at * 2} 0 R /Resources << /Font << /F1 3 0 R >> >> >>`,
+        `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+      ];
+    }),
+  ];
+  let file = '%PDF-1.4\n';
+  const offsets = objects.map((object, at) => {
+    const offset = file.length;
+    file += `${at + 1} 0 obj\n${object}\nendobj\n`;
+    return offset;
+  });
+  const start = file.length;
+  const table = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('');
+  file += `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}`;
+  file += `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n${start}\n%%EOF\n`;
+  return Buffer.from(file, 'latin1');
+}
