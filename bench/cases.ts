@@ -72,7 +72,7 @@ export function benchCases({ quick, stores, nodes }: CaseOptions): readonly Case
     measures: 'latency',
     reference: 'direct',
     rate: 300,
-    connections: 64,
+    connections: 256,
     windowMs: quick ? 2000 : 5000,
     targets: [DIRECT, TOLLGATE, ...others],
   };

@@ -33,12 +33,20 @@ export interface Case {
   readonly windowMs: number;
 }
 
+export interface TargetResult {
+  readonly name: string;
+  readonly label: string;
+  readonly samples: readonly Sample[];
+  /** Why there are no samples, such as answers that were errors. */
+  error?: string;
+}
+
 export interface CaseResult {
   readonly id: string;
   readonly title: string;
   readonly measures: Case['measures'];
   readonly reference: string;
-  readonly targets: readonly { readonly name: string; readonly label: string; readonly samples: readonly Sample[] }[];
+  readonly targets: readonly TargetResult[];
 }
 
 /** Until the compiler has seen the hot path. */
@@ -53,16 +61,25 @@ export async function measureCase(
   upstreams: Upstreams,
   onProgress: (text: string) => void,
 ): Promise<CaseResult> {
-  const results = which.targets.map(({ name, label }) => ({ name, label, samples: [] as Sample[] }));
+  const results = which.targets.map(({ name, label }) => ({ name, label, samples: [] as Sample[] }) as Collected);
   const one = which.measures === 'memory' || which.measures === 'boot' ? measureAlone : undefined;
   const running = one ? [] : await startAll(which.targets, upstreams);
   try {
     for (let round = 0; round < which.rounds; round += 1) {
       for (const [at, target] of which.targets.entries()) {
+        const result = results[at];
+        if (!result || result.error) continue;
         const gateway = running[at];
-        const sample = gateway ? await measureLoad(which, gateway, round === 0) : await one?.(which, target, upstreams);
-        if (sample) results[at]?.samples.push(sample);
-        onProgress(`${which.id} ${round + 1}/${which.rounds} ${target.name} ${describe(sample)}`);
+        try {
+          const sample = gateway
+            ? await measureLoad(which, gateway, round === 0)
+            : await measureAlone(which, target, upstreams);
+          result.samples.push(sample);
+          onProgress(`${which.id} ${round + 1}/${which.rounds} ${target.name} ${describe(sample)}`);
+        } catch (error) {
+          result.error = (error as Error).message;
+          onProgress(`${which.id} ${target.name} FAILED: ${result.error}`);
+        }
       }
     }
   } finally {
@@ -70,6 +87,8 @@ export async function measureCase(
   }
   return { id: which.id, title: which.title, measures: which.measures, reference: which.reference, targets: results };
 }
+
+type Collected = TargetResult & { readonly samples: Sample[] };
 
 async function startAll(targets: readonly Target[], upstreams: Upstreams): Promise<readonly Running[]> {
   const running: Running[] = [];

@@ -85,8 +85,9 @@ function renderCase(result: CaseResult): string {
     ...columns.map(([field, , digits]) => renderSpread(samples, field, digits)),
     renderRatio(result, name),
   ]);
+  const failed = result.targets.flatMap(({ label, error }) => (error ? [`${label} was not measured: ${error}.`] : []));
   const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-  return `### ${result.title}\n\n${lines.join('\n')}`;
+  return [`### ${result.title}`, lines.join('\n'), ...failed].join('\n\n');
 }
 
 function renderSpread(samples: readonly Sample[], field: keyof Sample, digits: number): string {

@@ -2,7 +2,7 @@
  * Measures the gateway against others: `npm run bench`, `npm run bench -- --quick`, `npm run bench -- --only requests-2kb,boot`.
  * Prints a table, and writes it and the raw samples to `bench/results/`.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -63,6 +63,10 @@ async function main(): Promise<void> {
   const upstreams = { folder, stream, json: nginx ? `http://127.0.0.1:${nginx.port}` : stream };
   const all = benchCases({ quick: values.quick, stores: await startStores(), nodes: readNodes() });
   const only = values.only?.split(',');
+  const name = values.out ?? (values.quick ? 'quick' : only ? 'partial' : 'full');
+  const base = path.join(PACKAGE, 'bench', 'results', name);
+  mkdirSync(path.dirname(base), { recursive: true });
+  const machine = describeMachine();
   const results: CaseResult[] = [];
   for (const each of all) {
     if (only && !only.includes(each.id)) continue;
@@ -73,22 +77,23 @@ async function main(): Promise<void> {
       say(`${each.id} FAILED: ${(error as Error).message}`);
       process.exitCode = 1;
     }
+    // After every case, so that a run that is interrupted has told what it knew.
+    write(base, machine, results);
   }
+  process.stdout.write(readFileSync(`${base}.md`, 'utf8'));
+  say(`written to ${base}.json and .md`);
+}
+
+function write(base: string, machine: BenchResult['machine'], cases: readonly CaseResult[]): void {
   const result: BenchResult = {
     createdAt: new Date().toISOString(),
     command: `npm run bench -- ${process.argv.slice(2).join(' ')}`.trim(),
-    machine: describeMachine(),
+    machine,
     seconds: Math.round((performance.now() - began) / 1000),
-    cases: results,
+    cases,
   };
-  const name = values.out ?? (values.quick ? 'quick' : only ? 'partial' : 'full');
-  const base = path.join(PACKAGE, 'bench', 'results', name);
-  mkdirSync(path.dirname(base), { recursive: true });
   writeFileSync(`${base}.json`, `${JSON.stringify(result, null, 1)}\n`);
-  const report = renderReport(result);
-  writeFileSync(`${base}.md`, report);
-  process.stdout.write(report);
-  say(`written to ${base}.json and .md`);
+  writeFileSync(`${base}.md`, renderReport(result));
 }
 
 try {

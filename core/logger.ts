@@ -46,6 +46,13 @@ export function createLogger(options: LoggerOptions): Logger {
         level: (label) => ({ level: label }),
         log: (fields) => hideSecrets(fields, 1),
       },
+      hooks: {
+        // What somebody should look at does not wait for its block to fill.
+        logMethod(given, method, severity) {
+          method.apply(this, given);
+          if (severity >= WARN) this.flush();
+        },
+      },
       serializers: {
         // For the fields of child loggers, which formatters do not see.
         ...Object.fromEntries([...SECRETS].map((name) => [name, () => REDACTED])),
@@ -55,6 +62,8 @@ export function createLogger(options: LoggerOptions): Logger {
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
 }
+
+const WARN = 40;
 
 function openStdout(pretty: boolean, onFault: LoggerOptions['onFault']): DestinationStream {
   const blocks = pretty ? { minLength: 0 } : BLOCKS;
