@@ -14,6 +14,9 @@ const HINTS: Readonly<Record<string, string>> = Object.freeze({
   store_unavailable: 'It is `store` in the configuration; `tollgate config print` shows which.',
 });
 
+/** `bind` is what the workers of a cluster are told. */
+const LISTENING: ReadonlySet<string> = new Set(['listen', 'bind', 'getaddrinfo']);
+
 const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
   EADDRINUSE: 'Another process has this port: choose one with --port or server.port in the configuration.',
   EACCES: 'Ports below 1024 need special rights: choose another with --port or server.port in the configuration.',
@@ -58,7 +61,7 @@ function describeFailure(error: unknown): Failure {
       hint: HINTS[error.code],
     };
   const { code, syscall } = error as NodeJS.ErrnoException;
-  if (code !== undefined && (syscall === 'listen' || syscall === 'getaddrinfo')) {
+  if (code !== undefined && syscall !== undefined && LISTENING.has(syscall)) {
     return {
       exitCode: EXIT.unavailable,
       code,
