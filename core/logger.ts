@@ -104,11 +104,14 @@ function hideSecrets(fields: Fields, depth: number): Fields {
   return copy ?? fields;
 }
 
+/** A caller's words (a model's name) must not move the cursor of whoever watches. */
+const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
+
 /** `10:02:11.033 info  request status=200 …` of a JSON line. */
 function prettyLine(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const pairs = Object.entries(fields).map(
-    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    ([name, value]) => `${name}=${typeof value === 'string' ? value.replace(CONTROLS, '?') : JSON.stringify(value)}`,
   );
   const stack =
     typeof err === 'object' && err !== null ? `\n${(err as { stack?: string }).stack ?? JSON.stringify(err)}` : '';

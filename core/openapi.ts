@@ -52,14 +52,18 @@ function operation(owner: string, route: Route, components: Record<string, unkno
             kind === 'key' ? [{ apiKey: [] }, { apiKeyHeader: [] }] : [{ token: [] }],
           ),
     ...parameters(route),
-    ...(route.body && {
-      requestBody: {
-        required: !route.bodyOptional,
-        content: { 'application/json': { schema: reference(components, route.body as Schema) } },
-      },
-    }),
+    ...requestBody(route, components),
     responses: { ...responses(route, components), ...errorResponses(route) },
   };
+}
+
+/** The body of a route: JSON, or a form with files. */
+function requestBody(route: Route, components: Record<string, unknown>): { requestBody?: unknown } {
+  const schema = route.body && reference(components, route.body as Schema);
+  const required = !route.bodyOptional;
+  if (route.form)
+    return { requestBody: { required, content: { 'multipart/form-data': { schema: schema ?? { type: 'object' } } } } };
+  return schema ? { requestBody: { required, content: { 'application/json': { schema } } } } : {};
 }
 
 function responses(route: Route, components: Record<string, unknown>): Record<string, unknown> {

@@ -4,6 +4,7 @@ import type Koa from 'koa';
 import type { Hook, HookName } from './hooks.ts';
 import type { Log } from './log.ts';
 import type { Provider, SpeechProvider } from './provider.ts';
+import type { Route } from './route.ts';
 import type { AgentDefinition } from './types/agent.ts';
 import type { Call, Outcome, Principal } from './types/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './types/chat.ts';
@@ -11,6 +12,8 @@ import type { FromSchema } from './types/from-schema.ts';
 import type { Schema } from './types/json.ts';
 import type { SpeechRequest } from './types/speech.ts';
 import type { Ledger, Store } from './types/store.ts';
+
+export type * from './route.ts';
 
 export const API_VERSION = 1;
 
@@ -45,51 +48,6 @@ export type PluginConfig<S extends object> = object extends S
 /** Returns its argument; gives `config` its type. */
 export function definePlugin<const S extends object>(plugin: Plugin<S>): Plugin<S> {
   return plugin;
-}
-
-/** What a route needs. `key`: an API key; `token`: a JWT of the identity provider, with `permission` when one is named. */
-export type RouteAuth = 'none' | readonly ('key' | 'token')[];
-
-export interface RouteState<Body = unknown> {
-  readonly requestId: string;
-  /** Present unless the route's auth is `none`. */
-  readonly principal: Principal;
-  /** The validated body; undefined when none was sent to a route whose body is optional. */
-  readonly body: Body;
-  /** The body's bytes as sent. */
-  readonly rawBody?: Uint8Array;
-  /** Fires when the caller hangs up or the gateway drains. */
-  readonly signal: AbortSignal;
-  /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
-  onOutcome(call: Call, outcome: Outcome): void;
-}
-
-export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {
-  readonly params: Readonly<Record<string, string>>;
-};
-
-export interface Route<Body extends object = object> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** @koa/router's syntax: `/api/things/:id`, `/files/*path`. */
-  readonly path: string;
-  /** One line, for OpenAPI. */
-  readonly summary: string;
-  readonly description?: string;
-  readonly auth: RouteAuth;
-  /** A permission that a token needs; keys do not have any and are not asked. */
-  readonly permission?: string;
-  /** The JSON body's schema; a route without one takes no body. */
-  readonly body?: Body;
-  /** Whether an empty body is fine. */
-  readonly bodyOptional?: boolean;
-  readonly maxBodyBytes?: number;
-  /** Schema of the query (type object; values arrive as strings). Unknown names are refused. */
-  readonly query?: Schema;
-  /** By status: a description, or a JSON schema (or `{ contentType, schema }`) of the answer. Errors are added by core. */
-  readonly responses: Readonly<
-    Record<number, string | { readonly description: string; readonly schema?: Schema; readonly contentType?: string }>
-  >;
-  handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
 }
 
 /** Who a plugin's own model call is made for. */

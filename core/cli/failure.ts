@@ -10,6 +10,21 @@ interface Failure {
   readonly faults?: readonly unknown[];
 }
 
+const HINTS: Readonly<Record<string, string>> = Object.freeze({
+  store_unavailable: 'It is `store` in the configuration; `tollgate config print` shows which.',
+});
+
+/** `bind` is what the workers of a cluster are told. */
+const LISTENING: ReadonlySet<string> = new Set(['listen', 'bind', 'getaddrinfo']);
+
+const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
+  EADDRINUSE: 'Another process has this port: choose one with --port or server.port in the configuration.',
+  EACCES: 'Ports below 1024 need special rights: choose another with --port or server.port in the configuration.',
+  EADDRNOTAVAIL:
+    'This machine does not have that address: 127.0.0.1 is for itself alone, 0.0.0.0 for all of its networks.',
+  ENOTFOUND: 'The host is no address and no name that resolves: try 127.0.0.1 or 0.0.0.0.',
+});
+
 /** Says what went wrong, where, why and what to do, on stderr (and as one JSON document with `--json`); answers the exit code. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): number {
   // commander has written its help, version or complaint already.
@@ -39,14 +54,19 @@ function describeFailure(error: unknown): Failure {
   }
   if (error.name === 'PluginFault') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };
   if (isGatewayError(error))
-    return { exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage, code: error.code, lines: [error.message] };
+    return {
+      exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage,
+      code: error.code,
+      lines: [error.message],
+      hint: HINTS[error.code],
+    };
   const { code, syscall } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE' || code === 'EACCES') {
+  if (code !== undefined && syscall !== undefined && LISTENING.has(syscall)) {
     return {
       exitCode: EXIT.unavailable,
       code,
       lines: [`cannot listen: ${error.message}`],
-      hint: 'Another process has this port: choose one with --port or server.port in the configuration.',
+      hint: LISTEN_HINTS[code] ?? 'Look at --host and --port, or server.host and server.port in the configuration.',
     };
   }
   return {

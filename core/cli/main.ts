@@ -7,6 +7,13 @@ import { createTerminal } from './io.ts';
 import { workerNumber } from './workers.ts';
 
 const terminal = createTerminal();
+// Whoever reads may stop (`| head`): that ends a command in silence. Talk that nobody hears ends nothing, least of all a gateway.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') process.exitCode = reportFailure(error, terminal, false);
+  process.exit();
+});
+process.stderr.on('error', () => undefined);
+
 const program = new Command('tollgate')
   .description('A self-hosted gateway for language models.')
   .version(VERSION, '-V, --version')

@@ -13,7 +13,13 @@ export async function runPluginCommand(
   context: CommandContext,
   place?: Place,
 ): Promise<void> {
-  const work = async ({ registry }: Assembly): Promise<void> => {
+  const work = async ({ registry, store }: Assembly): Promise<void> => {
+    if (store.endsWithProcess)
+      throw new CliError(
+        `"${name}" would change a store that ends with this command, not that of a running gateway`,
+        EXIT.config,
+        'Name a store that lasts, such as store: sqlite:./data. A first key of such a gateway: auth: { api-key: { bootstrap: true } }.',
+      );
     const found = registry.commands.get(name)?.value;
     if (!found) {
       const near = nearest(name, registry.commands.keys());

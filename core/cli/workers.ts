@@ -71,6 +71,7 @@ export function onPrimary(drain: () => void): void {
   // Else Node ends a worker at once when the primary is gone.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
   process.on('SIGINT', () => {});
+  process.on('SIGHUP', () => {});
   process.on('SIGTERM', once);
   process.on('disconnect', once);
   process.on('message', (message: WorkerMessage) => {

@@ -4,13 +4,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { GatewayError } from '../errors.ts';
 import type { AuthRequest } from '../hooks.ts';
-import type { Route, RouteContext } from '../plugin.ts';
+import type { FormLimits, Route, RouteContext } from '../plugin.ts';
 import { type Owned, PluginFault } from '../registry.ts';
 import type { Call, Outcome, Principal } from '../types/call.ts';
 import type { Schema } from '../types/json.ts';
 import { readCredential } from './credentials.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readJsonBody } from './read-body.ts';
+import { readForm } from './read-form.ts';
 import { requestFault } from './request-fault.ts';
 import { createRouteIndex } from './route-index.ts';
 
@@ -90,6 +91,7 @@ function createHandler(ajv: Ajv2020, deps: RouterDeps, owner: string, route: Rou
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state['signal'] = deps.lifecycle.callerSignal(ctx.res);
     state['onOutcome'] = (call: Call, outcome: Outcome) => noteOutcome(state, call, outcome);
+    if (route.form) return handleForm(ctx, route, route.form, validateBody);
     if (validateBody) {
       const { value, raw, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
@@ -101,6 +103,24 @@ function createHandler(ajv: Ajv2020, deps: RouterDeps, owner: string, route: Rou
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
   };
+}
+
+/** A route that takes a form: its files are there while the handler works, and gone after it. */
+async function handleForm(
+  ctx: Koa.Context,
+  route: Route,
+  limits: FormLimits,
+  validate: ValidateFunction | undefined,
+): Promise<void> {
+  const { fields, files, remove } = await readForm(ctx, limits);
+  try {
+    if (validate) check(validate, fields, undefined);
+    ctx.state['body'] = fields;
+    ctx.state['files'] = files;
+    await route.handler(ctx as unknown as RouteContext<never>);
+  } finally {
+    await remove();
+  }
 }
 
 /** Leaves what a call came to in the context, where the access log finds it. */

@@ -12,6 +12,8 @@ import type { Usage } from './chat.ts';
 export interface Store {
   /** A word for logs and `/readyz`, such as `sqlite`. Never a URL: those hold passwords. */
   readonly kind: string;
+  /** True for a store that nobody else can open and that is gone with its process: commands beside a gateway refuse it. */
+  readonly endsWithProcess?: boolean;
   /** Documents of one namespace, from a fixed list of names without `:`. The same name gives the same object. */
   keyv<T = unknown>(namespace: string): Keyv<T>;
   readonly ledger: Ledger;

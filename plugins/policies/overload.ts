@@ -31,7 +31,7 @@ export default definePlugin({
       maxLag: {
         type: 'string',
         format: 'duration',
-        default: '200ms',
+        default: '500ms',
         description: 'How late the event loop may be, on a moving average over a third of a second.',
       },
       maxHeap: {
@@ -49,7 +49,7 @@ export default definePlugin({
     let lagMs = 0;
     let last = performance.now();
     let reason: keyof typeof REASONS | undefined;
-    const timer = setInterval(() => {
+    const look = (): void => {
       lagMs += (Math.max(performance.now() - last - TICK_MS, 0) - lagMs) * WEIGHT;
       const next = isFull() ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
       const fields = {
@@ -61,7 +61,13 @@ export default definePlugin({
       else if (next === undefined && reason !== undefined) api.log.info(fields, 'taking requests again');
       reason = next;
       last = performance.now();
-    }, TICK_MS).unref();
+    };
+    let timer: NodeJS.Timeout | undefined;
+    // A start is busy by nature, with nobody waiting yet.
+    api.onReady(() => {
+      last = performance.now();
+      timer = setInterval(look, TICK_MS).unref();
+    });
     api.onClose(() => clearInterval(timer));
 
     api.use((ctx, next) => {

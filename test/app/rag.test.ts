@@ -81,7 +81,8 @@ describe('the knowledge base over HTTP', () => {
     ['?q=', 'q'],
     ['?q=%20%20', 'q'],
     [`?q=${'x'.repeat(2001)}`, 'q'],
-    ['?q=a&q=b', 'q'],
+    ['?q=a&q=', 'q'],
+    ['?q=x&k=5&k=1000', 'k'],
     ['?q=x&k=0', 'k'],
     ['?q=x&k=51', 'k'],
     ['?q=x&k=-1', 'k'],
@@ -102,6 +103,7 @@ describe('the knowledge base over HTTP', () => {
     await lookUntil('?q=apples&k=50', 'all are indexed', (body) => body.data.length === 8);
     expect((await look('?q=apples')).body.data).to.have.length(5);
     expect((await look('?q=apples&k=2')).body.data).to.have.length(2);
+    expect((await look('?q=apples&k=1000&k=2')).body.data, 'the value that was checked').to.have.length(2);
   });
 
   it('takes up what is changed, added and removed while it runs', async () => {

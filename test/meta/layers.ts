@@ -7,7 +7,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     {
       name: 'contract',
       what: 'shapes, errors, what plugins implement',
-      modules: ['types/', 'errors', 'hooks', 'log', 'plugin', 'provider', 'speech-provider'],
+      modules: ['types/', 'errors', 'hooks', 'log', 'plugin', 'provider', 'route', 'speech-provider'],
     },
     {
       name: 'functions',

@@ -17,25 +17,29 @@ const OVERLAP_WORDS = 40;
 const WORD =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]|[^\s\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]{1,40}/gu;
 
-/** Of a passage for each of its words, so that a run of spaces is bounded as well. */
-const MAX_CHARACTERS = 60;
+/** Blanks that say no more than twenty would: without them, a passage is bounded in characters too. */
+const BLANKS = /[^\S\n]{21,}|\n{21,}/g;
+
+const twentyOf = (blanks: string): string => blanks.slice(0, 20);
 
 const PARAGRAPH_END = /\n[^\S\n]*\n/;
 
 /** Cuts a parsed file into passages of at most `words` words: at its own sections first, then at paragraphs, then at words. */
 export function chunkFile(parsed: Parsed, name: string, words: number): readonly Chunk[] {
   const fileTitle = (parsed.title ?? name).slice(0, 300);
-  return parsed.sections.flatMap(({ text, location, title }) =>
-    cutText(text, words).map(({ start, end }) => ({
-      text: text
-        .slice(start, end)
-        .trim()
-        .slice(0, words * MAX_CHARACTERS),
-      title: title?.slice(0, 300) ?? fileTitle,
-      location:
-        location.line === undefined ? location : { ...location, line: location.line + countLines(text, 0, start) },
-    })),
-  );
+  return parsed.sections.flatMap(({ text, location, title }) => {
+    let line = location.line ?? 0;
+    let counted = 0;
+    return cutText(text, words).map(({ start, end }) => {
+      line += countLines(text, counted, start);
+      counted = start;
+      return {
+        text: text.slice(start, end).replace(BLANKS, twentyOf).trim(),
+        title: title?.slice(0, 300) ?? fileTitle,
+        location: location.line === undefined ? location : { ...location, line },
+      };
+    });
+  });
 }
 
 /** Spans of a text, each of at most `words` words, that overlap a little. */

@@ -10,6 +10,7 @@ const MAX_TEXTS = 64;
 const MAX_CHARACTERS = 48_000;
 
 interface Waiting {
+  readonly id: number;
   readonly hash: string;
   readonly text: string;
 }
@@ -49,10 +50,15 @@ export async function embedPending(model: string, { shelf, lease, embed, text, i
       await embedBatch(batch.slice(half));
     }
   };
-  for (;;) {
-    const batch = fitting(shelf.unembedded(MAX_TEXTS).map(({ hash, passage }) => ({ hash, text: text(passage) })));
-    if (batch.length === 0) return;
-    await embedBatch(batch);
+  for (let above = 0; ; ) {
+    const waiting = shelf
+      .unembedded(above, MAX_TEXTS)
+      .map(({ id, hash, passage }) => ({ id, hash, text: text(passage) }));
+    const batch = fitting(waiting);
+    const last = batch.at(-1);
+    if (!last) return;
+    above = last.id;
+    await embedBatch([...new Map(batch.map((one) => [one.hash, one])).values()]);
     if (!proven) throw new TypeError(`${model} refuses all texts`);
     if (refused.length > 0) put(refused.map((hash) => ({ hash, vector: new Float32Array() })));
     refused = [];

@@ -98,7 +98,7 @@ export async function runPass(job: Job, deps: PassDeps): Promise<PassResult> {
     } catch (error) {
       if (error instanceof LeaseLost) throw error;
       if (error instanceof NotNow) deps.onFailed(file.source, error.message);
-      else note(file, hash, error instanceof BadFile ? error.message : 'its content cannot be read');
+      else note(file, hash, error instanceof BadFile ? error.message : `its content cannot be read: ${nameOf(error)}`);
     }
   };
 
@@ -130,4 +130,8 @@ export async function runPass(job: Job, deps: PassDeps): Promise<PassResult> {
 /** What a passage's vector is made of: its title and headings, and its text. */
 function embeddedText({ title, location, text }: Chunk): string {
   return [title, ...(location.headings ?? []).filter((heading) => heading !== title), text].join('\n');
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'unknown';
 }

@@ -68,12 +68,12 @@ export function searchRoute(retrieve: Retrieve): Route {
     responses: { 200: { description: 'Passages, best first.', schema: ANSWER } },
     async handler(ctx) {
       const started = performance.now();
-      const given = new URLSearchParams(ctx.querystring);
-      const query = given.get('q') ?? '';
+      // As the validator saw it: of a name that came twice, it has looked at the last value only.
+      const { q: query = '', k = String(DEFAULT_K) } = Object.fromEntries(new URLSearchParams(ctx.querystring));
       if (query.trim() === '')
         throw new GatewayError('invalid_request', 'query "q" must not be blank.', { param: 'q' });
       const { principal, requestId, signal, onOutcome } = ctx.state as RouteState;
-      const { hits, mode } = await retrieve(query, Number(given.get('k') ?? DEFAULT_K), {
+      const { hits, mode } = await retrieve(query, Number(k), {
         principal,
         requestId,
         signal,

@@ -11,8 +11,11 @@ export interface Shelf {
   /** Notes that a file was touched and is the same. */
   touch(source: string, stamp: string): void;
   remove(source: string): void;
-  /** Passages without an embedding. */
-  unembedded(limit: number): readonly { readonly hash: string; readonly passage: Chunk }[];
+  /** Passages above an id without an embedding, in the order of their ids. */
+  unembedded(
+    above: number,
+    limit: number,
+  ): readonly { readonly id: number; readonly hash: string; readonly passage: Chunk }[];
   /** An empty vector says that the model refuses the text. */
   putVectors(model: string, vectors: readonly { readonly hash: string; readonly vector: Float32Array }[]): void;
   /** Notes that no passage waits for its embedding, and drops embeddings that no passage has any more. */
@@ -36,7 +39,7 @@ export function createShelf(database: Database): Shelf {
     putFact: database.prepare('INSERT OR REPLACE INTO facts VALUES (?, ?)'),
     putVector: database.prepare('INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)'),
     unembedded: database.prepare(
-      'SELECT chunks.vector AS hash, title, location, text FROM chunks LEFT JOIN vectors ON vectors.hash = chunks.vector WHERE chunks.vector IS NOT NULL AND vectors.hash IS NULL GROUP BY chunks.vector LIMIT ?',
+      'SELECT id, vector AS hash, title, location, text FROM chunks WHERE id > ? AND vector IS NOT NULL AND NOT EXISTS (SELECT 1 FROM vectors WHERE hash = chunks.vector) ORDER BY id LIMIT ?',
     ),
     dropUnused: database.prepare(
       'DELETE FROM vectors WHERE hash NOT IN (SELECT vector FROM chunks WHERE vector IS NOT NULL)',
@@ -62,8 +65,9 @@ export function createShelf(database: Database): Shelf {
       }
       if (vectors && vectors.length > 0) sql.putFact.run('unembedded', '1');
     },
-    unembedded: (limit) =>
-      sql.unembedded.all(limit).map(({ hash, title, location, text }) => ({
+    unembedded: (above, limit) =>
+      sql.unembedded.all(above, limit).map(({ id, hash, title, location, text }) => ({
+        id: Number(id),
         hash: String(hash),
         passage: { title: String(title), text: String(text), location: JSON.parse(String(location)) as Location },
       })),

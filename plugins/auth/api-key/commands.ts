@@ -145,11 +145,17 @@ function wrongOption(flag: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `${flag} ${reason}.`, { param: flag });
 }
 
+/** Other people's words on a terminal: without what moves its cursor, and not so long that nothing else fits. */
+function shown(text: string): string {
+  const clean = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
+  return clean.length > 40 ? `${clean.slice(0, 39)}…` : clean;
+}
+
 function formatKeys(keys: readonly ApiKeyInfo[], now: number): string {
   const rows = keys.map((key) => [
     key.prefix,
-    key.user_id,
-    key.name || '-',
+    shown(key.user_id),
+    shown(key.name || '-'),
     key.created_at.slice(0, 10),
     key.last_used_at?.slice(0, 10) ?? 'never',
     `$${key.spent_usd}`,

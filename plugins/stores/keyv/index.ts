@@ -2,7 +2,7 @@ import type { KeyvStoreAdapter } from 'keyv';
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 import { createDocuments } from '../parts/documents.ts';
-import { createGuard } from '../parts/guard.ts';
+import { createGuard, within } from '../parts/guard.ts';
 import { type AdapterChoice, guardAdapter, importAdapter } from './adapter.ts';
 
 export interface KeyvStoreOptions extends AdapterChoice {
@@ -10,6 +10,8 @@ export interface KeyvStoreOptions extends AdapterChoice {
   readonly timeoutMs?: number;
   readonly log?: Log;
 }
+
+const PROBE_MS = 2000;
 
 const WARNING =
   'documents (keys, plans, memories) are in the Keyv adapter; balances, limits and indexes are in this process alone: run one process, and expect them to be gone after a restart';
@@ -37,7 +39,7 @@ export async function openKeyv(options: KeyvStoreOptions): Promise<Store> {
     kind: 'keyv',
     timeoutMs,
     probe: async () => {
-      await probed.get('tollgate:probe');
+      await within(PROBE_MS, Promise.resolve(probed.get('tollgate:probe')));
     },
     // Only silence says that the server is away; an error may be about one key.
     isOutage: () => false,

@@ -9,6 +9,7 @@ export async function openMemory(): Promise<Store> {
   const isClosed = () => closed;
   return {
     kind: 'memory',
+    endsWithProcess: true,
     keyv: createMemoryDocuments(isClosed),
     ...createMemoryAtomic(isClosed),
     health: async () => {

@@ -91,3 +91,9 @@ redis.call('HSET', KEYS[1], 'updated_at', ARGV[4])
 append(KEYS[3], tonumber(ARGV[3]), ARGV[5], tonumber(ARGV[6]))
 return 1
 `);
+
+/** KEYS: request, due. ARGV: deadline, member. Forgets a member of `due` whose request is not there (evicted, deleted by hand). */
+export const DISCARD = defineWrite(`
+if redis.call('HGET', KEYS[1], 'state') == 'held' then return 0 end
+return redis.call('ZREM', KEYS[2], ARGV[2])
+`);

@@ -22,7 +22,7 @@ import { storeKey } from '../parts/key.ts';
 import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../parts/usage.ts';
 import type { Connection } from './connection.ts';
 import { type AccountKeys, type Keys, SHARDS } from './keys.ts';
-import { CREDIT, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
+import { CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
 
 const DAY_MS = 86_400_000;
 const SWEEP_BATCH = 100;
@@ -91,8 +91,11 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
       members.map(async (member) => {
         const of = keys.ofMember(shard, member);
         const [facts] = await connection.read((client) => client.hmGet(of.request(member), ['facts']));
-        // Settled by somebody else in between.
-        if (facts == null) return false;
+        if (facts == null) {
+          // Settled by somebody else in between, or gone by a hand that was not ours.
+          await connection.write(DISCARD, [of.request(member), of.due], [member]);
+          return false;
+        }
         const ref = member.slice(member.indexOf(':') + 1);
         return await settle(of, member, ref, '', expiredFacts(readFacts(facts)), now);
       }),

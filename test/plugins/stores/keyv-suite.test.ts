@@ -33,7 +33,7 @@ describeWith('documents in redis', { 'redis-server': REDIS_SERVER }, () => {
   let connection: Awaited<ReturnType<typeof connectRedis>>;
   before(async () => {
     server = await startRedisServer();
-    connection = await connectRedis({ url: server.url, prefix: 'suite', timeoutMs: 1000 });
+    connection = await connectRedis({ url: server.url, prefix: 'suite', timeoutMs: 10_000 });
   });
   after(async () => {
     await connection?.close();
@@ -48,7 +48,7 @@ describeWith('documents in postgres', { postgres: POSTGRES, initdb: INITDB }, ()
   before(async function () {
     this.timeout(60_000);
     server = await startPostgresServer();
-    connection = await connectPostgres({ url: server.url, connections: 4, timeoutMs: 1000 });
+    connection = await connectPostgres({ url: server.url, connections: 4, timeoutMs: 10_000 });
   });
   after(async () => {
     await connection?.close();

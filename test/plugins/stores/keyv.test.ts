@@ -10,7 +10,9 @@ const fixture = (name: string): string => fileURLToPath(new URL(`../../fixtures/
 const baseDir = fileURLToPath(new URL('../../..', import.meta.url));
 
 describe('keyv store', () => {
-  testStore('keyv over an adapter from a file', () => openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir }));
+  testStore('keyv over an adapter from a file', () =>
+    openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, timeoutMs: 10_000 }),
+  );
 
   it('says at start that balances and limits are in this process alone', async () => {
     const log = captureLog();
@@ -26,6 +28,13 @@ describe('keyv store', () => {
     await rejectsUnavailable(store.keyv('keys').get('k'));
     await rejectsUnavailable(store.keyv('keys').set('k', 1));
     await rejectsUnavailable(store.keyv('keys').delete('k'));
+    await store.close();
+  });
+
+  it('opens, refusing everything, when its server does not answer at all', async () => {
+    const store = await openKeyv({ adapter: fixture('silent-adapter.mjs'), baseDir });
+    await rejectsUnavailable(store.keyv('keys').get('k'));
+    await rejectsUnavailable(store.health());
     await store.close();
   });
 
@@ -51,6 +60,6 @@ describeWith('keyv store over a package from npm', { 'redis-server': REDIS_SERVE
   after(() => server?.close());
 
   testStore('keyv over @keyv/redis', () =>
-    openKeyv({ adapter: '@keyv/redis', options: [server.url, { throwOnErrors: true }], baseDir }),
+    openKeyv({ adapter: '@keyv/redis', options: [server.url, { throwOnErrors: true }], baseDir, timeoutMs: 10_000 }),
   );
 });

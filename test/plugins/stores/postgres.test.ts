@@ -34,5 +34,5 @@ describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
     });
   }
 
-  testStore('postgres', () => openPostgres({ url: server.url, timeoutMs: 1000 }));
+  testStore('postgres', () => openPostgres({ url: server.url, timeoutMs: 10_000 }));
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
-import { testStore } from '../../conformance/store.ts';
+import { NOW, reservation, testStore } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
 import { ask, describeWith, type TestServer } from '../../support/server-process.ts';
@@ -35,6 +35,24 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     expect(log.lines.map(({ message }) => message).join()).to.match(/appendonly is off/);
   });
 
+  it('sweeps past reservations that somebody deleted by hand', async () => {
+    const store = await openRedis({ url: server.url, prefix: 'deleted' });
+    const floor = Number.NEGATIVE_INFINITY;
+    for (let n = 0; n < 120; n++) {
+      await store.ledger.reserve(reservation({ account: 'a', requestId: `r${n}`, floor, expiresAt: NOW }));
+    }
+    await askRedis(
+      server.port,
+      'EVAL',
+      "for _, k in ipairs(redis.call('KEYS', 'deleted:*:request:*')) do redis.call('DEL', k) end",
+      '0',
+    );
+    await store.ledger.reserve(reservation({ account: 'a', requestId: 'kept', floor, expiresAt: NOW + 1 }));
+    expect(await store.ledger.sweep(NOW + 2)).to.equal(1);
+    expect((await store.ledger.balance('a')).spent).to.equal(10);
+    await store.close();
+  });
+
   it('folds the oldest entries of an account into one when it keeps no more', async () => {
     const store = await openRedis({ url: server.url, prefix: 'short', keepEntries: 5 });
     for (let n = 0; n < 12; n++) await store.ledger.credit('a', `c${n}`, n, 'top-up', n);
@@ -54,7 +72,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     await store.close();
   });
 
-  testStore('redis', () => openRedis({ url: server.url, timeoutMs: 1000 }));
+  testStore('redis', () => openRedis({ url: server.url, timeoutMs: 10_000 }));
 });
 
 describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_SERVER }, () => {
@@ -65,5 +83,5 @@ describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_
   });
   after(() => Promise.all(nodes.map((node) => node.close())));
 
-  testStore('redis cluster', () => openRedis({ url: nodes[0]?.url ?? '', cluster: true, timeoutMs: 1000 }));
+  testStore('redis cluster', () => openRedis({ url: nodes[0]?.url ?? '', cluster: true, timeoutMs: 10_000 }));
 });

@@ -1,0 +1,81 @@
+import { readdirSync } from 'node:fs';
+import os from 'node:os';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+
+/** A route that takes an upload, and says what it got. */
+const UPLOADS = `
+import { readFile } from 'node:fs/promises';
+export default {
+  name: 'uploads', kind: 'policy', apiVersion: 1,
+  setup(api) {
+    api.route({
+      method: 'POST', path: '/uploads', summary: 'Takes a file', auth: ['key'],
+      form: { maxFileBytes: 1000, maxFiles: 2 },
+      body: { type: 'object', required: ['title'], additionalProperties: false, properties: { title: { type: 'string', maxLength: 20 } } },
+      responses: { 200: 'What came.' },
+      async handler(ctx) {
+        const files = await Promise.all(ctx.state.files.map(async (file) => ({ ...file, text: await readFile(file.path, 'utf8') })));
+        ctx.body = { fields: ctx.state.body, files };
+      },
+    });
+  },
+};`;
+
+describe('a route that takes a form', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({ plugins: ['./uploads.mjs'] }, { files: { 'uploads.mjs': UPLOADS } });
+  });
+  after(() => gateway.stop());
+
+  const send = (form: FormData) =>
+    fetch(`${gateway.url}/uploads`, { method: 'POST', headers: { 'x-api-key': gateway.key }, body: form });
+  const codeOf = async (response: Response) =>
+    ((await response.json()) as { error: { code: string; param: string | null } }).error;
+  const uploads = () => readdirSync(os.tmpdir()).filter((name) => /^[0-9a-z]{25}$/.test(name)).length;
+
+  it('gets its fields and files, and the files are gone afterwards', async () => {
+    const left = uploads();
+    const form = new FormData();
+    form.set('title', 'notes');
+    form.set('file', new Blob(['hello'], { type: 'text/plain' }), '../../etc/notes.txt');
+    const response = await send(form);
+    const body = (await response.json()) as {
+      fields: object;
+      files: { name: string; text: string; contentType: string; bytes: number; path: string }[];
+    };
+    expect(response.status, JSON.stringify(body)).to.equal(200);
+    expect(body.fields).to.deep.equal({ title: 'notes' });
+    expect(body.files[0]).to.include({ text: 'hello', contentType: 'text/plain', bytes: 5 });
+    expect(body.files[0]?.path).to.match(new RegExp(`^${os.tmpdir()}/[^/]+$`));
+    expect(uploads()).to.equal(left);
+  });
+
+  it('refuses too large a file, and keeps nothing of it', async () => {
+    const left = uploads();
+    const form = new FormData();
+    form.set('title', 'big');
+    form.set('file', new Blob(['x'.repeat(5000)]), 'big.txt');
+    const response = await send(form);
+    expect(response.status).to.equal(413);
+    expect(await codeOf(response)).to.include({ code: 'request_too_large' });
+    expect(uploads()).to.equal(left);
+  });
+
+  it('holds its fields to the schema', async () => {
+    const form = new FormData();
+    form.set('title', 'a title that is far too long for it');
+    const response = await send(form);
+    expect(response.status).to.equal(400);
+    expect(await codeOf(response)).to.include({ param: 'title' });
+  });
+
+  it('takes no JSON, and is shown as a form in the OpenAPI document', async () => {
+    expect((await gateway.post('/uploads', { title: 'x' })).status).to.equal(415);
+    const document = (await (await gateway.get('/openapi.json')).json()) as {
+      paths: Record<string, { post: { requestBody: { content: object } } }>;
+    };
+    expect(Object.keys(document.paths['/uploads']!.post.requestBody.content)).to.deep.equal(['multipart/form-data']);
+  });
+});

@@ -1,0 +1,109 @@
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { Writable } from 'node:stream';
+import { expect } from 'chai';
+import pc from 'picocolors';
+import { createGateway } from '../../../core/app.ts';
+import { reportFailure } from '../../../core/cli/failure.ts';
+import { createLogger } from '../../../core/logger.ts';
+import { runCli, startCli } from '../../support/cli.ts';
+import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { createSilentLog } from '../../support/silent-log.ts';
+
+const CONFIG = "store: 'memory:'\nproviders: { echo: {} }\n";
+
+/** What a person reads when a gateway does not start there, with the exit code. */
+async function startAt(host: string, port: number): Promise<string> {
+  let text = '';
+  const err = new Writable({
+    write(bytes, _encoding, done) {
+      text += String(bytes);
+      done();
+    },
+  });
+  const cwd = makeFolder({ 'tollgate.config.yaml': CONFIG });
+  const fault: unknown = await createGateway({ cwd, env: {}, host, port, log: createSilentLog() }).then(
+    (gateway) => gateway.close(),
+    (error: unknown) => error,
+  );
+  const code = reportFailure(fault, { out: err, err, isTty: false, colors: pc.createColors(false) }, false);
+  return `${code} ${text}`;
+}
+
+describe('a start that fails', () => {
+  afterEach(removeFolders);
+
+  it('says that a port is taken, and exits with 69', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const address = other.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    const text = await startAt('127.0.0.1', port);
+    other.close();
+    expect(text).to.match(/^69 .*EADDRINUSE[\s\S]*choose one with --port/);
+  });
+
+  it('says that this machine does not have an address, and exits with 69', async () => {
+    expect(await startAt('203.0.113.7', 0)).to.match(/^69 .*EADDRNOTAVAIL[\s\S]*does not have that address/);
+  });
+});
+
+describe('a command that changes a store', function () {
+  this.timeout(30_000);
+  afterEach(removeFolders);
+
+  it('refuses one that ends with it, instead of making a key that never works', async () => {
+    const { code, stdout, stderr } = await runCli(
+      ['keys', 'create', '--user', 'u'],
+      makeFolder({ 'tollgate.config.yaml': CONFIG }),
+    );
+    expect(stdout).to.equal('');
+    expect(stderr).to.match(/ends with this command[\s\S]*bootstrap: true/);
+    expect(code).to.equal(3);
+  });
+});
+
+describe('a command whose output nobody takes', function () {
+  this.timeout(30_000);
+  afterEach(removeFolders);
+
+  it('ends in silence when its reader stops', async () => {
+    const running = startCli(['openapi'], makeFolder({ 'tollgate.config.yaml': CONFIG }));
+    running.child.stdout?.destroy();
+    const { code, stderr } = await running.finished;
+    expect(stderr).to.equal('');
+    expect(code).to.equal(0);
+  });
+
+  it('says so when the disk is full, and exits with 1', async function () {
+    if (!existsSync('/dev/full')) this.skip();
+    const cwd = makeFolder({ 'tollgate.config.yaml': CONFIG });
+    const { code, stderr } = await startCli(['openapi'], cwd, {}, 'exec >/dev/full').finished;
+    expect(stderr).to.match(/^error {2}ENOSPC/);
+    expect(code).to.equal(1);
+  });
+
+  it('does not stop a gateway whose talk nobody hears', async () => {
+    const cwd = makeFolder({ 'tollgate.config.yaml': `${CONFIG}server: { port: 0 }\n` });
+    const running = startCli(['start'], cwd);
+    const [, url = ''] = await running.seen(/listens on (http:\S+)/);
+    running.child.stderr?.destroy();
+    expect((await fetch(`${url}/readyz`)).status).to.equal(200);
+    running.child.kill('SIGTERM');
+    expect((await running.finished).code).to.equal(0);
+  });
+});
+
+describe('the log on a terminal', () => {
+  it('shows nothing that moves the cursor', () => {
+    let text = '';
+    const destination = {
+      write(line: string) {
+        text += line;
+      },
+    };
+    const log = createLogger({ level: 'info', format: 'pretty', isTerminal: true, destination });
+    log.info({ model: 'echo\u001b[2J\u0007\u202e' }, 'request');
+    expect(text).to.include('model=echo?[2J??');
+  });
+});
