@@ -93,7 +93,7 @@ function publish(report: string): void {
   const text = readFileSync(page, 'utf8');
   writeFileSync(
     page,
-    text.replace(/(<!-- RUN -->\n)[^]*?(\n<!-- \/RUN -->)/, (_, before, after) => `${before}${report}${after}`),
+    text.replace(/(<!-- RUN -->\n)[\s\S]*?(\n<!-- \/RUN -->)/, (_, before, after) => `${before}${report}${after}`),
   );
 }
 
