@@ -44,8 +44,8 @@ const base = {
   measures: 'requests',
   ask: { wire: 'openai', kind: 'json', body: chatRequest(2048, 'm-0-0', false) },
   connections: 32,
-  rounds: 3,
-  windowMs: 1500,
+  rounds: 2,
+  windowMs: 1000,
 } as const;
 
 const label = (count: number): string => count.toLocaleString('en');

@@ -57,7 +57,10 @@ function stream(res: ServerResponse, wire: WireName, count: number, intervalMs: 
   // Streams that were opened together must not beat together.
   setTimeout(() => {
     if (res.destroyed) return;
-    const timer = setInterval(next, intervalMs);
+    const timer = setInterval(() => {
+      // Who does not read gets no more: an abandoned stream must not swamp the others.
+      if (!res.writableNeedDrain) next();
+    }, intervalMs);
     res.once('close', () => clearInterval(timer));
   }, Math.random() * intervalMs);
 }

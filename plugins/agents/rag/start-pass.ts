@@ -38,6 +38,7 @@ export function startPass(job: Job, events: PassEvents, fileMs = FILE_MS): Runni
   const send = (message: ToPass): void => void (child.connected && child.send(message));
   let reading: { readonly source: string; readonly stamp: string } | undefined;
   let isLate = false;
+  let isKilled = false;
   let end: PassOutcome | undefined;
   let clock: NodeJS.Timeout | undefined;
   const startClock = (): void => {
@@ -73,14 +74,16 @@ export function startPass(job: Job, events: PassEvents, fileMs = FILE_MS): Runni
     child.on('exit', (code, signal) => {
       clearTimeout(clock);
       const fault = isLate ? `reading it took more than ${fileMs / 1000} s` : 'reading it took too much memory';
-      resolve(end ?? (reading ? { ...reading, fault } : { stopped: `the process ended with ${signal ?? code}` }));
+      resolve(
+        end ?? (reading && !isKilled ? { ...reading, fault } : { stopped: `the process ended with ${signal ?? code}` }),
+      );
     });
   });
   send({ type: 'start', job });
   return {
     outcome,
     kill() {
-      reading = undefined;
+      isKilled = true;
       child.kill('SIGKILL');
     },
   };

@@ -18,7 +18,7 @@ const DONE = 'data: [DONE]\n\n';
 const call: CodecCall = { model: 'm', stream: true, created: 1, id: 'call_1' };
 
 const codecs: ChatCodec[] = [];
-plugin.setup(
+void plugin.setup(
   { provider: (provider: { chat: ChatCodec }) => void codecs.push(provider.chat) } as never,
   { baseUrl: 'http://127.0.0.1:1/v1' } as never,
 );

@@ -1,0 +1,64 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import { GatewayError } from '../../../../core/index.ts';
+import type { Embedder } from '../../../../plugins/agents/rag/embedder.ts';
+import { createIndexer, type Indexer } from '../../../../plugins/agents/rag/indexer.ts';
+import { captureLog } from '../../../support/capture-log.ts';
+import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
+import { useTempFolder } from '../../../support/temp-folder.ts';
+import { until } from '../../../support/until.ts';
+
+describe('the indexer of the knowledge base', () => {
+  const folder = useTempFolder('rag-indexer');
+  let index: TestIndex;
+  let indexer: Indexer | undefined;
+  let nth = 0;
+  const log = captureLog();
+  const embedder = (embedTexts: Embedder['embedTexts']): Embedder => ({
+    model: 'm',
+    embedTexts,
+    embedQuery: async (text) => embedHashes(text),
+  });
+  const start = (embed: Embedder['embedTexts'], watchMs: number): void => {
+    indexer = createIndexer(
+      { ...index.job, model: 'm', watchMs },
+      { database: index.database, library: index.library, embedder: embedder(embed), log },
+    );
+    indexer.start();
+  };
+  beforeEach(async () => {
+    nth += 1;
+    index = await openTestIndex(path.join(folder, String(nth)));
+    index.write({ 'a.md': 'apples', 'b.md': 'bananas' });
+  });
+  afterEach(async () => {
+    await indexer?.close();
+    index.close();
+  });
+
+  for (const watchMs of [0, 20]) {
+    it(`embeds once the model is back, when it looks every ${watchMs} ms`, async () => {
+      let asked = 0;
+      start(async (texts) => {
+        asked += 1;
+        if (asked === 1) throw new GatewayError('provider_unavailable', 'down');
+        return texts.map(embedHashes);
+      }, watchMs);
+      await until('words are indexed', () => index.sources('bananas').length === 1, 10_000);
+      await until('the passages are embedded', () => index.library.vectors('m', 0, 9).length === 2, 12_000);
+      const waiting = log.lines.filter(({ message }) => message.includes('wait for their embeddings'));
+      expect(waiting.at(-1)?.fields).to.deep.equal({ reason: 'provider_unavailable: down' });
+    });
+  }
+
+  it('ends at once when it is closed while the model does not answer, and gives the lease back', async () => {
+    let isAsked = false;
+    start(() => {
+      isAsked = true;
+      return new Promise(() => undefined);
+    }, 20);
+    await until('the model is asked', () => isAsked, 10_000);
+    await indexer?.close();
+    expect(await index.pass({ holder: 'another' })).to.include({ lost: false });
+  });
+});
