@@ -22,6 +22,8 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     out: { type: 'string' },
+    /** Puts the report into docs/performance.md, in place of the one there. */
+    docs: { type: 'boolean', default: false },
     node: { type: 'string', multiple: true, default: [] },
   },
 });
@@ -80,8 +82,19 @@ async function main(): Promise<void> {
     // After every case, so that a run that is interrupted has told what it knew.
     write(base, machine, results);
   }
-  process.stdout.write(readFileSync(`${base}.md`, 'utf8'));
+  const report = readFileSync(`${base}.md`, 'utf8');
+  process.stdout.write(report);
+  if (values.docs) publish(report);
   say(`written to ${base}.json and .md`);
+}
+
+function publish(report: string): void {
+  const page = path.join(PACKAGE, 'docs', 'performance.md');
+  const text = readFileSync(page, 'utf8');
+  writeFileSync(
+    page,
+    text.replace(/(<!-- RUN -->\n)[\s\S]*?(\n<!-- \/RUN -->)/, (_, before, after) => `${before}${report}${after}`),
+  );
 }
 
 function write(base: string, machine: BenchResult['machine'], cases: readonly CaseResult[]): void {

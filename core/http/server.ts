@@ -38,11 +38,14 @@ export function createHttpServer(listener: RequestListener, options: ServerOptio
   return server;
 }
 
+/** Connections that wait to be taken; with Node's 511 a burst on a busy machine waits for its clients' second try, a second later and more. */
+const BACKLOG = 4096;
+
 /** Listens, and answers the port that was bound. Rejects when the port is taken or not allowed. */
 export function listen(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog: BACKLOG }, () => {
       server.off('error', reject);
       resolve((server.address() as AddressInfo).port);
     });
