@@ -1,3 +1,4 @@
+import { nearest } from '../nearest.ts';
 import type { Json } from '../types/json.ts';
 import type { FaultAt } from './faults.ts';
 import { GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
@@ -33,7 +34,21 @@ export function listInstances(
     if (section === 'plugins') return listPlugins(members, lookup, faults);
     return isGroup(section) && isMap(members) ? listGroup(section, members, lookup, faults) : [];
   });
+  faults.push(...misspeltSwitches(value, builtins));
   return { instances: [...implicitPolicies(value, builtins), ...named], faults };
+}
+
+/** A built-in policy whose name is misspelt where it is switched off would stay on, and nobody would know. */
+function misspeltSwitches({ policies }: JsonMap, builtins: readonly BuiltinName[]): readonly FaultAt[] {
+  if (!isMap(policies)) return [];
+  const known = builtins.filter(({ kind }) => kind === 'policy').map(({ name }) => name);
+  return Object.keys(policies).flatMap((name): readonly FaultAt[] => {
+    const near = policies[name] === false && !known.includes(name) ? nearest(name, known) : [];
+    if (near.length === 0) return [];
+    const pointer = childPointer('/policies', name);
+    const message = 'switches off a policy that is not there';
+    return [{ pointer, atKey: true, message, hint: `Did you mean "${near[0]}"?` }];
+  });
 }
 
 /** Built-in policies that the file does not mention. */

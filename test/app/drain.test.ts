@@ -29,6 +29,7 @@ describe('SIGTERM', function () {
     const config = {
       server: { port: 0, drainTimeout: '1s', drainDelay: '0s' },
       store: 'memory:',
+      policies: { overload: false },
       auth: { 'api-key': { bootstrap: true } },
       providers: { slow: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] } },
     };

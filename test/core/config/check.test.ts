@@ -73,6 +73,12 @@ describe('a configuration without faults', () => {
     expect(instances.map(({ config }) => config)).to.deep.equal([{ bootstrap: false }, { floor: '0' }]);
   });
 
+  it('refuses to switch off what is nearly the name of a built-in policy, which would stay on', async () => {
+    const fault = await checkText('policies: { metre: false, other: false }\n').catch((error: Error) => error);
+    expect(String(fault)).to.include('policies.metre: switches off a policy that is not there. Did you mean "meter"?');
+    expect(String(fault)).to.include('1 fault');
+  });
+
   it('gives a plugin its options without the plugin key, with defaults applied', async () => {
     const { instances } = await checkText(
       'auth: { mine: { plugin: api-key } }\npolicies: { gate: false, meter: false }\n',
