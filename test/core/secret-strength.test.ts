@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { findSecretWeakness } from '../../core/index.ts';
 
@@ -26,7 +26,8 @@ describe('the strength of shared secrets', () => {
   it('is enough for random bytes in any usual spelling', () => {
     for (let i = 0; i < 500; i += 1) {
       for (const encoding of ['hex', 'base64', 'base64url'] as const) {
-        const secret = Buffer.from(randomBytes(32)).toString(encoding);
+        // Looks like any random secret, and is the same in every run.
+        const secret = createHash('sha256').update(String(i)).digest().toString(encoding);
         expect(findSecretWeakness(secret), secret).to.equal(undefined);
       }
     }
