@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import nock from 'nock';
 import { createHttpClient } from '../../core/http-client.ts';
 import { startGateway } from '../support/gateway.ts';
 import { answer, startScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -61,7 +60,14 @@ describe('the control-plane client', () => {
     baseUrl: 'http://127.0.0.1:18080/v1',
     error: () => ({ class: 'upstream_error', message: '' }) as const,
   };
+  let nock: typeof import('nock');
+  // Loaded here alone: from its import on, nock stands in for the sockets of the whole process.
+  before(async () => {
+    ({ default: nock } = await import('nock'));
+    if (!nock.isActive()) nock.activate();
+  });
   afterEach(() => nock.cleanAll());
+  after(() => nock.restore());
 
   it('does not follow a redirect with the key attached', async () => {
     const elsewhere = nock('http://127.0.0.1:18081').get('/').reply(200, {});
