@@ -6,7 +6,7 @@ import { createKoa } from './http/koa.ts';
 import { Lifecycle } from './http/lifecycle.ts';
 import { createRouter } from './http/router.ts';
 import { createHttpServer, listen } from './http/server.ts';
-import { loadConfig } from './load-config.ts';
+import { type LoadedConfig, loadConfig } from './load-config.ts';
 import type { Log } from './log.ts';
 import { type FetchedList, MODEL_LISTS, startModelRefresh } from './model-refresh.ts';
 import type { ModelCatalog } from './models.ts';
@@ -33,6 +33,8 @@ export interface Gateway {
 }
 
 export interface GatewayOptions extends ConfigInput {
+  /** The configuration when it is read already, by the same input. */
+  readonly loaded?: LoadedConfig;
   /** Asks the other workers, when this is one of several. */
   readonly gatherer?: Gatherer;
   readonly log: Log;
@@ -44,7 +46,7 @@ export interface GatewayOptions extends ConfigInput {
 
 /** Reads the configuration, boots the plugins and listens. Rejects with every fault named before anything listens. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const assembly = await assemble(await loadConfig(options), options.log, options.gatherer);
+  const assembly = await assemble(options.loaded ?? (await loadConfig(options)), options.log, options.gatherer);
   const runtime = createRuntime(assembly);
   try {
     return await start(assembly, runtime, options);

@@ -22,7 +22,8 @@ export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const givenLevel = readLevel(options['logLevel']);
   const port = readPort(options['port']);
-  const { config } = await loadFor(context);
+  const loaded = await loadFor(context);
+  const { config } = loaded;
   const level = givenLevel ?? config.logging.level;
   const logger = createLogger({
     level,
@@ -44,6 +45,7 @@ export async function run(context: CommandContext): Promise<void> {
     cwd: process.cwd(),
     env: process.env,
     configPath: globals.config,
+    loaded,
     log,
     ...(worker !== undefined && { gatherer: createGatherer() }),
     ...(port !== undefined && { port }),
