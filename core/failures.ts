@@ -4,39 +4,28 @@ import type { FailureClass, UpstreamFailure } from './provider.ts';
 interface FailureRow {
   /** What the caller gets when no attempt is left. */
   readonly code: ErrorCode;
-  /** Whether the same target may be tried once more, as long as nothing of an answer was passed on. */
-  readonly retrySameTarget: boolean;
   /** Whether the next target of a fallback list may do better. */
   readonly failover: boolean;
-  /** Whether it says something about the provider's health, rather than about the request or a limit. */
-  readonly countsAgainstHealth: boolean;
   /** What is said of the provider; undefined where the caller can mend it, so that the vendor's own words are shown. */
   readonly says: string | undefined;
 }
 
 /** What follows from each class of upstream failure. */
 export const FAILURES = Object.freeze({
-  authentication: row('provider_auth_failed', 'did not accept the key it is configured with', { health: true }),
-  billing: row('provider_quota_exhausted', 'reports that its account has no credit left', { health: true }),
-  rate_limit: row('upstream_rate_limited', 'is over its own rate limit', {}),
-  overloaded: row('provider_unavailable', 'is overloaded', { retry: true, health: true }),
-  upstream_error: row('provider_unavailable', 'could not be reached or failed to answer', {
-    retry: true,
-    health: true,
-  }),
-  timeout: row('provider_timeout', 'did not answer in time', { health: true }),
-  model_not_found: row('unsupported_model', undefined, {}),
-  context_length: row('context_length_exceeded', undefined, { failover: false }),
-  content_filter: row('content_filtered', undefined, { failover: false }),
-  invalid_request: row('invalid_request', undefined, { failover: false }),
+  authentication: row('provider_auth_failed', 'did not accept the key it is configured with'),
+  billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
+  rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
+  overloaded: row('provider_unavailable', 'is overloaded'),
+  upstream_error: row('provider_unavailable', 'could not be reached or failed to answer'),
+  timeout: row('provider_timeout', 'did not answer in time'),
+  model_not_found: row('unsupported_model', undefined),
+  context_length: row('context_length_exceeded', undefined, false),
+  content_filter: row('content_filtered', undefined, false),
+  invalid_request: row('invalid_request', undefined, false),
 } as const satisfies Record<FailureClass, FailureRow>);
 
-function row(
-  code: ErrorCode,
-  says: string | undefined,
-  { retry = false, failover = true, health = false }: { retry?: boolean; failover?: boolean; health?: boolean },
-): FailureRow {
-  return Object.freeze({ code, says, retrySameTarget: retry, failover, countsAgainstHealth: health });
+function row(code: ErrorCode, says: string | undefined, failover = true): FailureRow {
+  return Object.freeze({ code, says, failover });
 }
 
 /** Shown when a vendor refuses without a word. */
