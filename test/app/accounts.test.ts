@@ -147,7 +147,7 @@ describe('accounts over HTTP and on the command line', function () {
       await run('credit', 'ann', '10');
       const keys = [await createKey('ann'), await createKey('ann')] as const;
       const costs = [await spend(keys[0]), await spend(keys[0]), await spend(keys[1])] as const;
-      const token = await provider.token('ann', 'accounts:read');
+      const token = await provider.token('ann', 'keys:write');
       await settledBooks(gateway.url, keys[0]);
       const usage = async (credential: string, group: string) =>
         (await get(`/api/core/usage?group_by=${group}`, credential)).body;
@@ -193,7 +193,7 @@ describe('accounts over HTTP and on the command line', function () {
       const key = await createKey('bob');
       await spend(key);
       await settledBooks(gateway.url, key);
-      const [ann, bob] = await Promise.all(['ann', 'bob'].map((user) => provider.token(user, 'accounts:read')));
+      const [ann, bob] = await Promise.all(['ann', 'bob'].map((user) => provider.token(user, 'keys:write')));
       for (const credential of [bob, key]) {
         const { body } = await get('/api/core/balance', credential);
         expect(body).to.include({ user_id: 'bob', credited: '5.00' });
@@ -208,7 +208,7 @@ describe('accounts over HTTP and on the command line', function () {
     it('need a credential, and a token the permission', async () => {
       for (const where of ['/api/core/balance', '/api/core/usage']) {
         expect((await get(where)).body.error.code, where).to.equal('missing_api_key');
-        const { status, body } = await get(where, await provider.token('ann', 'keys:write'));
+        const { status, body } = await get(where, await provider.token('ann', 'keys:read'));
         expect([status, body.error.code], where).to.deep.equal([403, 'permission_denied']);
       }
     });

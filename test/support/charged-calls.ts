@@ -65,7 +65,7 @@ export async function startCharging(
     gatherer: ALONE,
   };
   const config = {
-    permission: 'accounts:read',
+    permission: 'keys:write',
     unknownPrice: 'refuse',
     onStoreFailure: 'closed',
     longestCall: '10m',

@@ -23,8 +23,9 @@ export default definePlugin({
       permission: {
         type: 'string',
         minLength: 1,
-        default: 'accounts:read',
-        description: 'The permission a token needs to read its balance and usage.',
+        default: 'keys:write',
+        description:
+          'The permission a token needs to read its balance and usage; the one of the key routes unless told.',
       },
       unknownPrice: {
         enum: ['refuse', 'allow'],
