@@ -1,5 +1,6 @@
-import { definePlugin, type Log, parseDuration, type Store } from '../../../core/index.ts';
+import { definePlugin, type Log, type Store } from '../../../core/index.ts';
 import { createDocuments } from '../parts/documents.ts';
+import { readTimeout, TIMEOUT_OPTION } from '../parts/timeout.ts';
 import { connect } from './connection.ts';
 import { createPostgresCounters } from './counters.ts';
 import { createPostgresDocuments } from './documents.ts';
@@ -62,11 +63,10 @@ export default definePlugin({
         maximum: 200,
         description: 'How many connections each process may open.',
       },
-      timeout: { type: 'string', format: 'duration', description: 'The longest an operation may take, 50ms to 1s.' },
+      timeout: TIMEOUT_OPTION,
     },
   },
   setup(api, { timeout, ...rest }) {
-    const timeoutMs = timeout === undefined ? {} : { timeoutMs: Math.min(1000, Math.max(50, parseDuration(timeout))) };
-    api.store(() => openPostgres({ ...rest, ...timeoutMs, log: api.log } as PostgresOptions));
+    api.store(() => openPostgres({ ...rest, ...readTimeout(timeout), log: api.log } as PostgresOptions));
   },
 });

@@ -1,5 +1,6 @@
-import { definePlugin, type Log, parseDuration, type Store } from '../../../core/index.ts';
+import { definePlugin, type Log, type Store } from '../../../core/index.ts';
 import { createDocuments } from '../parts/documents.ts';
+import { readTimeout, TIMEOUT_OPTION } from '../parts/timeout.ts';
 import { connect } from './connection.ts';
 import { createRedisCounters } from './counters.ts';
 import { createRedisDocuments } from './documents.ts';
@@ -61,12 +62,11 @@ export default definePlugin({
       },
       cluster: { type: 'boolean', description: 'Speaks the cluster protocol; the URL is then one node of it.' },
       prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'What all keys begin with.' },
-      timeout: { type: 'string', format: 'duration', description: 'The longest an operation may take, 50ms to 1s.' },
+      timeout: TIMEOUT_OPTION,
       keepEntries: { type: 'integer', minimum: 100, description: 'How many ledger entries an account keeps.' },
     },
   },
   setup(api, { timeout, ...rest }) {
-    const timeoutMs = timeout === undefined ? {} : { timeoutMs: Math.min(1000, Math.max(50, parseDuration(timeout))) };
-    api.store(() => openRedis({ ...rest, ...timeoutMs, log: api.log } as RedisOptions));
+    api.store(() => openRedis({ ...rest, ...readTimeout(timeout), log: api.log } as RedisOptions));
   },
 });
