@@ -46,3 +46,4 @@ export type * from './types/json.ts';
 export type * from './types/speech.ts';
 export type * from './types/store.ts';
 export { formatUsd, parseDuration, parseUsd } from './units.ts';
+export { primaryLanguage, readVoice } from './voices.ts';

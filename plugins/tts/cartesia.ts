@@ -4,11 +4,13 @@ import {
   failureOfStatus,
   type ModelInfo,
   pickSpeechOptions,
+  primaryLanguage,
   type ResponseHeaders,
   readArray,
   readObject,
   readSpeechOptions,
   readString,
+  readVoice,
   SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechFormat,
@@ -51,7 +53,7 @@ const codec: SpeechCodec = {
         transcript: text,
         voice: { mode: 'id', id: voice },
         output_format: OUTPUT[format],
-        ...(language !== undefined && { language: language.split('-')[0]?.toLowerCase() }),
+        ...(language !== undefined && { language: primaryLanguage(language) }),
         ...(Object.keys(generation).length > 0 && { generation_config: generation }),
       },
     };
@@ -73,10 +75,7 @@ const listVoices = {
     const rows = Array.isArray(body) ? body : readArray(readObject(body)['data']);
     return rows.flatMap((row) => {
       const { id, name, language } = readObject(row);
-      const voiceId = readString(id);
-      const spoken = readString(language);
-      if (voiceId === undefined) return [];
-      return [{ id: voiceId, name: readString(name) ?? voiceId, ...(spoken !== undefined && { language: spoken }) }];
+      return readVoice(id, name, language);
     });
   },
 };

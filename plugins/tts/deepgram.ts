@@ -4,11 +4,13 @@ import {
   failureOfStatus,
   type ModelInfo,
   pickSpeechOptions,
+  primaryLanguage,
   type ResponseHeaders,
   readArray,
   readObject,
   readSpeechOptions,
   readString,
+  readVoice,
   SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechFormat,
@@ -62,15 +64,11 @@ const codec: SpeechCodec = {
       path: `/v1/speak?${query}`,
       body: { text },
       // Heeded in choosing the voice; a voice that was named speaks its own.
-      ...(language !== undefined && !voice.endsWith(`-${primary(language)}`) && { dropped: ['language'] }),
+      ...(language !== undefined && !voice.endsWith(`-${primaryLanguage(language)}`) && { dropped: ['language'] }),
     };
   },
   decode: (_input, headers) => decodeSound(headers),
 };
-
-function primary(language: string): string {
-  return language.split('-')[0]?.toLowerCase() ?? language;
-}
 
 const FAILURE_OF: Readonly<Record<string, Partial<UpstreamFailure>>> = Object.freeze({
   INVALID_AUTH: { class: 'authentication' },
@@ -91,9 +89,7 @@ const listVoices = {
     readArray(readObject(body)['tts']).flatMap((row) => {
       const { canonical_name, name, languages } = readObject(row);
       const id = readString(canonical_name);
-      const language = readString(readArray(languages)[0]);
-      if (id === undefined || !FULL_NAME.test(id)) return [];
-      return [{ id, name: readString(name) ?? id, ...(language !== undefined && { language }) }];
+      return id !== undefined && FULL_NAME.test(id) ? readVoice(id, name, readArray(languages)[0]) : [];
     }),
 };
 
@@ -114,7 +110,7 @@ export default definePlugin<object>({
         voice: 'aura-2-thalia-en',
         voices: VOICES,
       }),
-      voiceFor: (language) => VOICES.find((voice) => voice.language === primary(language))?.id,
+      voiceFor: (language) => VOICES.find((voice) => voice.language === primaryLanguage(language))?.id,
       vendor: 'deepgram',
       formats: ['mp3', 'wav', 'opus', 'pcm', 'flac'],
       maxCharacters: 2000,

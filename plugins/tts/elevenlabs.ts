@@ -7,11 +7,13 @@ import {
   isObject,
   type ModelInfo,
   pickSpeechOptions,
+  primaryLanguage,
   type ResponseHeaders,
   readArray,
   readObject,
   readSpeechOptions,
   readString,
+  readVoice,
   SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechFormat,
@@ -69,7 +71,7 @@ const codec: SpeechCodec = {
         ...Object.fromEntries(Object.entries(others).filter(([name]) => !isVoiceSetting(name))),
         text,
         model_id: model,
-        ...(language !== undefined && { language_code: language.split('-')[0]?.toLowerCase() }),
+        ...(language !== undefined && { language_code: primaryLanguage(language) }),
         ...(settings.length > 0 && { voice_settings: Object.fromEntries(settings) }),
       },
     };
@@ -111,11 +113,7 @@ const listVoices = {
   response: (body: unknown): readonly Voice[] =>
     readArray(readObject(body)['voices']).flatMap((row) => {
       const { voice_id, name, labels } = readObject(row);
-      const id = readString(voice_id);
-      const language = readString(readObject(labels)['language']);
-      return id === undefined
-        ? []
-        : [{ id, name: readString(name) ?? id, ...(language !== undefined && { language }) }];
+      return readVoice(voice_id, name, readObject(labels)['language']);
     }),
 };
 

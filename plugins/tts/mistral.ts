@@ -13,6 +13,7 @@ import {
   readObject,
   readSpeechOptions,
   readString,
+  readVoice,
   SPEECH_OPTIONS,
   type SpeechCodec,
   type SseEvent,
@@ -87,10 +88,7 @@ const listVoices = {
   response: (body: unknown): readonly Voice[] =>
     readArray(readObject(body)['items']).flatMap((row) => {
       const { id, name, languages } = readObject(row);
-      const voiceId = readString(id);
-      const language = readString(readArray(languages)[0]);
-      if (voiceId === undefined) return [];
-      return [{ id: voiceId, name: readString(name) ?? voiceId, ...(language !== undefined && { language }) }];
+      return readVoice(id, name, readArray(languages)[0]);
     }),
 };
 

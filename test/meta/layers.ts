@@ -40,6 +40,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'turns',
         'units',
         'version',
+        'voices',
       ],
     },
     {
