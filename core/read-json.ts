@@ -38,3 +38,10 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** A vendor's error body: parsed JSON where it parses (a single-element array is unwrapped), else the text. */
+export function parseErrorBody(text: string): unknown {
+  const value = parseJson(text);
+  if (value === undefined) return text;
+  return Array.isArray(value) && value.length === 1 ? value[0] : value;
+}

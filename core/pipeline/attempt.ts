@@ -3,6 +3,7 @@ import { FAILURES, failureToError } from '../failures.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Endpoint, HttpRequest, UpstreamFailure } from '../provider.ts';
 import { isStreamFailure, StreamFailure } from '../provider.ts';
+import { parseErrorBody } from '../read-json.ts';
 import type { Call, Target } from '../types/call.ts';
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../upstream.ts';
 import type { LiveCall } from './live-call.ts';
@@ -102,16 +103,6 @@ async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise
   }
   const bytes = await response.readAll(MAX_ERROR_BYTES).catch(() => Buffer.alloc(0));
   return endpoint.error(response.status, parseErrorBody(bytes.toString('utf8')), response.headers);
-}
-
-/** Parsed JSON where it parses (a single-element array is unwrapped), else the text. */
-export function parseErrorBody(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) && value.length === 1 ? value[0] : value;
-  } catch {
-    return text;
-  }
 }
 
 /** Errors of core's own that say something about the target, so that another one may do better. */

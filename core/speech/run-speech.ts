@@ -8,6 +8,7 @@ import {
   type TransportAnswer,
   type UpstreamFailure,
 } from '../provider.ts';
+import { parseErrorBody } from '../read-json.ts';
 import type { ResolvedSpeech, SpeechProvider, SpeechTokens, Voice } from '../speech-provider.ts';
 import type { SpeechRequest } from '../types/speech.ts';
 import { type CheckedSpeech, checkSpeech } from './check.ts';
@@ -129,16 +130,7 @@ async function readFailure(vendor: SpeechProvider, answer: TransportAnswer): Pro
     if (length > LONGEST_ERROR_BYTES) break;
   }
   const text = Buffer.concat(pieces).toString('utf8');
-  return vendor.error(answer.status, parseLoosely(text), answer.headers);
-}
-
-function parseLoosely(text: string): unknown {
-  try {
-    const body: unknown = JSON.parse(text);
-    return Array.isArray(body) ? body[0] : body;
-  } catch {
-    return text;
-  }
+  return vendor.error(answer.status, parseErrorBody(text), answer.headers);
 }
 
 /** An iteration whose first step was taken already; leaving it early leaves the rest too, begun or not. */

@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import { failureToError } from '../failures.ts';
 import type { HttpRequest } from '../provider.ts';
+import { parseJson } from '../read-json.ts';
 import type { SpeechProvider, Voice } from '../speech-provider.ts';
 import { localVoices } from './run-speech.ts';
 
@@ -49,8 +50,9 @@ async function askVendor(
   // Not the caller's signal: others wait for the same answer.
   const answer = await ask(vendor, request(), AbortSignal.timeout(LIST_TIMEOUT_MS));
   const text = (await answer.readAll(LONGEST_LIST_BYTES)).toString('utf8');
-  if (answer.status >= 400) throw failureToError(vendor.error(answer.status, parse(text), answer.headers), instance);
-  const body = parse(text);
+  if (answer.status >= 400)
+    throw failureToError(vendor.error(answer.status, parseJson(text), answer.headers), instance);
+  const body = parseJson(text);
   if (body === undefined) {
     throw new GatewayError(
       'provider_invalid_response',
@@ -58,12 +60,4 @@ async function askVendor(
     );
   }
   return response(body);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
