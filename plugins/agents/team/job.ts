@@ -1,10 +1,10 @@
 import type { ChatMessage } from '../../../core/index.ts';
 import type { ActionSet } from '../kit/action-set.ts';
-import { type AgentInputs, userContent } from '../kit/agent-inputs.ts';
+import { userContent } from '../kit/agent-inputs.ts';
 import type { AgentRun } from '../kit/agent-run.ts';
-import type { AnswerTarget } from '../kit/structured.ts';
 import type { TeamConfig } from './config.ts';
 import type { Team } from './members.ts';
+import type { TeamRequest } from './request.ts';
 
 /** What earlier turns of the session left. */
 export interface History {
@@ -13,15 +13,8 @@ export interface History {
 }
 
 /** One request to the team, read and checked. */
-export interface TeamJob {
+export interface TeamJob extends Omit<TeamRequest, 'model' | 'session' | 'stream'> {
   readonly model: string;
-  readonly message: string;
-  readonly context: string | undefined;
-  readonly inputs: AgentInputs;
-  /** The inputs as sent, for agents written in code. */
-  readonly rawInputs: unknown;
-  readonly actions: ActionSet | undefined;
-  readonly target: AnswerTarget;
   readonly history: History;
 }
 

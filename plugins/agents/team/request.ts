@@ -57,6 +57,7 @@ export interface TeamRequest {
   readonly message: string;
   readonly context: string | undefined;
   readonly inputs: AgentInputs;
+  /** The inputs as sent, for agents written in code. */
   readonly rawInputs: unknown;
   readonly actions: ActionSet | undefined;
   readonly target: AnswerTarget;
