@@ -4,17 +4,20 @@ import { expect } from 'chai';
 import { type Running, startCli } from '../support/cli.ts';
 import {
   chunk,
-  LAST_CHUNK,
+  heldSse,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
 } from '../support/scripted-upstream.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 
-const frame = (delta: object, finish_reason: string | null = null) =>
-  chunk(
-    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`,
-  );
+const part = (delta: object, finish_reason: string | null = null) => ({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, delta, finish_reason }],
+});
 
 describe('SIGTERM', function () {
   this.timeout(40_000);
@@ -53,21 +56,12 @@ describe('SIGTERM', function () {
     });
 
   it('lets running streams finish, takes nothing new, and ends with exit code 0', async () => {
-    let finish = (): void => {};
-    const told = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    upstream.script(async (wire) => {
-      await wire.send(SSE_HEAD);
-      await wire.send(frame({ role: 'assistant', content: 'one' }));
-      await told;
-      await wire.send(frame({}, 'stop'));
-      await wire.send(LAST_CHUNK);
-    });
+    const held = heldSse(part({ role: 'assistant', content: 'one' }), part({}, 'stop'));
+    upstream.script(held.script);
     const streams = await Promise.all(Array.from({ length: 20 }, open));
     running.child.kill('SIGTERM');
     await running.seen(/draining/);
-    finish();
+    held.finish();
     const texts = await Promise.all(streams.map((response) => response.text()));
     for (const text of texts) expect(text).to.match(/"finish_reason":"stop"[\s\S]*\[DONE\]/);
     expect((await running.finished).code).to.equal(0);
@@ -77,7 +71,7 @@ describe('SIGTERM', function () {
   it('ends a stream that is longer than the deadline in one error frame, and exits with 0', async () => {
     upstream.script(async (wire) => {
       await wire.send(SSE_HEAD);
-      await wire.send(frame({ role: 'assistant', content: 'one' }));
+      await wire.send(chunk(`data: ${JSON.stringify(part({ role: 'assistant', content: 'one' }))}\n\n`));
       await wire.hang();
     });
     const response = await open();

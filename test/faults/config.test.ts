@@ -3,13 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type Running, runCli, startCli } from '../support/cli.ts';
 import { delta } from '../support/fault-rig.ts';
-import {
-  chunk,
-  LAST_CHUNK,
-  type ScriptedUpstream,
-  SSE_HEAD,
-  startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
+import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 
 describe('a configuration at fault', function () {
@@ -50,7 +44,6 @@ describe('a configuration at fault', function () {
   describe('beside a running gateway', () => {
     let upstream: ScriptedUpstream;
     let running: Running;
-    let finish = (): void => {};
 
     before(async () => {
       upstream = await startScriptedUpstream();
@@ -72,16 +65,8 @@ providers: { echo: {}, one: { plugin: openai-compatible, baseUrl: '${upstream.ur
     it('G01, G03, G04, G05: is not read again, whatever happens to its file and its secrets; SIGHUP drains', async () => {
       const [, url = ''] = await running.seen(/listens on (http:\S+)/);
       const [, key = ''] = await running.seen(/(tg_\w+)/);
-      const told = new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-      upstream.script(async (wire) => {
-        await wire.send(SSE_HEAD);
-        await wire.send(chunk(`data: ${delta('one')}\n\n`));
-        await told;
-        await wire.send(chunk(`data: ${delta('', 'stop')}\n\ndata: [DONE]\n\n`));
-        await wire.send(LAST_CHUNK);
-      });
+      const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
+      upstream.script(held.script);
       const ask = () =>
         fetch(`${url}/v1/chat/completions`, {
           method: 'POST',
@@ -97,7 +82,7 @@ providers: { echo: {}, one: { plugin: openai-compatible, baseUrl: '${upstream.ur
       expect((await fetch(`${url}/readyz`)).status).to.equal(200);
       running.child.kill('SIGHUP');
       await running.seen(/SIGHUP: draining/);
-      finish();
+      held.finish();
       for (const response of [before, after]) expect(await response.text()).to.include('[DONE]');
       expect(upstream.requests.map(({ headers }) => headers['authorization'])).to.deep.equal([
         'Bearer sk-first',

@@ -7,14 +7,7 @@ import { settledBooks } from '../support/books.ts';
 import { type Running, startCli } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
 import { completion, delta, events, PROMPT_COST, USAGE_COST } from '../support/fault-rig.ts';
-import {
-  answer,
-  chunk,
-  LAST_CHUNK,
-  type ScriptedUpstream,
-  SSE_HEAD,
-  startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
+import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 
 const policy = (name: string, setup: string) =>
@@ -103,21 +96,12 @@ describe('a process in trouble', function () {
   ] as const) {
     it(`${id} is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
       await start({ plugins: [plugin] });
-      let finish = (): void => {};
-      const told = new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-      upstream.script(async (wire) => {
-        await wire.send(SSE_HEAD);
-        await wire.send(chunk(`data: ${delta('one')}\n\n`));
-        await told;
-        await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
-        await wire.send(LAST_CHUNK);
-      });
+      const held = heldSse(delta('one'), delta('', 'stop', { usage: completion().usage }), '[DONE]');
+      upstream.script(held.script);
       const stream = await ask({ stream: true });
       await post('/hurt').catch(() => undefined);
       await eventually(async () => expect(running.stdout()).to.include(words));
-      finish();
+      held.finish();
       expect(await stream.text()).to.include('[DONE]');
       const { code, stdout } = await running.finished;
       expect(code).to.equal(1);
@@ -136,17 +120,8 @@ describe('a process in trouble', function () {
 
   it('P08: a blocked event loop sheds what has piled up, spares running streams, and recovers', async () => {
     await start({ plugins: ['./blocks.mjs'], policies: { overload: {} } });
-    let finish = (): void => {};
-    const told = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    upstream.script(async (wire) => {
-      await wire.send(SSE_HEAD);
-      await wire.send(chunk(`data: ${delta('one')}\n\n`));
-      await told;
-      await wire.send(chunk(`data: ${delta('', 'stop')}\n\ndata: [DONE]\n\n`));
-      await wire.send(LAST_CHUNK);
-    });
+    const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
+    upstream.script(held.script);
     const stream = await ask({ stream: true });
     const seen = upstream.requests.length;
     const hurting = post('/hurt');
@@ -164,7 +139,7 @@ describe('a process in trouble', function () {
     }
     expect((await health).status).to.equal(200);
     expect(upstream.requests.length).to.equal(seen);
-    finish();
+    held.finish();
     expect(await stream.text()).to.include('[DONE]');
     upstream.script(answer(200, completion()));
     await worksAgain();

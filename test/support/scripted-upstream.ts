@@ -178,11 +178,29 @@ export const LAST_CHUNK = '0\r\n\r\n';
 export function sse(...data: readonly (string | object)[]): Script {
   return async (wire) => {
     await wire.send(SSE_HEAD);
-    for (const item of data) {
-      await wire.send(chunk(`data: ${typeof item === 'string' ? item : JSON.stringify(item)}\n\n`));
-    }
+    for (const item of data) await wire.send(dataChunk(item));
     await wire.send(LAST_CHUNK);
   };
+}
+
+/** An event stream that waits after its first event until `finish` is called; then come the others and the end. */
+export function heldSse(first: string | object, ...others: readonly (string | object)[]) {
+  let finish = (): void => {};
+  const told = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const script: Script = async (wire) => {
+    await wire.send(SSE_HEAD);
+    await wire.send(dataChunk(first));
+    await told;
+    for (const item of others) await wire.send(dataChunk(item));
+    await wire.send(LAST_CHUNK);
+  };
+  return { script, finish };
+}
+
+function dataChunk(item: string | object): Buffer {
+  return chunk(`data: ${typeof item === 'string' ? item : JSON.stringify(item)}\n\n`);
 }
 
 interface ParsedRequest {

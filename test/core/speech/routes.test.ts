@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { SpeechProvider } from '../../../core/index.ts';
 import espeak from '../../../plugins/tts/espeak/index.ts';
 import openai from '../../../plugins/tts/openai.ts';
+import { readAll } from '../../support/read-all.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { fixture, hearWav, needProgram } from '../../support/sound.ts';
 import { KEY, type SpeechGateway, startSpeechGateway } from '../../support/speech-gateway.ts';
@@ -10,17 +11,6 @@ import { speechVendor } from '../../support/speech-vendor.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
-
-/** Ends when the body does, however it ends. */
-async function read(response: Response): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
-  const pieces: Uint8Array[] = [];
-  try {
-    for await (const bytes of response.body ?? []) pieces.push(bytes as Uint8Array);
-    return { bytes: Buffer.concat(pieces), whole: true };
-  } catch {
-    return { bytes: Buffer.concat(pieces), whole: false };
-  }
-}
 
 describe('the routes of speech', () => {
   let upstream: ScriptedUpstream;
@@ -49,13 +39,13 @@ describe('the routes of speech', () => {
     expect(response.headers.get('x-tollgate-model')).to.equal('tts-1');
     expect(response.headers.get('x-tollgate-voice')).to.equal('alloy');
     expect(response.headers.get('x-tollgate-characters')).to.equal('3');
-    expect((await read(response)).bytes.equals(mp3)).to.equal(true);
+    expect((await readAll(response)).bytes.equals(mp3)).to.equal(true);
   });
 
   it('sends the operator’s key to the vendor, and none of the caller’s', async () => {
     upstream.script(answer(200, mp3, MP3));
     const before = upstream.requests.length;
-    await read(await gateway.post('/openai/tts', { text: 'Hi.' }));
+    await readAll(await gateway.post('/openai/tts', { text: 'Hi.' }));
     const { headers } = await upstream.request(before);
     expect(headers['authorization']).to.equal('Bearer sk-operator');
     expect(JSON.stringify(headers)).to.not.include(KEY);
@@ -79,7 +69,7 @@ describe('the routes of speech', () => {
       upstream.script(answer(200, mp3, MP3));
       const response = await gateway.post('/openai/tts', { text: 'Hi.' }, { accept });
       expect(response.headers.get('content-type')).to.equal('audio/mpeg');
-      await read(response);
+      await readAll(response);
     });
   }
 
@@ -87,7 +77,7 @@ describe('the routes of speech', () => {
     upstream.script(answer(200, fixture('streamed.wav'), { 'content-type': 'audio/wav' }));
     const response = await gateway.post('/bare/tts', { text: 'Hi.', stream: false });
     expect(response.headers.get('content-length')).to.equal(String(fixture('streamed.wav').length));
-    expect(hearWav((await read(response)).bytes).seconds).to.be.closeTo(0.1, 0.001);
+    expect(hearWav((await readAll(response)).bytes).seconds).to.be.closeTo(0.1, 0.001);
   });
 
   const bad: readonly [string, object, string][] = [
@@ -125,7 +115,7 @@ describe('the routes of speech', () => {
     needProgram(this as never, 'espeak-ng');
     const response = await gateway.post('/espeak/tts', { text: 'hello' });
     expect(response.headers.get('content-type')).to.equal('audio/wav');
-    const { bytes, whole } = await read(response);
+    const { bytes, whole } = await readAll(response);
     expect(whole).to.equal(true);
     expect(hearWav(bytes).loudness).to.be.above(0.02);
   });

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { SpeechProvider } from '../../../core/index.ts';
 import espeak from '../../../plugins/tts/espeak/index.ts';
 import openai from '../../../plugins/tts/openai.ts';
+import { readAll } from '../../support/read-all.ts';
 import {
   answer,
   chunk,
@@ -21,17 +22,6 @@ import { until } from '../../support/until.ts';
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
 const CHUNKED = head(200, { ...MP3, 'transfer-encoding': 'chunked' });
-
-/** Ends when the body does, however it ends. */
-async function read(response: Response): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
-  const pieces: Uint8Array[] = [];
-  try {
-    for await (const bytes of response.body ?? []) pieces.push(bytes as Uint8Array);
-    return { bytes: Buffer.concat(pieces), whole: true };
-  } catch {
-    return { bytes: Buffer.concat(pieces), whole: false };
-  }
-}
 
 describe('the flow of sound', () => {
   let upstream: ScriptedUpstream;
@@ -124,7 +114,7 @@ describe('the flow of sound', () => {
       upstream.script(script);
       // Cut before the head has left, the caller gets no answer at all; after it, one that breaks off.
       const streamed = await gateway.post('/openai/tts', { text: 'Hi.' }).catch(() => undefined);
-      if (streamed?.status === 200) expect((await read(streamed)).whole).to.equal(false);
+      if (streamed?.status === 200) expect((await readAll(streamed)).whole).to.equal(false);
       else expect(streamed?.status).to.be.oneOf([undefined, 503]);
       upstream.script(script);
       const json = await gateway.post('/openai/tts', { text: 'Hi.', stream: false });
