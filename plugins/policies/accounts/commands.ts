@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type Command,
-  formatUsd,
-  GatewayError,
-  isGatewayError,
-  type PluginApi,
-  parseUsd,
-} from '../../../core/index.ts';
+import { type Command, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../core/index.ts';
 import { ACCOUNTS, type AccountRecord, accountKey } from '../parts/plan-of.ts';
+import { isStoreFailure } from '../parts/store-failure.ts';
 
 /** How many ledger entries `accounts show` prints. */
 const SHOWN_ENTRIES = 20;
@@ -34,7 +28,7 @@ export function accountCommand(api: PluginApi): Command {
           const id = typeof options['id'] === 'string' ? options['id'] : randomUUID();
           const reason = typeof options['reason'] === 'string' ? options['reason'] : 'credit';
           const isNew = await api.ledger.credit(user, id, micro, reason, Date.now()).catch((error: unknown) => {
-            if (isGatewayError(error) && error.code === 'store_unavailable')
+            if (isStoreFailure(error))
               io.note(`Nobody knows whether ${user} was credited. Run it again with --id ${id}: it then counts once.`);
             throw error;
           });

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { definePlugin, isGatewayError, type PluginApi, parseDuration } from '../../../core/index.ts';
+import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createOutbox } from '../parts/outbox.ts';
+import { isStoreFailure } from '../parts/store-failure.ts';
 import { beginReservation, type ChargeRules, isUnlimited, type Outboxes, reserve, settle } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { accountRoutes } from './routes.ts';
@@ -100,7 +101,7 @@ export default definePlugin({
         try {
           await reserve(api, call, rules);
         } catch (error) {
-          if (!(isOpen && isGatewayError(error) && error.code === 'store_unavailable')) throw error;
+          if (!(isOpen && isStoreFailure(error))) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },

@@ -5,11 +5,11 @@ import {
   createLocalCounters,
   definePlugin,
   estimateInputTokens,
-  isGatewayError,
   parseDuration,
 } from '../../../core/index.ts';
 import { createOutbox } from '../parts/outbox.ts';
 import { createPlanOf, type NamedPlan } from '../parts/plan-of.ts';
+import { isStoreFailure } from '../parts/store-failure.ts';
 import { createLeases } from './leases.ts';
 import { type Limits, limitsOf, limitsOfProvider } from './limits-of.ts';
 import { giveBack, type Taken, take } from './take.ts';
@@ -121,10 +121,6 @@ export default definePlugin({
     api.onClose(() => outbox.close());
   },
 });
-
-function isStoreFailure(error: unknown): boolean {
-  return isGatewayError(error) && error.code === 'store_unavailable';
-}
 
 function estimateTokens(call: Call): number {
   if (call.operation === 'speech') return 0;

@@ -1,4 +1,5 @@
-import { isGatewayError, type Log } from '../../../core/index.ts';
+import type { Log } from '../../../core/index.ts';
+import { isStoreFailure } from './store-failure.ts';
 
 /** A change that must reach the store, now or when it is back. Must be safe to repeat. */
 export interface Letter {
@@ -50,7 +51,7 @@ export function createOutbox({
       await letter.write();
       return true;
     } catch (error) {
-      if (isGatewayError(error) && error.code === 'store_unavailable') return false;
+      if (isStoreFailure(error)) return false;
       log.error({ about: letter.about, err: error }, `the store refused a change; ${otherwise}`);
       return true;
     }
