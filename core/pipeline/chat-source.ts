@@ -5,7 +5,7 @@ import type { ChatChunk } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
 import { PageError } from './attempt.ts';
 import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
-import { chunksOfResponse, hasContent } from './chunks.ts';
+import { chunksOfResponse, hasContent, isFinished } from './chunks.ts';
 import { createExactTextReader, type ExactText, type ExactTextReader } from './exact-text.ts';
 
 /** What came of one read of the upstream: chunks, or the bytes of events that need no look. */
@@ -78,7 +78,7 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
     const chunks = note(decodeEvents(decoder, reader.push(bytes)));
     isBetween = bytes.at(-1) === LF && bytes.at(-2) === LF;
     // What follows a reason to stop is the decoder's to judge.
-    if (readText && chunks.some(isLast)) readText = undefined;
+    if (readText && chunks.some(isFinished)) readText = undefined;
     return chunks;
   };
 
@@ -124,10 +124,6 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
       }
     },
   };
-}
-
-function isLast({ choices }: ChatChunk): boolean {
-  return choices.some(({ finish_reason }) => finish_reason !== null);
 }
 
 const NOTHING: readonly ChatChunk[] = Object.freeze([]);

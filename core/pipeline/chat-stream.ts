@@ -1,3 +1,4 @@
+import { usageChunk } from '../chunks.ts';
 import type { GatewayError } from '../errors.ts';
 import { BYTES_PER_TOKEN } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
@@ -6,7 +7,7 @@ import type { UpstreamResponse } from '../upstream.ts';
 import { failedAttempt, noteRefusal } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
 import { type ChatBatch, type ChatSource, createChatSource } from './chat-source.ts';
-import { hasContent } from './chunks.ts';
+import { hasContent, isFinished } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
@@ -68,10 +69,6 @@ export async function openStream(
 /** Whether a batch is chunks, not the vendor's bytes. */
 export function isChunks(batch: ChatBatch): batch is readonly ChatChunk[] {
   return Array.isArray(batch);
-}
-
-function isFinished({ choices }: ChatChunk): boolean {
-  return choices.some(({ finish_reason }) => finish_reason !== null);
 }
 
 interface Begun {
@@ -158,8 +155,7 @@ class LiveStream {
     this.#meter();
     const { usage } = this.#call.measures;
     if (this.#call.request.stream_options?.include_usage !== true || !usage || !this.#last) return undefined;
-    const { id, created, model } = this.#last;
-    return { id, object: 'chat.completion.chunk', created, model, choices: [], usage };
+    return usageChunk(this.#last, usage);
   }
 
   #meter(): void {

@@ -1,3 +1,4 @@
+import { usageChunk } from '../chunks.ts';
 import type { ChatChunk, ChatResponse } from '../types/chat.ts';
 
 /** A whole answer as the chunks of a stream: for vendors that answer a stream request with one JSON object. */
@@ -24,7 +25,7 @@ export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
       ],
     };
   });
-  return usage ? [...chunks, { ...base, choices: [], usage }] : chunks;
+  return usage ? [...chunks, usageChunk(base, usage)] : chunks;
 }
 
 /** Whether a chunk holds something of the answer: text, thinking, a tool call, a refusal, or its end. */
@@ -37,4 +38,9 @@ export function hasContent(chunk: ChatChunk): boolean {
       delta.tool_calls !== undefined ||
       Boolean(delta.refusal),
   );
+}
+
+/** Whether a chunk tells why a choice has ended. */
+export function isFinished({ choices }: ChatChunk): boolean {
+  return choices.some(({ finish_reason }) => finish_reason !== null);
 }
