@@ -1,4 +1,4 @@
-import { GatewayError, isGatewayError } from './errors.ts';
+import { type AnyFunction, type Args, blame, call, type Step, wrongReturn } from './hook-call.ts';
 import { HOOKS, type Hook, type HookFunctions, type HookName, type HookObject } from './hooks.ts';
 import type { Operation } from './types/call.ts';
 
@@ -11,16 +11,6 @@ export interface HookEntry<N extends HookName = HookName> {
 
 /** The hooks of one operation, each compiled into one function; a hook that nobody uses is undefined and costs nothing. */
 export type CompiledHooks = { readonly [N in HookName]: HookFunctions[N] | undefined };
-
-/** How long one asynchronous hook may take before the call fails. */
-export const HOOK_TIMEOUT_MS = 30_000;
-
-type AnyFunction = (...args: unknown[]) => unknown;
-interface Step {
-  readonly owner: string;
-  readonly name: HookName;
-  readonly run: AnyFunction;
-}
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
 export function compileHooks(
@@ -69,38 +59,96 @@ function combine(
   }
 }
 
+/**
+ * Hooks run without a promise as long as they answer without one: most do, and each turn costs a call as much as a small
+ * hook. What runs after the first promise is in the functions named `…From`.
+ */
+
 /** The first answer that is not undefined wins. */
 function first(steps: readonly Step[]): AnyFunction {
-  return async (...args) => {
-    for (const step of steps) {
-      const answer = await call(step, args);
-      if (answer === undefined) continue;
-      if (typeof answer !== 'object' || answer === null) throw wrongReturn(step, answer);
-      return answer;
+  return (a, b, c) => {
+    for (let at = 0; at < steps.length; at += 1) {
+      const step = steps[at] as Step;
+      const answer = call(step, a, b, c);
+      if (answer instanceof Promise) return firstFrom(steps, at, answer, [a, b, c]);
+      if (answer !== undefined) return checked(step, answer);
     }
     return undefined;
   };
 }
 
+async function firstFrom(
+  steps: readonly Step[],
+  from: number,
+  pending: Promise<unknown>,
+  args: Args,
+): Promise<unknown> {
+  for (const [at, step] of steps.entries()) {
+    if (at < from) continue;
+    const answer = await (at === from ? pending : call(step, ...args));
+    if (answer !== undefined) return checked(step, answer);
+  }
+  return undefined;
+}
+
 /** One after the other; a throw stops. */
 function sequence(steps: readonly Step[]): AnyFunction {
-  return async (...args) => {
-    for (const step of steps) await call(step, args);
+  return (a, b, c) => {
+    for (let at = 0; at < steps.length; at += 1) {
+      const step = steps[at] as Step;
+      const answer = call(step, a, b, c);
+      if (answer instanceof Promise)
+        return at === steps.length - 1 ? answer : sequenceFrom(steps, at, answer, [a, b, c]);
+    }
+    return undefined;
   };
+}
+
+async function sequenceFrom(
+  steps: readonly Step[],
+  from: number,
+  pending: Promise<unknown>,
+  args: Args,
+): Promise<void> {
+  await pending;
+  for (const step of steps.slice(from + 1)) {
+    const answer = call(step, ...args);
+    if (answer instanceof Promise) await answer;
+  }
 }
 
 /** Each one gets what the one before made of the value, which is the second argument. */
 function waterfall(steps: readonly Step[]): AnyFunction {
-  return async (subject, initial, ...rest) => {
+  return (subject, initial, c) => {
     let value = initial;
-    for (const step of steps) {
-      const changed = await call(step, [subject, value, ...rest]);
-      if (changed === undefined) continue;
-      if (typeof changed !== 'object' || changed === null) throw wrongReturn(step, changed);
-      value = changed;
+    for (let at = 0; at < steps.length; at += 1) {
+      const step = steps[at] as Step;
+      const changed = call(step, subject, value, c);
+      if (changed instanceof Promise) return waterfallFrom(steps, at, changed, [subject, value, c]);
+      if (changed !== undefined) value = checked(step, changed);
     }
     return value;
   };
+}
+
+async function waterfallFrom(
+  steps: readonly Step[],
+  from: number,
+  pending: Promise<unknown>,
+  [subject, initial, c]: Args,
+): Promise<unknown> {
+  let value = initial;
+  for (const [at, step] of steps.entries()) {
+    if (at < from) continue;
+    const changed = await (at === from ? pending : call(step, subject, value, c));
+    if (changed !== undefined) value = checked(step, changed);
+  }
+  return value;
+}
+
+function checked(step: Step, answer: unknown): unknown {
+  if (typeof answer !== 'object' || answer === null) throw wrongReturn(step, answer);
+  return answer;
 }
 
 /** As a waterfall, but synchronous, and null drops the chunk. */
@@ -110,7 +158,7 @@ function chunks(steps: readonly Step[]): AnyFunction {
     for (const step of steps) {
       let changed: unknown;
       try {
-        changed = step.run(subject, value);
+        changed = step.run(subject, value, undefined);
       } catch (error) {
         throw blame(step, error);
       }
@@ -130,93 +178,24 @@ function chunks(steps: readonly Step[]): AnyFunction {
 
 /** All at once; a throw of one is reported and does not reach the others. */
 function parallel(steps: readonly Step[], onError: (owner: string, error: unknown) => void): AnyFunction {
-  const runOne = async (step: Step, args: unknown[]) => {
+  const runOne = (step: Step, a: unknown, b: unknown): Promise<unknown> | undefined => {
+    const report = (error: unknown): void => onError(step.owner, error);
     try {
-      await call(step, args);
+      const answer = call(step, a, b, undefined);
+      return answer instanceof Promise ? answer.catch(report) : undefined;
     } catch (error) {
-      onError(step.owner, error);
+      report(error);
+      return undefined;
     }
   };
-  const [only] = steps;
-  if (steps.length === 1 && only) return (...args) => runOne(only, args);
-  return async (...args) => {
-    await Promise.all(steps.map((step) => runOne(step, args)));
-  };
-}
-
-/** Runs one hook; what it throws is blamed on its owner, and a promise that never settles ends in an error. */
-function call(step: Step, args: unknown[]): unknown {
-  let answer: unknown;
-  try {
-    answer = step.run(...args);
-  } catch (error) {
-    throw blame(step, error);
-  }
-  if (typeof answer !== 'object' || answer === null || typeof (answer as Promise<unknown>).then !== 'function')
-    return answer;
-  return bounded(step, answer as Promise<unknown>);
-}
-
-/** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
-const waiting = new Set<Waiting>();
-let isWatched = false;
-const WATCH_MS = 1000;
-
-interface Waiting {
-  readonly until: number;
-  readonly expire: () => void;
-}
-
-function watchWaiting(): void {
-  const now = performance.now();
-  for (const { until, expire } of waiting) {
-    if (until > now) break;
-    expire();
-  }
-  isWatched = waiting.size > 0;
-  if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
-}
-
-function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => {
-      waiting.delete(entry);
-      reject(blame(step, error));
-    };
-    const entry: Waiting = {
-      until: performance.now() + HOOK_TIMEOUT_MS,
-      expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
-    };
-    waiting.add(entry);
-    if (!isWatched) {
-      isWatched = true;
-      setTimeout(watchWaiting, WATCH_MS).unref();
+  return (a, b) => {
+    let pending: Promise<unknown>[] | undefined;
+    for (const step of steps) {
+      const answer = runOne(step, a, b);
+      if (!answer) continue;
+      pending ??= [];
+      pending.push(answer);
     }
-    promise.then((value) => {
-      waiting.delete(entry);
-      resolve(value);
-    }, fail);
-  });
-}
-
-/** A GatewayError is the plugin's answer and passes; anything else is a bug in the plugin and names it in the log. */
-function blame(step: Step, error: unknown): GatewayError {
-  if (isGatewayError(error)) return error;
-  return new GatewayError(
-    'internal_error',
-    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
-    {
-      cause: new Error(
-        `plugin "${step.owner}", hook "${step.name}": ${error instanceof Error ? error.message : String(error)}`,
-        { cause: error },
-      ),
-    },
-  );
-}
-
-function wrongReturn(step: Step, value: unknown): GatewayError {
-  return blame(
-    step,
-    new TypeError(`returned ${value === null ? 'null' : typeof value}, which is neither a changed value nor undefined`),
-  );
+    return pending && (pending.length === 1 ? pending[0] : Promise.all(pending));
+  };
 }

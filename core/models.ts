@@ -123,9 +123,29 @@ function createFinder(
   table: ModelTable,
 ): (requested: string) => ModelInfo | undefined {
   const find = longestPrefix(models);
-  if (!provider.anyModel) return find;
+  if (!provider.anyModel) return remembered(find);
   const findFacts = longestPrefix(rowsOf(provider.vendor, table));
-  return (requested) => find(requested) ?? (requested === '' ? undefined : { ...findFacts(requested), id: requested });
+  return remembered(
+    (requested) => find(requested) ?? (requested === '' ? undefined : { ...findFacts(requested), id: requested }),
+  );
+}
+
+/** Names that are remembered, and their length: callers make names up, memory must not grow with them. */
+const MAX_REMEMBERED = 1000;
+const MAX_REMEMBERED_LENGTH = 200;
+
+/** A finder that looks once for each name: every call asks several times for the same few. */
+function remembered(find: (requested: string) => ModelInfo | undefined): (requested: string) => ModelInfo | undefined {
+  const found = new Map<string, ModelInfo>();
+  return (requested) => {
+    const known = found.get(requested);
+    if (known) return known;
+    const model = find(requested);
+    if (!model || requested.length > MAX_REMEMBERED_LENGTH) return model;
+    if (found.size >= MAX_REMEMBERED) found.clear();
+    found.set(requested, model);
+    return model;
+  };
 }
 
 function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelInfo[] {

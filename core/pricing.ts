@@ -66,7 +66,9 @@ export function maxOutput(request: ChatRequest | EmbeddingRequest, model: ModelI
   return Math.min(wanted, most) * Math.max(n ?? 1, 1);
 }
 
-function ratesFor(promptTokens: number, { tiers = [], ...base }: Price): Rates {
+function ratesFor(promptTokens: number, price: Price): Rates {
+  if (!price.tiers) return price;
+  const { tiers, ...base } = price;
   const reached = tiers.filter((tier) => promptTokens > tier.input_tokens_above);
   return reached.reduce<Rates & { readonly input_tokens_above?: number }>(
     (highest, tier) => (tier.input_tokens_above > (highest.input_tokens_above ?? 0) ? tier : highest),

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Abortable } from './caller-signal.ts';
 import type { ErrorBody } from './errors.ts';
 import { formatError, KEEP_ALIVE } from './sse.ts';
 
@@ -8,7 +9,7 @@ export interface SseWriterOptions {
   /** How long a reader may take nothing before it is cut; 60 s unless told. */
   readonly writeIdleMs?: number;
   /** Wakes a writer that waits for the reader. */
-  readonly signal?: AbortSignal;
+  readonly signal?: Abortable;
   /** Added to the head, or replacing parts of it. */
   readonly headers?: Readonly<Record<string, string>>;
 }

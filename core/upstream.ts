@@ -1,8 +1,9 @@
+import type { Abortable } from './caller-signal.ts';
 import type { Log } from './log.ts';
 import type { Endpoint, HttpRequest, ResponseHeaders, Timeouts } from './provider.ts';
 import { type Connection, type Connections, createConnections } from './upstream/connections.ts';
 import { createDeadlineClock } from './upstream/deadline-clock.ts';
-import { type Answer, Exchange } from './upstream/exchange.ts';
+import { Exchange } from './upstream/exchange.ts';
 import { createRequestPreparer } from './upstream/prepare-request.ts';
 import { runTransport } from './upstream/run-transport.ts';
 import { UpstreamError, type UpstreamPhase } from './upstream/upstream-error.ts';
@@ -40,7 +41,7 @@ export interface UpstreamOptions {
 
 export interface SendOptions {
   /** Ends the attempt at once, whatever it is doing. */
-  readonly signal: AbortSignal;
+  readonly signal: Abortable;
   /** Replaces single clocks for this attempt. */
   readonly deadlines?: Partial<Timeouts>;
 }
@@ -77,6 +78,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   /** By origin and connect deadline, which is the socket's. As many as the configuration has endpoints. */
   const origins = new Map<string, Map<number, Connections>>();
   const prepare = createRequestPreparer();
+  const timeoutsOf = createTimeoutsOf(defaults);
 
   function connectionsTo(origin: string, connectMs: number): Connections {
     let byDeadline = origins.get(origin);
@@ -93,12 +95,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return connections;
   }
 
-  function sendOverNetwork(
-    endpoint: Endpoint,
-    request: HttpRequest,
-    timeouts: Timeouts,
-    signal: AbortSignal,
-  ): Exchange {
+  function sendOverNetwork(endpoint: Endpoint, request: HttpRequest, timeouts: Timeouts, signal: Abortable): Exchange {
     const prepared = prepare(endpoint, request);
     const { origin } = prepared;
     const connections = connectionsTo(origin, timeouts.connectMs);
@@ -127,15 +124,19 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 
   return {
-    async send(endpoint, request, { signal, deadlines }) {
-      if (closed)
-        throw new UpstreamError('the gateway is closing', { failure: 'upstream_error', phase: 'aborted', sent: false });
-      const timeouts = { ...defaults, ...endpoint.timeouts, ...deadlines };
-      if (!endpoint.transport) return toResponse(await sendOverNetwork(endpoint, request, timeouts, signal).answer);
-      const { maxResponseBytes } = limits;
-      const exchange = new Exchange({ timeouts, signal, clock, maxResponseBytes, onClose: () => {} });
-      if (!exchange.closed) void runTransport(endpoint.transport, request, exchange);
-      return toResponse(await exchange.answer);
+    send(endpoint, request, { signal, deadlines }) {
+      if (closed) return Promise.reject(closing());
+      const known = timeoutsOf(endpoint);
+      const timeouts = deadlines ? { ...known, ...deadlines } : known;
+      try {
+        if (!endpoint.transport) return sendOverNetwork(endpoint, request, timeouts, signal).answer;
+        const { maxResponseBytes } = limits;
+        const exchange = new Exchange({ timeouts, signal, clock, maxResponseBytes, onClose: () => {} });
+        if (!exchange.closed) void runTransport(endpoint.transport, request, exchange);
+        return exchange.answer;
+      } catch (fault) {
+        return Promise.reject(fault as Error);
+      }
     },
     async close() {
       closed = true;
@@ -144,14 +145,21 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       await Promise.all(all.map((connections) => connections.close()));
     },
   };
+}
 
-  function toResponse({ status, headers, body }: Answer): UpstreamResponse {
-    return {
-      status,
-      headers,
-      body,
-      readAll: (maxBytes = limits.maxResponseBytes) => body.readAll(maxBytes),
-      destroy: () => body.cancel(),
-    };
-  }
+function closing(): UpstreamError {
+  return new UpstreamError('the gateway is closing', { failure: 'upstream_error', phase: 'aborted', sent: false });
+}
+
+/** The clocks of an endpoint, laid over the defaults once. */
+function createTimeoutsOf(defaults: Timeouts): (endpoint: Endpoint) => Timeouts {
+  const known = new WeakMap<Endpoint, Timeouts>();
+  return (endpoint) => {
+    let timeouts = known.get(endpoint);
+    if (!timeouts) {
+      timeouts = { ...defaults, ...endpoint.timeouts };
+      known.set(endpoint, timeouts);
+    }
+    return timeouts;
+  };
 }

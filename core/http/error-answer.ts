@@ -4,14 +4,16 @@ import type Koa from 'koa';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../errors.ts';
 import { createId } from '../ids.ts';
 import type { Log } from '../log.ts';
-import type { Outcome } from '../types/call.ts';
+import type { RequestState } from './request-state.ts';
 
 /** Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`. */
 export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
-  const requestId = String(ctx.state['requestId']);
+  const state = ctx.state as RequestState;
+  const { requestId } = state;
   const error = toGatewayError(httpError(thrown) ?? thrown);
-  ctx.state['error'] = error;
-  if (error.code === 'internal_error' && !wasLogged(ctx, error))
+  state.error = error;
+  // The pipeline logs what ends a call, since a stream has no error answer.
+  if (error.code === 'internal_error' && !state.outcomes?.some(({ outcome }) => outcome.error === error))
     log.error({ request_id: requestId, err: error.cause ?? error }, 'internal error');
   if (ctx.headerSent || ctx.respond === false) {
     ctx.res.destroy();
@@ -25,12 +27,6 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
   if (!ctx.req.complete) ctx.set('connection', 'close');
   ctx.type = 'application/json; charset=utf-8';
   ctx.body = `${JSON.stringify(error.toBody(requestId))}\n`;
-}
-
-/** The pipeline logs what ends a call, since a stream has no error answer. */
-function wasLogged(ctx: Koa.Context, error: GatewayError): boolean {
-  const outcomes = ctx.state['outcomes'] as readonly { readonly outcome: Outcome }[] | undefined;
-  return outcomes?.some(({ outcome }) => outcome.error === error) === true;
 }
 
 /** Errors with a status that Koa middleware from npm throws (`http-errors`), by the nearest row of the table. */

@@ -7,6 +7,7 @@ import { createCors } from './cors.ts';
 import { answerError } from './error-answer.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { normalisePath } from './paths.ts';
+import { RequestState } from './request-state.ts';
 import { MAX_HEADERS } from './server.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
@@ -41,8 +42,7 @@ export function createKoa(
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
-    ctx.state['requestId'] = requestId;
-    ctx.state['ip'] = clientAddress(req, trustProxy);
+    ctx.state = new RequestState(requestId, clientAddress(req, trustProxy));
     res.setHeader('x-request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {

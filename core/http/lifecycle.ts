@@ -1,4 +1,5 @@
 import type { Server, ServerResponse } from 'node:http';
+import { CallerSignal } from '../caller-signal.ts';
 import { SHUTDOWN } from '../pipeline/run.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
@@ -19,21 +20,21 @@ const GRACE_MS = 1000;
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
-  readonly #running = new Set<AbortController>();
+  readonly #running = new Set<CallerSignal>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
   /** A signal that fires when the caller hangs up before the answer's end, or at the drain's deadline. */
-  callerSignal(response: ServerResponse): AbortSignal {
-    const controller = new AbortController();
-    if (this.#expired) controller.abort(SHUTDOWN);
-    else if (response.destroyed || response.socket?.destroyed) controller.abort();
-    this.#running.add(controller);
+  callerSignal(response: ServerResponse): CallerSignal {
+    const caller = new CallerSignal();
+    if (this.#expired) caller.abort(SHUTDOWN);
+    else if (response.destroyed || response.socket?.destroyed) caller.abort();
+    this.#running.add(caller);
     response.once('close', () => {
-      this.#running.delete(controller);
-      if (!response.writableFinished) controller.abort();
+      this.#running.delete(caller);
+      if (!response.writableFinished) caller.abort();
     });
-    return controller.signal;
+    return caller;
   }
 
   get draining(): boolean {
@@ -62,6 +63,6 @@ export class Lifecycle {
   }
   #expire(): void {
     this.#expired = true;
-    for (const controller of this.#running) controller.abort(SHUTDOWN);
+    for (const caller of this.#running) caller.abort(SHUTDOWN);
   }
 }

@@ -66,35 +66,36 @@ function findMediaFault(type: string | undefined, encoding: string | undefined):
   return undefined;
 }
 
+/** The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it. */
 function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const onData = (chunk: Buffer) => {
+    let isOver = false;
+    const onGone = () => {
+      if (isOver) return;
+      isOver = true;
+      reject(new RequestAborted('the caller hung up before the body was complete'));
+    };
+    if (req.destroyed && !req.readableEnded) return onGone();
+    req.on('data', (chunk: Buffer) => {
+      if (isOver) return;
       size += chunk.length;
       if (size <= maxBytes) {
         chunks.push(chunk);
         return;
       }
-      stop();
+      isOver = true;
       drain(req, maxBytes);
       reject(tooLarge(maxBytes));
-    };
-    const onEnd = () => {
-      stop();
+    });
+    req.on('end', () => {
+      if (isOver) return;
+      isOver = true;
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
-    };
-    const onGone = () => {
-      stop();
-      reject(new RequestAborted('the caller hung up before the body was complete'));
-    };
-    const stop = () => {
-      req.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone);
-      // A late error (the caller resets after we refused) must not be thrown.
-      req.on('error', () => {});
-    };
-    if (req.destroyed && !req.readableEnded) return onGone();
-    req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+    });
+    req.on('close', onGone);
+    req.on('error', onGone);
   });
 }
 

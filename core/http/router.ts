@@ -6,13 +6,14 @@ import { GatewayError } from '../errors.ts';
 import type { AuthRequest } from '../hooks.ts';
 import type { FormLimits, Route, RouteContext } from '../plugin.ts';
 import { type Owned, PluginFault } from '../registry.ts';
-import type { Call, Outcome, Principal } from '../types/call.ts';
+import type { Principal } from '../types/call.ts';
 import type { Schema } from '../types/json.ts';
 import { readCredential } from './credentials.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readJsonBody } from './read-body.ts';
 import { readForm } from './read-form.ts';
 import { requestFault } from './request-fault.ts';
+import type { RequestState } from './request-state.ts';
 import { createRouteIndex } from './route-index.ts';
 
 export interface RouterDeps {
@@ -85,18 +86,20 @@ function createHandler(ajv: Ajv2020, deps: RouterDeps, owner: string, route: Rou
   const authenticate = authenticator(deps, route);
   const maxBytes = route.maxBodyBytes ?? deps.maxBodyBytes;
   return async (ctx) => {
-    const { state } = ctx;
-    state['route'] = label;
-    if (authenticate) state['principal'] = await authenticate(ctx);
+    const state = ctx.state as RequestState;
+    state.route = label;
+    if (authenticate) {
+      const principal = authenticate(ctx);
+      state.principal = principal instanceof Promise ? await principal : principal;
+    }
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state['signal'] = deps.lifecycle.callerSignal(ctx.res);
-    state['onOutcome'] = (call: Call, outcome: Outcome) => noteOutcome(state, call, outcome);
+    state.caller = deps.lifecycle.callerSignal(ctx.res);
     if (route.form) return handleForm(ctx, route, route.form, validateBody);
     if (validateBody) {
       const { value, raw, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
-      state['body'] = value;
-      state['rawBody'] = raw;
+      state.body = value;
+      state.rawBody = raw;
     }
     await route.handler(ctx as unknown as RouteContext<never>);
     // Koa would say 404 for a handler that forgot its answer.
@@ -115,19 +118,13 @@ async function handleForm(
   const { fields, files, remove } = await readForm(ctx, limits);
   try {
     if (validate) check(validate, fields, undefined);
-    ctx.state['body'] = fields;
-    ctx.state['files'] = files;
+    const state = ctx.state as RequestState;
+    state.body = fields;
+    state.files = files;
     await route.handler(ctx as unknown as RouteContext<never>);
   } finally {
     await remove();
   }
-}
-
-/** Leaves what a call came to in the context, where the access log finds it. */
-function noteOutcome(state: Record<string, unknown>, call: Call, outcome: Outcome): void {
-  state['outcomes'] ??= [];
-  const noted = state['outcomes'] as unknown[];
-  noted.push({ call, outcome });
 }
 
 function check(validate: ValidateFunction, value: unknown, where: string | undefined): void {
@@ -136,7 +133,10 @@ function check(validate: ValidateFunction, value: unknown, where: string | undef
 }
 
 /** The check of who calls, for one route; undefined when the route is open to all. */
-function authenticator(deps: RouterDeps, route: Route): ((ctx: Koa.Context) => Promise<Principal>) | undefined {
+function authenticator(
+  deps: RouterDeps,
+  route: Route,
+): ((ctx: Koa.Context) => Principal | Promise<Principal>) | undefined {
   const { auth, permission } = route;
   if (auth === 'none') return undefined;
   const takesKey = auth.includes('key');
@@ -147,14 +147,7 @@ function authenticator(deps: RouterDeps, route: Route): ((ctx: Koa.Context) => P
       : takesKey
         ? 'an API key'
         : 'a token of the identity provider';
-  return async (ctx) => {
-    const presented = readCredential(ctx.req);
-    if (!presented)
-      throw new GatewayError(
-        'missing_api_key',
-        `This route needs ${wanted}: send "Authorization: Bearer …"${takesKey ? ' or "x-api-key: …"' : ''}.`,
-      );
-    const principal = await deps.authenticate?.({ ...presented, now: Date.now() });
+  const admit = (principal: Principal | undefined): Principal => {
     if (!principal)
       throw new GatewayError(
         takesKey ? 'invalid_api_key' : 'invalid_token',
@@ -170,6 +163,17 @@ function authenticator(deps: RouterDeps, route: Route): ((ctx: Koa.Context) => P
       throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
     }
     return principal;
+  };
+  return (ctx) => {
+    const presented = readCredential(ctx.req);
+    if (!presented)
+      throw new GatewayError(
+        'missing_api_key',
+        `This route needs ${wanted}: send "Authorization: Bearer …"${takesKey ? ' or "x-api-key: …"' : ''}.`,
+      );
+    const { credential, bearer } = presented;
+    const principal = deps.authenticate?.({ credential, bearer, now: Date.now() });
+    return principal instanceof Promise ? principal.then(admit) : admit(principal);
   };
 }
 

@@ -40,7 +40,7 @@ export async function exchange(
   call.measures.attempts += 1;
   const started = performance.now();
   try {
-    const response = await sendWithConnectRetry(upstream, call, target, endpoint, outgoing);
+    const response = await send(upstream, call, target, endpoint, outgoing, CONNECT_RETRIES);
     if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205) {
       call.measures.unanswered.push(target);
       return response;
@@ -52,23 +52,22 @@ export async function exchange(
   }
 }
 
-async function sendWithConnectRetry(
+/** Sends a request, and again where the connection failed before anything of it was sent. */
+function send(
   upstream: Upstream,
   call: LiveCall,
   target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
+  retries: number,
 ): Promise<UpstreamResponse> {
-  for (let retry = 0; ; retry += 1) {
-    try {
-      return await upstream.send(endpoint, request, { signal: call.signal });
-    } catch (error) {
-      if (error instanceof UpstreamError && error.sent && !error.refused) call.measures.unanswered.push(target);
-      const again =
-        error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
-      if (!again || retry >= CONNECT_RETRIES || call.signal.aborted) throw error;
-    }
-  }
+  return upstream.send(endpoint, request, { signal: call.caller }).catch((error: unknown) => {
+    if (error instanceof UpstreamError && error.sent && !error.refused) call.measures.unanswered.push(target);
+    const again =
+      error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
+    if (!again || retries === 0 || call.caller.aborted) throw error;
+    return send(upstream, call, target, endpoint, request, retries - 1);
+  });
 }
 
 /**

@@ -168,7 +168,7 @@ class LiveStream {
     this.#meter();
     const call = this.#call as unknown as LiveCall;
     let error = thrown;
-    if (!call.signal.aborted) {
+    if (!call.caller.aborted) {
       try {
         ({ error } = failedAttempt(thrown, this.#target));
       } catch (other) {

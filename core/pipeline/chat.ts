@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../errors.ts';
 import type { ChatCodec, HttpRequest, ResponseHeaders } from '../provider.ts';
+import { sameJson } from '../same-json.ts';
 import { estimateTextTokens } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatRequest, ChatResponse } from '../types/chat.ts';
@@ -24,14 +26,18 @@ export interface AnswerNotes {
 
 export interface ChatAnswer extends AnswerNotes {
   readonly response: ChatResponse;
+  /** The vendor's own bytes of exactly that response, where nothing had to change: no need to write it anew. */
+  readonly bytes?: Uint8Array;
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
 export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer> {
-  return runCall(deps, ask, init, async (call, raw) => {
-    const answer = await tryTargets(call as unknown as LiveCall, (target) => completeOn(deps, call, target, raw));
-    finishBeside(deps, call as unknown as LiveCall, 'ok');
-    return answer;
+  return runCall(deps, ask, init, (call, raw) => {
+    const live = call as unknown as LiveCall;
+    return tryTargets(live, (target) => completeOn(deps, call, target, raw)).then((answer) => {
+      finishBeside(deps, live, 'ok');
+      return answer;
+    });
   });
 }
 
@@ -45,7 +51,12 @@ async function completeOn(
   const started = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.measures.upstreamMs += performance.now() - started;
-  let response = readAnswer(call as unknown as LiveCall, () => codec.response(parseAnswer(bytes), codecInfo));
+  let answered: unknown;
+  const decoded = readAnswer(call as unknown as LiveCall, () => {
+    answered = parseAnswer(bytes);
+    return codec.response(answered, codecInfo);
+  });
+  let response = decoded;
   // Metered as the vendor answered: no hook changes what a call cost.
   meterChat(deps, call, target, response.usage, () => estimateTextTokens(answerText(response)));
   // What was charged is what is told, also where the vendor's own count is none.
@@ -53,7 +64,10 @@ async function completeOn(
   const receive = deps.hooks.chat.receive;
   if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
   if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
-  return { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
+  const notes = { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
+  // A hook may have changed it in place, and with it the parts that the answer shares.
+  const isSame = !receive && response === decoded && sameJson(decoded, answered);
+  return isSame && isUtf8(bytes) ? { ...notes, bytes } : notes;
 }
 
 /** Decodes an answer; an error inside it is noted as work that was not done. */
@@ -131,16 +145,21 @@ export async function openChat(
 }
 
 const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
+const NO_LIMITS: Readonly<Record<string, string>> = Object.freeze({});
 
 function rateLimitsOf(
   read: ((headers: ResponseHeaders) => Readonly<Record<string, string>>) | undefined,
   headers: ResponseHeaders,
 ): Readonly<Record<string, string>> {
   if (read) return read(headers);
-  const limits: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && RATE_LIMIT.test(name)) limits[name] = value;
-  return limits;
+  let limits: Record<string, string> | undefined;
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || !name.startsWith('x-ratelimit-') || !RATE_LIMIT.test(name)) continue;
+    limits ??= {};
+    limits[name] = value;
+  }
+  return limits ?? NO_LIMITS;
 }
 
 /** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */

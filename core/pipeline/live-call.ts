@@ -1,3 +1,4 @@
+import { type Abortable, toAbortSignal } from '../caller-signal.ts';
 import type { GatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import { createId } from '../ids.ts';
@@ -9,7 +10,7 @@ export interface CallInit {
   readonly requestId: string;
   readonly principal: Principal;
   /** Fires when the caller hangs up. */
-  readonly signal: AbortSignal;
+  readonly signal: Abortable;
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** Receives the outcome before the `finish` hooks run. */
   onOutcome?(call: Call, outcome: Outcome): void;
@@ -39,7 +40,8 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
   readonly operation: O;
   readonly stream: boolean;
   readonly startedAt = Date.now();
-  readonly signal: AbortSignal;
+  /** Fires when the caller has left, or the gateway drains. */
+  readonly caller: Abortable;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
   readonly measures: Measures = {
@@ -58,7 +60,7 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
   readonly #mark = performance.now();
   readonly #hooks: CompiledHooks;
   readonly #init: CallInit;
-  #finished: Promise<void> | undefined;
+  #finished: { readonly hooks: Promise<void> | undefined } | undefined;
 
   constructor(
     operation: O,
@@ -74,23 +76,30 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
     this.targets = targets;
     this.requestId = init.requestId;
     this.principal = init.principal;
-    this.signal = init.signal;
+    this.caller = init.signal;
     this.skip = init.skip ? new Set(init.skip) : NOTHING_SKIPPED;
     this.#init = init;
     this.#hooks = hooks;
+  }
+
+  get signal(): AbortSignal {
+    return toAbortSignal(this.caller);
   }
 
   get elapsedMs(): number {
     return performance.now() - this.#mark;
   }
 
-  /** Ends the call: the outcome is told and the `finish` hooks run, once however often this is called. */
-  finish(status: OutcomeStatus, error?: GatewayError): Promise<void> {
-    this.#finished ??= this.#finish(status, error);
-    return this.#finished;
+  /**
+   * Ends the call: the outcome is told and the `finish` hooks run, once however often this is called. Answers the hooks that
+   * are still at work, undefined when none is.
+   */
+  finish(status: OutcomeStatus, error?: GatewayError): Promise<void> | undefined {
+    this.#finished ??= { hooks: this.#finish(status, error) };
+    return this.#finished.hooks;
   }
 
-  #finish(status: OutcomeStatus, error: GatewayError | undefined): Promise<void> {
+  #finish(status: OutcomeStatus, error: GatewayError | undefined): Promise<void> | undefined {
     const { target, attempts, usage, estimated, characters, cost, unanswered, firstByteAt, upstreamMs } = this.measures;
     const outcome: Outcome = Object.freeze({
       status,
@@ -107,7 +116,6 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
       ...(firstByteAt !== undefined && { firstByteMs: firstByteAt }),
     });
     this.#init.onOutcome?.(this as unknown as Call, outcome);
-    const finish = this.#hooks.finish;
-    return finish ? Promise.resolve(finish(this as unknown as Call, outcome)) : Promise.resolve();
+    return this.#hooks.finish?.(this as unknown as Call, outcome) ?? undefined;
   }
 }

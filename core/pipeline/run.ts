@@ -1,3 +1,4 @@
+import type { Abortable } from '../caller-signal.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Log } from '../log.ts';
@@ -28,8 +29,12 @@ export interface PipelineDeps {
 
 /** Ends a call beside its answer: the caller does not wait for the books, a drain does. */
 export function finishBeside(deps: PipelineDeps, call: LiveCall, status: OutcomeStatus, error?: GatewayError): void {
-  const finishing = call.finish(status, error).finally(() => deps.pending.delete(finishing));
-  deps.pending.add(finishing);
+  const finishing = call.finish(status, error);
+  if (!finishing) return;
+  const { pending } = deps;
+  pending.add(finishing);
+  const done = (): void => void pending.delete(finishing);
+  finishing.then(done, done);
 }
 
 /** A request on its way in: what is asked, of whom, and the caller's bytes while nothing has changed them. */
@@ -55,7 +60,9 @@ export async function runCall<O extends Operation, T>(
   try {
     assertLive(call);
     assertAllowed(modelsOf(deps, ask.operation), init.principal, ask.targets, ask.requested);
-    await admit(deps, call as unknown as LiveCall, hooks);
+    const admitted = hooks.admit?.(call as unknown as Call);
+    if (admitted) await admitted;
+    if (hooks.prepare || hooks.route) await redirect(deps, call as unknown as LiveCall, hooks);
     return await work(call, call.request === ask.request ? ask.raw : undefined);
   } catch (thrown) {
     throw await endWithError(deps, call as unknown as LiveCall, thrown);
@@ -67,9 +74,9 @@ function modelsOf(deps: PipelineDeps, operation: Operation): Pick<Catalog, 'find
   return operation === 'speech' ? { find: () => undefined } : deps.catalog;
 }
 
-async function admit(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): Promise<void> {
+/** Lets plugins change what is asked, and of whom. */
+async function redirect(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): Promise<void> {
   const view = call as unknown as Call;
-  if (hooks.admit) await hooks.admit(view);
   if (hooks.prepare) call.request = (await hooks.prepare(view, call.request)) ?? call.request;
   if (!hooks.route) return;
   const routed = await hooks.route(view);
@@ -81,8 +88,8 @@ async function admit(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): 
 /** Ends a call that failed, and answers the error as the `error` hooks leave it. */
 export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {
   const hooks = deps.hooks[call.operation];
-  const aborted = call.signal.aborted && !isShutdown(call.signal);
-  let error = isShutdown(call.signal) ? shuttingDown() : toGatewayError(thrown);
+  const aborted = call.caller.aborted && !isShutdown(call.caller);
+  let error = isShutdown(call.caller) ? shuttingDown() : toGatewayError(thrown);
   if (!aborted && hooks.error) {
     try {
       error = toGatewayError((await hooks.error(call as unknown as Call, error)) ?? error);
@@ -100,7 +107,7 @@ export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: u
 /** The reason a drain aborts calls with; everything else that fires the signal is the caller's leaving. */
 export const SHUTDOWN = Symbol('shutdown');
 
-export function isShutdown(signal: AbortSignal): boolean {
+export function isShutdown(signal: Abortable): boolean {
   return signal.aborted && signal.reason === SHUTDOWN;
 }
 
@@ -113,8 +120,8 @@ export function shuttingDown(): GatewayError {
 }
 
 function assertLive(call: LiveCall<Operation>): void {
-  if (call.signal.aborted)
-    throw isShutdown(call.signal) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
+  if (call.caller.aborted)
+    throw isShutdown(call.caller) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
 }
 
 /** Tries the targets in order until one answers; throws what the last one failed with. */
@@ -124,7 +131,7 @@ export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) =>
     try {
       return await attempt(target);
     } catch (thrown) {
-      if (call.signal.aborted) throw thrown;
+      if (call.caller.aborted) throw thrown;
       const failed = failedAttempt(thrown, target);
       // Something answered and is paid for (a hook refused what it said): nobody is asked, and paid, twice.
       if (call.measures.usage) throw failed.error;

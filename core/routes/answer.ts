@@ -7,28 +7,39 @@ function headerSafe(text: string): string {
   return /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text);
 }
 
-/** The headers that tell how an answer came about (contract section 1). */
+type SetHeader = (name: string, value: string) => void;
+
+/** Tells by headers how an answer came about (contract section 1). */
+function tellHeaders({ call, target, dropped, rateLimits }: AnswerNotes, set: SetHeader): void {
+  const { attempts, cost, upstreamMs, usage } = call.measures;
+  for (const name in rateLimits) set(name, rateLimits[name] ?? '');
+  set('x-tollgate-provider', target.provider);
+  set('x-tollgate-model', headerSafe(target.model));
+  set('x-tollgate-attempts', String(attempts));
+  const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
+  set('server-timing', `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`);
+  if (dropped.length > 0) set('x-tollgate-dropped', headerSafe(dropped.join(', ')));
+  if (usage) set('x-tollgate-cost-usd', cost === undefined ? 'unknown' : formatUsd(cost));
+}
+
+/** The same as an object, for streams. */
 export function answerHeaders(notes: AnswerNotes): Record<string, string> {
-  const { call, target, dropped, rateLimits } = notes;
-  const { attempts, cost, upstreamMs } = call.measures;
-  const headers: Record<string, string> = {
-    ...rateLimits,
-    'x-tollgate-provider': target.provider,
-    'x-tollgate-model': headerSafe(target.model),
-    'x-tollgate-attempts': String(attempts),
-    'server-timing': `gateway;dur=${Math.max(call.elapsedMs - upstreamMs, 0).toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`,
-  };
-  if (dropped.length > 0) headers['x-tollgate-dropped'] = headerSafe(dropped.join(', '));
-  if (call.measures.usage) headers['x-tollgate-cost-usd'] = cost === undefined ? 'unknown' : formatUsd(cost);
+  const headers: Record<string, string> = {};
+  tellHeaders(notes, (name, value) => {
+    headers[name] = value;
+  });
   return headers;
 }
 
-/** Answers JSON with the notes of its call. Headers go straight to Node: Koa would look up what is known here. */
-export function sendAnswer(ctx: RouteContext<never> | RouteContext, notes: AnswerNotes, response: unknown): void {
+/** Answers JSON, as text or bytes, with the notes of its call. Headers go straight to Node: Koa would look up what is known here. */
+export function sendAnswer(
+  ctx: RouteContext<never> | RouteContext,
+  notes: AnswerNotes,
+  json: string | Uint8Array,
+): void {
   const { res } = ctx;
-  const headers = answerHeaders(notes);
-  for (const name in headers) res.setHeader(name, headers[name] ?? '');
+  tellHeaders(notes, (name, value) => res.setHeader(name, value));
   res.setHeader('content-type', 'application/json; charset=utf-8');
   ctx.status = 200;
-  ctx.body = JSON.stringify(response);
+  ctx.body = json;
 }

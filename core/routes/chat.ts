@@ -1,4 +1,6 @@
+import type { Abortable } from '../caller-signal.ts';
 import { isGatewayError, toGatewayError } from '../errors.ts';
+import type { RequestState } from '../http/request-state.ts';
 import type { ChatAnswer } from '../pipeline/chat.ts';
 import type { ChatBatch } from '../pipeline/chat-source.ts';
 import { type ChatStream, isChunks } from '../pipeline/chat-stream.ts';
@@ -75,14 +77,19 @@ function withRaw(raw: Uint8Array | undefined): { raw?: Uint8Array } {
 
 /** What every route passes into the pipeline. */
 export function callInit(ctx: RouteContext): CallInit {
-  const { requestId, principal, signal, onOutcome } = ctx.state;
-  return { requestId, principal, signal, onOutcome };
+  const { requestId, principal, onOutcome } = ctx.state;
+  return { requestId, principal, signal: callerOf(ctx), onOutcome };
+}
+
+/** The caller's signal, without making an AbortSignal of it. */
+export function callerOf(ctx: RouteContext): Abortable {
+  return (ctx.state as unknown as RequestState).caller ?? ctx.state.signal;
 }
 
 async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
   if (ask.stream) return streamAnswer(deps, ctx, ask);
   const answer = await deps.complete(ask, callInit(ctx));
-  sendAnswer(ctx, answer, answer.response);
+  sendAnswer(ctx, answer, answer.bytes ?? JSON.stringify(answer.response));
 }
 
 function framesOf(batch: ChatBatch): string | Uint8Array {
@@ -97,7 +104,7 @@ function framesOf(batch: ChatBatch): string | Uint8Array {
  * that then fails can still be replaced, since nothing of an answer was sent.
  */
 async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
-  const writer = createSseWriter(ctx.res, { keepAliveMs: deps.keepAliveMs, signal: ctx.state.signal });
+  const writer = createSseWriter(ctx.res, { keepAliveMs: deps.keepAliveMs, signal: callerOf(ctx) });
   let opened = false;
   const open = (headers: Record<string, string> = {}): void => {
     if (opened) return;
@@ -125,7 +132,7 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     clearTimeout(silence);
     // oxlint-disable-next-line typescript/no-unnecessary-condition -- `open` above changes it
     if (!opened) throw thrown;
-    if (isGatewayError(thrown) || !ctx.state.signal.aborted)
+    if (isGatewayError(thrown) || !callerOf(ctx).aborted)
       writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
   } finally {
     stream?.close();

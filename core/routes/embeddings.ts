@@ -39,7 +39,7 @@ export function embeddingRoutes(deps: EmbeddingRouteDeps): readonly Route<Schema
         { operation: 'embeddings', request, stream: false, ...find(ctx as RouteContext, request.model) },
         callInit(ctx as RouteContext),
       );
-      sendAnswer(ctx as RouteContext, answer, answer.response);
+      sendAnswer(ctx as RouteContext, answer, JSON.stringify(answer.response));
     },
   });
   return [

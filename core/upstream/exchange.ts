@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import type { Abortable } from '../caller-signal.ts';
 import type { FailureClass, ResponseHeaders, Timeouts } from '../provider.ts';
 import type { DeadlineClock, Watched } from './deadline-clock.ts';
 import { findFault, isEncoded, isRefusal, joinRepeated, tooLong } from './judge-answer.ts';
@@ -15,7 +16,7 @@ export interface ExchangeController {
 export interface ExchangeOptions {
   readonly timeouts: Timeouts;
   readonly maxResponseBytes: number;
-  readonly signal: AbortSignal;
+  readonly signal: Abortable;
   readonly clock: DeadlineClock;
   /** Called when the connection went away before a byte of an answer; true when the request is sent once more. */
   readonly onReset?: () => boolean;
@@ -23,10 +24,27 @@ export interface ExchangeOptions {
   readonly onClose: (reusable: boolean) => void;
 }
 
-export interface Answer {
+/** The head of an answer, and the way to the rest of it: what `UpstreamResponse` promises. */
+export class Answer {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: UpstreamBody;
+  readonly #maxBytes: number;
+
+  constructor(status: number, headers: ResponseHeaders, body: UpstreamBody, maxBytes: number) {
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+    this.#maxBytes = maxBytes;
+  }
+
+  readAll(maxBytes = this.#maxBytes): Promise<Buffer> {
+    return this.body.readAll(maxBytes);
+  }
+
+  destroy(): void {
+    this.body.cancel();
+  }
 }
 
 type RawHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -112,7 +130,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched {
       return;
     }
     this.#body = new UpstreamBody(this);
-    this.#resolve({ status, headers, body: this.#body });
+    this.#resolve(new Answer(status, headers, this.#body, this.#options.maxResponseBytes));
     // An encoded error page is still an error: its status counts, its text is dropped.
     if (isEncoded(headers)) this.#body.cancel();
   }

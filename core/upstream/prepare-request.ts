@@ -6,7 +6,7 @@ export interface PreparedRequest {
   readonly origin: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly headers: Record<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | null;
 }
 
@@ -16,6 +16,8 @@ interface KnownEndpoint {
   /** In lower case. A request's own may replace them, but not the key. */
   readonly headers: Readonly<Record<string, string>>;
   readonly credential: readonly [name: string, value: string] | undefined;
+  /** All of them, for a request with a body and no headers of its own: most. */
+  readonly usual: Readonly<Record<string, string>>;
 }
 
 /** What frames a message or names its receiver is ours to say: `host` would even change whose certificate is checked. */
@@ -44,12 +46,9 @@ export function createRequestPreparer(): (endpoint: Endpoint, request: HttpReque
       found = knowEndpoint(endpoint);
       known.set(endpoint, found);
     }
-    const { address, credential } = found;
+    const { address } = found;
     const body = encodeBody(request.body);
-    const headers: Record<string, string> = { ...found.headers };
-    if (request.headers) Object.assign(headers, readHeaders(request.headers));
-    if (body) headers['content-type'] ??= 'application/json';
-    if (credential) headers[credential[0]] = credential[1];
+    const headers = body && !request.headers ? found.usual : headersOf(found, request.headers, body !== null);
     const method = request.method ?? (body ? 'POST' : 'GET');
     return { origin: address.origin, method, path: joinPath(address, request.path), headers, body };
   };
@@ -58,7 +57,19 @@ export function createRequestPreparer(): (endpoint: Endpoint, request: HttpReque
 function knowEndpoint(endpoint: Endpoint): KnownEndpoint {
   const address = parseBaseUrl(endpoint.baseUrl);
   const headers = { 'user-agent': 'tollgate', ...readHeaders(endpoint.headers), 'accept-encoding': 'identity' };
-  return { address, headers, credential: bindCredential(endpoint, address) };
+  const own = { headers, credential: bindCredential(endpoint, address) };
+  return { address, ...own, usual: headersOf(own, undefined, true) };
+}
+
+function headersOf(
+  { headers, credential }: Pick<KnownEndpoint, 'headers' | 'credential'>,
+  own: HttpRequest['headers'],
+  hasBody: boolean,
+): Readonly<Record<string, string>> {
+  const all: Record<string, string> = { ...headers, ...readHeaders(own) };
+  if (hasBody) all['content-type'] ??= 'application/json';
+  if (credential) all[credential[0]] = credential[1];
+  return all;
 }
 
 function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {

@@ -86,7 +86,17 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
   }
 
   /** The whole rest; hangs up and throws an {@link UpstreamError} of phase `body` beyond `maxBytes`. */
-  async readAll(maxBytes: number): Promise<Buffer> {
+  readAll(maxBytes: number): Promise<Buffer> {
+    const [only] = this.#chunks;
+    // A short answer is there in one piece when its head is.
+    if (only && this.#chunks.length === 1 && this.#ended && !this.#error && this.#size <= maxBytes) {
+      this.#clear();
+      return Promise.resolve(only);
+    }
+    return this.#readRest(maxBytes);
+  }
+
+  async #readRest(maxBytes: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     let size = 0;
     for (let part = await this.next(); !part.done; part = await this.next()) {

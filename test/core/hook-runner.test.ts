@@ -1,7 +1,8 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { GatewayError } from '../../core/errors.ts';
-import { type CompiledHooks, compileHooks, HOOK_TIMEOUT_MS, type HookEntry } from '../../core/hook-runner.ts';
+import { HOOK_TIMEOUT_MS } from '../../core/hook-call.ts';
+import { type CompiledHooks, compileHooks, type HookEntry } from '../../core/hook-runner.ts';
 import { HOOKS, type HookName } from '../../core/hooks.ts';
 import type { Operation } from '../../core/types/call.ts';
 

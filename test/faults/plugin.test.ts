@@ -1,7 +1,8 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { setupPlugins } from '../../core/boot.ts';
-import { compileHooks, HOOK_TIMEOUT_MS } from '../../core/hook-runner.ts';
+import { HOOK_TIMEOUT_MS } from '../../core/hook-call.ts';
+import { compileHooks } from '../../core/hook-runner.ts';
 import {
   completion,
   delta,

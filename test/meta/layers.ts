@@ -13,6 +13,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
       name: 'functions',
       what: 'pure: a value in, a value out',
       modules: [
+        'caller-signal',
         'chunks',
         'content',
         'embeddings',
@@ -26,6 +27,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'provider-options',
         'read-json',
         'retry-after',
+        'same-json',
         'schema-instance',
         'schemas/',
         'secret-strength',
@@ -52,6 +54,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'boot',
         'builtins',
         'config/',
+        'hook-call',
         'hook-runner',
         'http-client',
         'import-plugin',

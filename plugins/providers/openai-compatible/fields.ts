@@ -64,8 +64,9 @@ export function mapFields(
 ): MappedFields {
   const mapped: MappedFields = { body: {}, dropped: [], changed: false };
   const emulations: (() => void)[] = [];
-  for (const [field, value] of Object.entries(request)) {
+  for (const field of Object.keys(request)) {
     if (skip.has(field)) continue;
+    const value = request[field];
     if (value === null || value === undefined || field === '__proto__') {
       mapped.changed = true;
       continue;

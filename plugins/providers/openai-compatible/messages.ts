@@ -40,7 +40,7 @@ function mapMessage(
   const changes: Record<string, unknown> = {};
   if (message.role === 'system' && roles.system === 'developer') changes['role'] = 'developer';
   if (message.role === 'developer' && roles.developer === 'system') changes['role'] = 'system';
-  for (const field of Object.keys(message)) {
+  for (const field in message) {
     if (!MESSAGE_FIELDS.has(field) && field !== replay) changes[field] = undefined;
   }
   const thinking = message.reasoning_content;
@@ -51,7 +51,12 @@ function mapMessage(
   if (message.tool_call_id !== undefined && !toolIds.valid.test(message.tool_call_id)) {
     changes['tool_call_id'] = shortId(message.tool_call_id, toolIds.length);
   }
-  return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
+  return isEmpty(changes) ? message : withChanges(message, changes);
+}
+
+function isEmpty(changes: object): boolean {
+  for (const _field in changes) return false;
+  return true;
 }
 
 function withoutMarks(message: ChatMessage): ChatMessage {

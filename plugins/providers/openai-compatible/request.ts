@@ -2,7 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ChatCodec, ChatRequest, CodecCall } from '../../../core/index.ts';
 import { compileRules, mapFields } from './fields.ts';
 import { mapMessages, withoutCacheMarks } from './messages.ts';
-import type { Differences } from './spec.ts';
+import type { Differences, Variant } from './spec.ts';
+
+type Defaults = NonNullable<Differences['defaults']>;
 
 /**
  * Makes the request half of a codec: fields by rule, messages, stream options. When nothing differs from what the
@@ -10,10 +12,12 @@ import type { Differences } from './spec.ts';
  */
 export function createRequestMapper(differences: Differences): ChatCodec['request'] {
   const rulesFor = compileRules(differences);
+  const defaultsOf = (variant: Variant | undefined): Defaults | undefined =>
+    variant?.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults;
   return (input, call) => {
     const { variant, ruleOf } = rulesFor(input);
     const fields = mapFields(input, ruleOf);
-    const defaults = missingDefaults({ ...differences.defaults, ...variant?.defaults }, input);
+    const defaults = missingDefaults(defaultsOf(variant), input);
     const roles = variant?.roles ?? differences.roles ?? {};
     const mapped = mapMessages(input.messages, roles, differences);
     const messages = differences.messages?.(mapped, input) ?? mapped;
@@ -45,9 +49,10 @@ function stripTools(body: Record<string, unknown>): boolean {
 }
 
 function missingDefaults(
-  defaults: Readonly<Record<string, unknown>>,
+  defaults: Defaults | undefined,
   input: ChatRequest,
 ): Readonly<Record<string, unknown>> | undefined {
+  if (!defaults) return undefined;
   const missing = Object.entries(defaults).filter(([field]) => input[field] === undefined || input[field] === null);
   return missing.length > 0 ? Object.fromEntries(missing) : undefined;
 }

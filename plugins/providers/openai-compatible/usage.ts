@@ -1,14 +1,16 @@
 import type { Usage } from '../../../core/index.ts';
 import { isRecord } from './records.ts';
 
-/** Spellings of cached tokens, the first that is a count is taken. */
-const CACHED: readonly (readonly string[])[] = Object.freeze([
-  ['prompt_tokens_details', 'cached_tokens'],
-  ['prompt_token_details', 'cached_tokens'], // Mistral, misspelt
-  ['prompt_cache_hit_tokens'], // DeepSeek
-  ['cached_tokens'], // Moonshot
-  ['num_cached_tokens'], // Mistral
-]);
+/** Cached tokens under whatever name a vendor has for them; the first that is a count is taken. */
+function cachedIn(value: Readonly<Record<string, unknown>>): number | undefined {
+  return (
+    count(at(value['prompt_tokens_details'], 'cached_tokens')) ??
+    count(at(value['prompt_token_details'], 'cached_tokens')) ?? // Mistral, misspelt
+    count(value['prompt_cache_hit_tokens']) ?? // DeepSeek
+    count(value['cached_tokens']) ?? // Moonshot
+    count(value['num_cached_tokens']) // Mistral
+  );
+}
 
 /** Fields that are rewritten, or that only repeat what stands elsewhere. */
 const REWRITTEN = new Set([
@@ -28,27 +30,29 @@ const REWRITTEN = new Set([
  */
 export function readUsage(value: unknown, reasoningTokens: 'inside' | 'outside' = 'inside'): Usage | undefined {
   if (!isRecord(value)) return undefined;
-  const told = [value['prompt_tokens'], value['completion_tokens'], value['total_tokens']].map(count);
-  if (told.every((tokens) => tokens === undefined)) return undefined;
-  const [promptTold, completionTold, totalTold] = told;
-  const cached = CACHED.map((path) => count(at(value, path))).find((tokens) => tokens !== undefined);
-  const reasoning = count(at(value, ['completion_tokens_details', 'reasoning_tokens']));
+  const promptTold = count(value['prompt_tokens']);
+  const completionTold = count(value['completion_tokens']);
+  const totalTold = count(value['total_tokens']);
+  if (promptTold === undefined && completionTold === undefined && totalTold === undefined) return undefined;
+  const cached = cachedIn(value);
+  const reasoning = count(at(value['completion_tokens_details'], 'reasoning_tokens'));
   let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
   let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
   if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
   if (reasoning && (reasoningTokens === 'outside' || isOutside(reasoning, prompt, completion, totalTold))) {
     completion += reasoning;
   }
-  const promptDetails = details(value['prompt_tokens_details'], cached !== undefined ? { cached_tokens: cached } : {});
-  const completionDetails = details(value['completion_tokens_details'], {});
-  return {
+  const usage: Record<string, unknown> = {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    ...(promptDetails && { prompt_tokens_details: promptDetails }),
-    ...(completionDetails && { completion_tokens_details: completionDetails }),
-    ...Object.fromEntries(Object.entries(value).filter(([key, field]) => !REWRITTEN.has(key) && field !== null)),
   };
+  const promptDetails = details(value['prompt_tokens_details'], cached);
+  const completionDetails = details(value['completion_tokens_details'], undefined);
+  if (promptDetails) usage['prompt_tokens_details'] = promptDetails;
+  if (completionDetails) usage['completion_tokens_details'] = completionDetails;
+  for (const key of Object.keys(value)) if (!REWRITTEN.has(key) && value[key] !== null) usage[key] = value[key];
+  return usage as unknown as Usage;
 }
 
 /** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
@@ -64,17 +68,20 @@ export function count(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= MAX_COUNT ? Math.round(value) : undefined;
 }
 
-function details(value: unknown, known: Readonly<Record<string, number>>): Record<string, number> | undefined {
-  const entries = isRecord(value)
-    ? Object.entries(value).flatMap(([key, tokens]) => {
-        const whole = count(tokens);
-        return whole === undefined ? [] : [[key, whole] as const];
-      })
-    : [];
-  const all = { ...Object.fromEntries(entries), ...known };
-  return Object.keys(all).length > 0 ? all : undefined;
+/** The counts among a usage's details, with the cached tokens wherever the vendor told them. */
+function details(value: unknown, cached: number | undefined): Record<string, number> | undefined {
+  let all: Record<string, number> | undefined;
+  if (isRecord(value)) {
+    for (const key of Object.keys(value)) {
+      const tokens = count(value[key]);
+      if (tokens === undefined) continue;
+      all ??= {};
+      all[key] = tokens;
+    }
+  }
+  return cached === undefined ? all : { ...all, cached_tokens: cached };
 }
 
-function at(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, key) => (isRecord(inner) ? inner[key] : undefined), value);
+function at(value: unknown, key: string): unknown {
+  return isRecord(value) ? value[key] : undefined;
 }

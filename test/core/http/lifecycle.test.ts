@@ -1,5 +1,6 @@
 import http, { type ServerResponse } from 'node:http';
 import { expect } from 'chai';
+import type { CallerSignal } from '../../../core/caller-signal.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
 import { isShutdown } from '../../../core/pipeline/run.ts';
@@ -9,7 +10,7 @@ describe('the life of a server', () => {
   /** A server whose answers are left open for the test to end. */
   async function serve() {
     const lifecycle = new Lifecycle();
-    const open: { readonly response: ServerResponse; readonly signal: AbortSignal }[] = [];
+    const open: { readonly response: ServerResponse; readonly signal: CallerSignal }[] = [];
     const server = http.createServer((_request, response) => {
       open.push({ response, signal: lifecycle.callerSignal(response) });
     });

@@ -1,0 +1,38 @@
+import type { CallerSignal } from '../caller-signal.ts';
+import type { GatewayError } from '../errors.ts';
+import type { UploadedFile } from '../route.ts';
+import type { Call, Outcome, Principal } from '../types/call.ts';
+
+/** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
+export class RequestState {
+  readonly requestId: string;
+  /** The caller's address. */
+  readonly ip: string;
+  /** Method and path of the route, as registered. */
+  route: string | undefined = undefined;
+  principal: Principal | undefined = undefined;
+  body: unknown = undefined;
+  rawBody: Uint8Array | undefined = undefined;
+  files: readonly UploadedFile[] | undefined = undefined;
+  /** Set once a route was found and its caller let in. */
+  caller: CallerSignal | undefined = undefined;
+  /** The error that was answered. */
+  error: GatewayError | undefined = undefined;
+  /** What the calls made for this request came to. */
+  outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined = undefined;
+  readonly onOutcome: (call: Call, outcome: Outcome) => void;
+
+  constructor(requestId: string, ip: string) {
+    this.requestId = requestId;
+    this.ip = ip;
+    this.onOutcome = (call, outcome) => {
+      this.outcomes ??= [];
+      this.outcomes.push({ call, outcome });
+    };
+  }
+
+  /** Fires when the caller hangs up or the gateway drains. */
+  get signal(): AbortSignal | undefined {
+    return this.caller?.signal;
+  }
+}
