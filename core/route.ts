@@ -26,6 +26,7 @@ export interface UploadedFile {
   readonly path: string;
 }
 
+/** What a handler finds in `ctx.state`. Body and files are there until the answer is over: keep what is needed longer. */
 export interface RouteState<Body = unknown> {
   readonly requestId: string;
   /** Present unless the route's auth is `none`. */

@@ -1,6 +1,7 @@
 import type { Assembly } from './assemble.ts';
 import { compileHooks } from './hook-runner.ts';
 import { createCatalog, type ModelCatalog } from './models.ts';
+import { Pending } from './pending.ts';
 import type { PipelineDeps } from './pipeline/run.ts';
 import type { Aliases } from './pipeline/targets.ts';
 import type { GatewayServices } from './plugin-api.ts';
@@ -42,13 +43,13 @@ export function createRuntime(assembly: Assembly): Runtime {
     speech: valuesOf(registry.speech),
     ...(bounds && { speechCache: createSpeechCache({ ...bounds, keyv: store.keyv('speech-cache') }) }),
     log,
-    pending: new Set(),
+    pending: new Pending(),
   };
   const services: GatewayServices = createServices(deps, catalog, aliases);
   const voices = createVoiceList(deps.speech, (vendor, request, signal) => upstream.send(vendor, request, { signal }));
   assembly.provide(services);
   const close = async (): Promise<void> => {
-    await Promise.allSettled(deps.pending);
+    await deps.pending.idle();
     await upstream.close();
     await assembly.close();
   };

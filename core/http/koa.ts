@@ -42,7 +42,8 @@ export function createKoa(
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
-    ctx.state = new RequestState(requestId, clientAddress(req, trustProxy));
+    const state = new RequestState(requestId, clientAddress(req, trustProxy));
+    ctx.state = state;
     res.setHeader('x-request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
@@ -54,10 +55,17 @@ export function createKoa(
     } catch (thrown) {
       answerError(ctx, thrown, log);
     }
+    // After all who listen for the end, such as the access log.
+    if (res.closed) process.nextTick(release, state);
+    else res.once('close', () => process.nextTick(release, state));
   });
   const crossOrigin = createCors(cors.origins);
   for (const each of crossOrigin ? [crossOrigin, ...middleware] : middleware) app.use(each);
   return app;
+}
+
+function release(state: RequestState): void {
+  state.release();
 }
 
 /** Koa writes the body after all middleware; what fails then (a body that is no JSON) it would answer in plain text. */

@@ -31,6 +31,17 @@ export class RequestState {
     };
   }
 
+  /**
+   * Lets go of what is large. What Node and Koa keep of a request can outlive it by some rounds of the garbage collector,
+   * and all that hangs on it: bodies and calls that grow old are a tenth of the gateway's time.
+   */
+  release(): void {
+    this.body = undefined;
+    this.rawBody = undefined;
+    this.files = undefined;
+    this.outcomes = undefined;
+  }
+
   /** Fires when the caller hangs up or the gateway drains. */
   get signal(): AbortSignal | undefined {
     return this.caller?.signal;

@@ -3,6 +3,7 @@ import { GatewayError, toGatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
 import type { Log } from '../log.ts';
 import type { ModelCatalog } from '../models.ts';
+import type { Pending } from '../pending.ts';
 import type { CodecCall, Provider } from '../provider.ts';
 import type { SpeechCache } from '../speech/cache.ts';
 import type { SpeechProvider } from '../speech-provider.ts';
@@ -24,17 +25,13 @@ export interface PipelineDeps {
   readonly speechCache?: SpeechCache;
   readonly log: Log;
   /** `finish` hooks still at work; a drain waits for them. */
-  readonly pending: Set<Promise<void>>;
+  readonly pending: Pending;
 }
 
 /** Ends a call beside its answer: the caller does not wait for the books, a drain does. */
 export function finishBeside(deps: PipelineDeps, call: LiveCall, status: OutcomeStatus, error?: GatewayError): void {
   const finishing = call.finish(status, error);
-  if (!finishing) return;
-  const { pending } = deps;
-  pending.add(finishing);
-  const done = (): void => void pending.delete(finishing);
-  finishing.then(done, done);
+  if (finishing) deps.pending.track(finishing);
 }
 
 /** A request on its way in: what is asked, of whom, and the caller's bytes while nothing has changed them. */
