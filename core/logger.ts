@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { spellPlainLines } from './log-line.ts';
 import { openStdout } from './log-stream.ts';
 
 export interface LoggerOptions {
@@ -33,7 +34,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const stream =
     options.destination ??
     openStdout({ isWatched: pretty, isShared: options.isShared ?? false, onFault: options.onFault });
-  return pino(
+  const logger = pino(
     {
       level: options.level,
       base: null,
@@ -49,6 +50,8 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
+  spellPlainLines(logger, (name) => !SECRETS.has(name));
+  return logger;
 }
 
 /** The longest that a process waits for stdout to take its last lines, in milliseconds. */
