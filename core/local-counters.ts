@@ -32,23 +32,22 @@ export function createLocalCounters(): LocalCounters {
   };
 
   const take = (wanted: readonly Window[], now: number) => {
-    const taken: [Bucket, number][] = [];
-    let refused: number | undefined;
-    for (const [index, window] of wanted.entries()) {
-      const bucket = bucketOf(window, now);
-      if (bucket.used + window.amount > window.limit) {
-        refused = index;
-        break;
-      }
+    const asked = wanted.map((window) => ({ window, bucket: bucketOf(window, now) }));
+    let taken = 0;
+    for (const { window, bucket } of asked) {
+      if (bucket.used + window.amount > window.limit) break;
       bucket.used += window.amount;
-      taken.push([bucket, window.amount]);
+      taken += 1;
     }
-    if (refused !== undefined) for (const [bucket, amount] of taken) bucket.used -= amount;
-    const states = wanted.map((window): WindowState => {
-      const { used, resetsAt } = bucketOf(window, now);
-      return { remaining: Math.max(0, window.limit - used), resetMs: resetsAt - now };
-    });
-    return { refused, states };
+    const isRefused = taken < asked.length;
+    if (isRefused) for (const { window, bucket } of asked.slice(0, taken)) bucket.used -= window.amount;
+    const states = asked.map(
+      ({ window: { limit }, bucket: { used, resetsAt } }): WindowState => ({
+        remaining: Math.max(0, limit - used),
+        resetMs: resetsAt - now,
+      }),
+    );
+    return { refused: isRefused ? taken : undefined, states };
   };
 
   const adjust = (key: string, delta: number, now: number): void => {

@@ -1,10 +1,14 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { spellPlainLines } from './log-line.ts';
+import { openStdout } from './log-stream.ts';
 
 export interface LoggerOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** `auto` is pretty on a terminal and JSON elsewhere. */
   readonly format: 'auto' | 'json' | 'pretty';
   readonly isTerminal: boolean;
+  /** Whether other processes write to the same stdout. */
+  readonly isShared?: boolean;
   readonly destination?: DestinationStream;
   /** Called when stdout takes no more (a full disk, a reader that left), once until it does again. */
   readonly onFault?: (error: NodeJS.ErrnoException) => void;
@@ -24,84 +28,83 @@ const SECRETS: ReadonlySet<string> = new Set([
 
 const REDACTED = '[redacted]';
 
-/**
- * Lines of a busy gateway leave in blocks, and after this time at the latest. What a pipe takes whole (4 KB) is not torn
- * by another worker's block.
- */
-const BLOCKS = Object.freeze({ minLength: 2048, maxWrite: 4096, periodicFlush: 100 });
-
-/** Lines are kept up to this size while stdout takes none; those beyond it are lost. Requests never wait for the log. */
-const MAX_KEPT_BYTES = 4 * 1024 * 1024;
-
 /** The log: one JSON object a line on stdout, or short lines on a terminal. Bodies and credentials are never in it. */
 export function createLogger(options: LoggerOptions): Logger {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && options.isTerminal);
-  const stream = options.destination ?? openStdout(pretty, options.onFault);
-  return pino(
+  const stream =
+    options.destination ??
+    openStdout({ isWatched: pretty, isShared: options.isShared ?? false, onFault: options.onFault });
+  const logger = pino(
     {
       level: options.level,
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: isoTime,
       formatters: {
         level: (label) => ({ level: label }),
-        log: (fields) => hideSecrets(fields, 1),
-      },
-      hooks: {
-        // What somebody should look at does not wait for its block to fill.
-        logMethod(given, method, severity) {
-          method.apply(this, given);
-          if (severity >= WARN) this.flush();
-        },
+        log: hideInside,
       },
       serializers: {
-        // For the fields of child loggers, which formatters do not see.
         ...Object.fromEntries([...SECRETS].map((name) => [name, () => REDACTED])),
-        err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }, 0),
+        err: (error: Error) => hideSecrets({ ...pino.stdSerializers.err(error) }),
       },
     },
     pretty ? { write: (line: string) => stream.write(prettyLine(line)) } : stream,
   );
+  spellPlainLines(logger, (name) => !SECRETS.has(name));
+  return logger;
 }
 
-const WARN = 40;
+/** The longest that a process waits for stdout to take its last lines, in milliseconds. */
+const LONGEST_FLUSH_MS = 1000;
 
-function openStdout(pretty: boolean, onFault: LoggerOptions['onFault']): DestinationStream {
-  const blocks = pretty ? { minLength: 0 } : BLOCKS;
-  const stream = pino.destination({ dest: 1, sync: false, maxLength: MAX_KEPT_BYTES, ...blocks });
-  let broken = false;
-  // Pino would throw it, and so end the process, for anything but a closed pipe.
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (!broken) onFault?.(error);
-    broken = true;
+/** Resolves when everything that was logged is written, or when stdout takes too long. For a process about to exit. */
+export async function flushLog(logger: Logger): Promise<void> {
+  let bound: NodeJS.Timeout | undefined;
+  await new Promise<void>((resolve) => {
+    bound = setTimeout(resolve, LONGEST_FLUSH_MS);
+    logger.flush(() => resolve());
   });
-  stream.on('write', () => {
-    broken = false;
-  });
-  // At exit what is left is written synchronously, and sonic-boom 4 tries for ever where the disk is full.
-  const flushSync = stream.flushSync.bind(stream);
-  stream.flushSync = () => {
-    if (!broken) flushSync();
-  };
-  return stream;
+  clearTimeout(bound);
 }
 
 type Fields = Record<string, unknown>;
 
-/** The fields, copied only where something has to go. Pino's own redaction costs more than all the rest of a line. */
-function hideSecrets(fields: Fields, depth: number): Fields {
+/** The fields, copied only where one of them holds a secret. Pino's own redaction costs more than all the rest of a line. */
+function hideInside(fields: Fields): Fields {
   let copy: Fields | undefined;
   for (const name in fields) {
     const value = fields[name];
-    let shown = value;
-    if (SECRETS.has(name)) shown = REDACTED;
-    else if (depth > 0 && typeof value === 'object' && value !== null && !(value instanceof Error))
-      shown = hideSecrets(value as Fields, depth - 1);
-    if (shown !== value) {
-      copy ??= { ...fields };
-      copy[name] = shown;
-    }
+    if (typeof value !== 'object' || value === null || value instanceof Error) continue;
+    const shown = hideSecrets(value as Fields);
+    if (shown === value) continue;
+    copy ??= { ...fields };
+    copy[name] = shown;
   }
   return copy ?? fields;
+}
+
+function hideSecrets(fields: Fields): Fields {
+  let copy: Fields | undefined;
+  for (const name in fields) {
+    if (!SECRETS.has(name)) continue;
+    copy ??= { ...fields };
+    copy[name] = REDACTED;
+  }
+  return copy ?? fields;
+}
+
+let second = Number.NaN;
+let textOfSecond = '';
+
+/** `,"time":"2026-11-20T12:03:22.575Z"`, as pino's own, but for its milliseconds spelt once a second. */
+function isoTime(): string {
+  const now = Date.now();
+  const ms = now % 1000;
+  if (now - ms !== second) {
+    second = now - ms;
+    textOfSecond = `,"time":"${new Date(second).toISOString().slice(0, -4)}`;
+  }
+  return `${textOfSecond}${String(ms).padStart(3, '0')}Z"`;
 }
 
 /** A caller's words (a model's name) must not move the cursor of whoever watches. */

@@ -1,5 +1,5 @@
 import { createGateway, type Gateway } from '../app.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger, flushLog } from '../logger.ts';
 import { createGatherer, tell } from '../workers.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
@@ -25,19 +25,20 @@ export async function run(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
   const { config } = loaded;
   const level = givenLevel ?? config.logging.level;
+  const worker = workerNumber();
+  const count = countWorkers(config);
   const logger = createLogger({
     level,
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
+    isShared: count > 1,
     onFault: ({ code }) =>
       terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
   });
   const host = options['host'];
-  const worker = workerNumber();
-  const count = countWorkers(config);
   if (count > 1 && worker === undefined) {
     await runWorkers(count, config.server, terminal, logger);
-    logger.flush();
+    await flushLog(logger);
     return;
   }
   const log = worker === undefined ? logger : logger.child({ worker });
@@ -54,7 +55,7 @@ export async function run(context: CommandContext): Promise<void> {
   if (worker === undefined || worker === 1) terminal.err.write(banner(gateway, config.file, terminal, count));
   if (worker !== undefined) tell({ tollgate: 'ready' });
   await untilStopped(gateway, terminal, (error) => log.error({ err: error }, 'unexpected error: shutting down'));
-  logger.flush();
+  await flushLog(logger);
 }
 
 function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {

@@ -61,6 +61,8 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'http-client',
         'import-plugin',
         'load-config',
+        'log-line',
+        'log-stream',
         'logger',
         'model-refresh',
         'models',

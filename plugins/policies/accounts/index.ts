@@ -97,13 +97,13 @@ export default definePlugin({
     });
     api.hook('admit', {
       order: 'post',
-      async handler(call) {
-        try {
-          await reserve(api, call, rules);
-        } catch (error) {
-          if (!(isOpen && isStoreFailure(error))) throw error;
+      handler(call) {
+        const reserved = reserve(api, call, rules);
+        if (!isOpen) return reserved;
+        return reserved.catch((error: unknown) => {
+          if (!isStoreFailure(error)) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
-        }
+        });
       },
     });
     api.hook('finish', (call, outcome) => {

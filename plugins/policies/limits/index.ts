@@ -1,12 +1,4 @@
-import {
-  type Call,
-  type ChatRequest,
-  type Counters,
-  createLocalCounters,
-  definePlugin,
-  estimateInputTokens,
-  parseDuration,
-} from '../../../core/index.ts';
+import { type Call, createLocalCounters, definePlugin, parseDuration } from '../../../core/index.ts';
 import { createOutbox } from '../parts/outbox.ts';
 import { createPlanOf, type NamedPlan } from '../parts/plan-of.ts';
 import { isStoreFailure } from '../parts/store-failure.ts';
@@ -17,9 +9,8 @@ import { giveBack, type Taken, take } from './take.ts';
 /** What a call counts against, as it goes on. */
 interface Counted {
   readonly plan: NamedPlan | undefined;
-  readonly tokens: number;
   /** Providers whose limits within the plan were counted. */
-  readonly providers: Set<string>;
+  readonly providers: string[];
   readonly taken: Taken[];
 }
 
@@ -59,18 +50,25 @@ export default definePlugin({
 
     /** Counts a call against limits where the store, or what stands in for it, says so. */
     const count = async (call: Call, counted: Counted, limits: Limits): Promise<void> => {
-      if (limits.windows.length === 0 && limits.places.length === 0) return;
-      const takeFrom = async (counters: Counters): Promise<void> => {
-        const taken = await take(counters, call, limits, counted.tokens, leaseMs);
-        counted.taken.push(taken);
-        leases.hold(call.id, taken);
-      };
+      let taken: Taken;
       try {
-        await takeFrom(api.stores.counters);
+        taken = await take(api.stores.counters, call, limits, leaseMs);
       } catch (error) {
         if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
-        if (onStoreFailure === 'degrade') await takeFrom(local);
+        if (onStoreFailure === 'open') return;
+        taken = await take(local, call, limits, leaseMs);
       }
+      counted.taken.push(taken);
+      leases.hold(call.id, taken);
+    };
+    const countAny = (call: Call, counted: Counted, limits: Limits): Promise<void> | undefined =>
+      limits.windows.length > 0 || limits.places.length > 0 ? count(call, counted, limits) : undefined;
+
+    const admit = (call: Call, plan: NamedPlan | undefined): Promise<void> | undefined => {
+      const [target] = call.targets;
+      const counted: Counted = { plan, providers: target ? [target.provider] : [], taken: [] };
+      call.state.set(COUNTED, counted);
+      return countAny(call, counted, limitsOf(call, plan));
     };
 
     /** Without a plan, when the store cannot say which one: then the limits of the key alone count. */
@@ -85,19 +83,9 @@ export default definePlugin({
 
     api.hook('admit', {
       order: 'pre',
-      async handler(call) {
+      handler(call) {
         const found = planOf(call.principal);
-        const plan = found instanceof Promise ? await tolerate(found) : found;
-        const limits = limitsOf(call, plan);
-        const [target] = call.targets;
-        const counted: Counted = {
-          plan,
-          tokens: limits.windows.length > 0 ? estimateTokens(call) : 0,
-          providers: new Set(target && [target.provider]),
-          taken: [],
-        };
-        call.state.set(COUNTED, counted);
-        await count(call, counted, limits);
+        return found instanceof Promise ? tolerate(found).then((plan) => admit(call, plan)) : admit(call, found);
       },
     });
 
@@ -105,9 +93,9 @@ export default definePlugin({
     if (Object.values(api.settings.plans).some(({ providers }) => providers))
       api.hook('send', async (call, _request, { provider }) => {
         const counted = call.state.get(COUNTED) as Counted | undefined;
-        if (!counted?.plan || counted.providers.has(provider)) return undefined;
-        counted.providers.add(provider);
-        await count(call, counted, limitsOfProvider(call, counted.plan, provider));
+        if (!counted?.plan || counted.providers.includes(provider)) return undefined;
+        counted.providers.push(provider);
+        await countAny(call, counted, limitsOfProvider(call, counted.plan, provider));
         return undefined;
       });
 
@@ -121,10 +109,3 @@ export default definePlugin({
     api.onClose(() => outbox.close());
   },
 });
-
-function estimateTokens(call: Call): number {
-  if (call.operation === 'speech') return 0;
-  const { request } = call as Call<'chat' | 'embeddings'>;
-  const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
-  return estimateInputTokens(request) + (max_completion_tokens ?? max_tokens ?? 0);
-}

@@ -1,6 +1,6 @@
 import { type Call, type Counters, GatewayError, type Outcome, type WindowState } from '../../../core/index.ts';
 import type { Outbox } from '../parts/outbox.ts';
-import type { Limit, Limits, Place } from './limits-of.ts';
+import { type Limit, type Limits, MINUTE_MS, type Place, whose } from './limits-of.ts';
 
 /** What a call took, and gives back or corrects at its end. */
 export interface Taken {
@@ -17,8 +17,6 @@ export interface TokenWindow {
   readonly endsAt: number;
 }
 
-export const MINUTE_MS = 60_000;
-
 /** How soon a caller who found every place taken may try again: calls end at any time. */
 const PLACE_RETRY_MS = 1000;
 
@@ -30,47 +28,40 @@ export async function take(
   counters: Counters,
   call: Pick<Call, 'id'>,
   { windows, places }: Limits,
-  tokens: number,
   leaseMs: number,
 ): Promise<Taken> {
   const now = Date.now();
-  const held = await takePlaces(counters, call.id, places, leaseMs, now);
-  if (windows.length === 0) return { counters, tokens: [], places: held };
+  if (places.length > 0) await takePlaces(counters, call.id, places, leaseMs, now);
+  if (windows.length === 0) return { counters, tokens: [], places };
   try {
-    const amountOf = ({ unit, limit }: Limit): number => (unit === 'tokens' ? Math.min(tokens, limit) : 1);
-    const { refused, states } = await counters.take(
-      windows.map((window) => ({
-        key: window.key,
-        limit: window.limit,
-        windowMs: MINUTE_MS,
-        amount: amountOf(window),
-      })),
-      now,
-    );
+    const { refused, states } = await counters.take(windows, now);
     if (refused !== undefined) throw windowRefusal(windows, states, refused);
-    return {
-      counters,
-      places: held,
-      tokens: windows.flatMap((window, at) =>
-        window.unit === 'tokens'
-          ? [{ key: window.key, taken: amountOf(window), endsAt: now + (states[at]?.resetMs ?? MINUTE_MS) }]
-          : [],
-      ),
-    };
+    return { counters, tokens: tokenWindows(windows, states, now), places };
   } catch (error) {
-    await Promise.allSettled(held.map(({ key }) => counters.release(key, call.id)));
+    if (places.length > 0) await Promise.allSettled(places.map(({ key }) => counters.release(key, call.id)));
     throw error;
   }
 }
 
+function tokenWindows(windows: readonly Limit[], states: readonly WindowState[], now: number): TokenWindow[] {
+  const taken: TokenWindow[] = [];
+  let at = 0;
+  for (const { key, unit, amount } of windows) {
+    const endsAt = now + (states[at]?.resetMs ?? MINUTE_MS);
+    if (unit === 'tokens') taken.push({ key, taken: amount, endsAt });
+    at += 1;
+  }
+  return taken;
+}
+
 /** Ends the leases, and corrects the token windows from the estimate to what was used. */
-export async function giveBack(
+export function giveBack(
   outbox: Outbox,
   callId: string,
   all: readonly Taken[],
   outcome: Outcome,
   leaseMs: number,
-): Promise<void> {
+): Promise<void> | undefined {
   const now = Date.now();
   const used = tokensOf(outcome);
   const work: Promise<void>[] = [];
@@ -81,14 +72,15 @@ export async function giveBack(
     for (const { key, taken, endsAt } of tokens) {
       const delta = used - taken;
       if (delta === 0) continue;
-      const write = async (): Promise<void> => {
+      const write = (): Promise<void> => {
+        const at = Date.now();
         // What was taken too much from a window that has ended must not be given back to the next.
-        if (delta > 0 || Date.now() < endsAt) await counters.adjust(key, MINUTE_MS, delta, Date.now());
+        return delta > 0 || at < endsAt ? counters.adjust(key, MINUTE_MS, delta, at) : Promise.resolve();
       };
       work.push(outbox.send({ about: callId, until: now + MINUTE_MS, write }));
     }
   }
-  await Promise.all(work);
+  return work.length > 1 ? Promise.all(work).then(() => undefined) : work[0];
 }
 
 /** Undefined when nobody knows: then the estimate stays. */
@@ -103,8 +95,7 @@ async function takePlaces(
   places: readonly Place[],
   leaseMs: number,
   now: number,
-): Promise<readonly Place[]> {
-  if (places.length === 0) return places;
+): Promise<void> {
   const answers = await Promise.allSettled(
     places.map(({ key, limit }) => counters.lease(key, id, limit, leaseMs, now)),
   );
@@ -113,26 +104,28 @@ async function takePlaces(
     const answer = answers[at];
     return answer?.status === 'fulfilled' && !answer.value;
   });
-  if (!failed && !full) return places;
+  if (!failed && !full) return;
   // A lease whose answer was lost may have been given: releasing one that was not does no harm.
   await Promise.allSettled(places.map(({ key }) => counters.release(key, id)));
   if (failed) throw failed.reason;
-  const { limit = 0, label = '' } = full ?? {};
-  throw refusal(label, limit, PLACE_RETRY_MS, {
+  if (!full) return;
+  const { limit } = full;
+  throw refusal(`${limit} calls at once ${whose(full)}`, PLACE_RETRY_MS, {
     'x-ratelimit-limit-concurrency': String(limit),
     'x-ratelimit-remaining-concurrency': '0',
   });
 }
 
 function windowRefusal(windows: readonly Limit[], states: readonly WindowState[], refused: number): GatewayError {
-  const { label = '', limit = 0 } = windows[refused] ?? {};
-  return refusal(label, limit, states[refused]?.resetMs ?? MINUTE_MS, rateHeaders(windows, states, refused));
+  const window = windows[refused];
+  const words = window ? `${window.limit} ${window.unit} a minute ${whose(window)}` : 'a window';
+  return refusal(words, states[refused]?.resetMs ?? MINUTE_MS, rateHeaders(windows, states, refused));
 }
 
-function refusal(label: string, limit: number, retryAfterMs: number, headers: Record<string, string>): GatewayError {
+function refusal(limit: string, retryAfterMs: number, headers: Record<string, string>): GatewayError {
   return new GatewayError(
     'rate_limited',
-    `The limit of ${limit} ${label} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
+    `The limit of ${limit} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
     { retryAfterMs, headers },
   );
 }

@@ -45,16 +45,11 @@ export function createOutbox({
   let timer: NodeJS.Timeout | undefined;
   let isOverflowing = false;
 
-  /** Whether the letter is done with: delivered, or not to be delivered by trying again. */
-  const attempt = async (letter: Letter): Promise<boolean> => {
-    try {
-      await letter.write();
-      return true;
-    } catch (error) {
-      if (isStoreFailure(error)) return false;
-      log.error({ about: letter.about, err: error }, `the store refused a change; ${otherwise}`);
-      return true;
-    }
+  /** Whether a letter that was not taken is tried again: what the store refuses for good is not. */
+  const isWorthKeeping = (letter: Letter, error: unknown): boolean => {
+    if (isStoreFailure(error)) return true;
+    log.error({ about: letter.about, err: error }, `the store refused a change; ${otherwise}`);
+    return false;
   };
 
   const keep = (letter: Letter): void => {
@@ -74,6 +69,16 @@ export function createOutbox({
     timer.unref();
   };
 
+  /** Whether the letter is done with. */
+  const sendAgain = async (letter: Letter): Promise<boolean> => {
+    try {
+      await letter.write();
+      return true;
+    } catch (error) {
+      return !isWorthKeeping(letter, error);
+    }
+  };
+
   const deliver = async (): Promise<void> => {
     const total = waiting.size;
     const now = Date.now();
@@ -82,7 +87,7 @@ export function createOutbox({
     let isBack = true;
     while (isBack && waiting.size > 0) {
       const batch = [...waiting].slice(0, BATCH);
-      const done = await Promise.all(batch.map(attempt));
+      const done = await Promise.all(batch.map(sendAgain));
       for (const [at, letter] of batch.entries()) if (done[at]) waiting.delete(letter);
       isBack = done.every(Boolean);
     }
@@ -94,7 +99,11 @@ export function createOutbox({
 
   return {
     async send(letter) {
-      if (!(await attempt(letter))) keep(letter);
+      try {
+        await letter.write();
+      } catch (error) {
+        if (isWorthKeeping(letter, error)) keep(letter);
+      }
     },
     get size() {
       return waiting.size;

@@ -31,11 +31,15 @@ export function createPlanOf(
 ): (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined> {
   const { plans, defaultPlan } = api.settings;
   if (Object.keys(plans).length === 0) return () => undefined;
-  const known = new LRUCache<string, { readonly name: string | undefined }>({ max: 10_000, ttl: PLAN_TTL_MS });
-  const named = (name: string | undefined): NamedPlan | undefined => {
-    const plan = name === undefined || !Object.hasOwn(plans, name) ? undefined : plans[name];
-    return plan && name !== undefined ? { name, plan } : undefined;
-  };
+  const known = new LRUCache<string, { readonly name: string | undefined }>({
+    max: 10_000,
+    ttl: PLAN_TTL_MS,
+    // A look at the clock costs less than the timers that would spare it.
+    ttlResolution: 0,
+  });
+  const byName = new Map(Object.entries(plans).map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));
+  const named = (name: string | undefined): NamedPlan | undefined =>
+    name === undefined ? undefined : byName.get(name);
   return (principal) => {
     const own = named(principal.plan);
     if (own) return own;

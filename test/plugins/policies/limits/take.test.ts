@@ -6,8 +6,8 @@ import {
   isGatewayError,
   type Outcome,
 } from '../../../../core/index.ts';
-import type { Limit, Place } from '../../../../plugins/policies/limits/limits-of.ts';
-import { giveBack, MINUTE_MS, type Taken, take } from '../../../../plugins/policies/limits/take.ts';
+import { type Limit, MINUTE_MS, type Place } from '../../../../plugins/policies/limits/limits-of.ts';
+import { giveBack, type Taken, take } from '../../../../plugins/policies/limits/take.ts';
 import { createOutbox } from '../../../../plugins/policies/parts/outbox.ts';
 import { createSilentLog } from '../../../support/silent-log.ts';
 
@@ -21,9 +21,24 @@ const outcome = (tokens: number | undefined): Outcome => ({
   upstreamMs: 1,
   ...(tokens !== undefined && { usage: { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens } }),
 });
-const requests = (key: string, limit: number): Limit => ({ key, limit, unit: 'requests', label: `requests of ${key}` });
-const tokens = (key: string, limit: number): Limit => ({ key, limit, unit: 'tokens', label: `tokens of ${key}` });
-const place = (key: string, limit: number): Place => ({ key, limit, label: `calls of ${key}` });
+const window = { windowMs: MINUTE_MS, provider: undefined };
+const requests = (key: string, limit: number): Limit => ({
+  ...window,
+  key,
+  limit,
+  amount: 1,
+  unit: 'requests',
+  plan: key,
+});
+const tokens = (key: string, limit: number, amount: number): Limit => ({
+  ...window,
+  key,
+  limit,
+  amount,
+  unit: 'tokens',
+  plan: key,
+});
+const place = (key: string, limit: number): Place => ({ key, limit, plan: key, provider: undefined });
 
 describe('taking limits', () => {
   let counters: Counters;
@@ -33,8 +48,8 @@ describe('taking limits', () => {
   });
   after(() => outbox.close());
 
-  const takeFor = (id: string, windows: readonly Limit[], places: readonly Place[] = [], amount = 0): Promise<Taken> =>
-    take(counters, { id }, { windows, places }, amount, LEASE_MS);
+  const takeFor = (id: string, windows: readonly Limit[], places: readonly Place[] = []): Promise<Taken> =>
+    take(counters, { id }, { windows, places }, LEASE_MS);
   const refusalOf = async (work: Promise<unknown>): Promise<GatewayError> => {
     const error = await work.then(
       () => undefined,
@@ -53,7 +68,7 @@ describe('taking limits', () => {
   it('gives the other places back when one is taken', async () => {
     await takeFor('a', [], [place('full', 1)]);
     const error = await refusalOf(takeFor('b', [requests('r', 1)], [place('free', 1), place('full', 1)]));
-    expect(error.message).to.include('1 calls of full');
+    expect(error.message).to.include('1 calls at once of the plan "full"');
     await takeFor('c', [requests('r', 1)], [place('free', 1)]);
   });
 
@@ -64,9 +79,9 @@ describe('taking limits', () => {
   });
 
   it('tells of both units in its headers, of each what is nearest to its end', async () => {
-    await takeFor('a', [requests('r', 1), tokens('wide', 1000), tokens('tight', 100)], [], 50);
+    await takeFor('a', [requests('r', 1), tokens('wide', 1000, 50), tokens('tight', 100, 50)]);
     const { headers, retryAfterMs } = await refusalOf(
-      takeFor('b', [requests('r', 1), tokens('wide', 1000), tokens('tight', 100)], [], 10),
+      takeFor('b', [requests('r', 1), tokens('wide', 1000, 10), tokens('tight', 100, 10)]),
     );
     expect(headers).to.include({
       'x-ratelimit-limit-requests': '1',
@@ -77,34 +92,29 @@ describe('taking limits', () => {
     expect(retryAfterMs).to.be.within(1, MINUTE_MS);
   });
 
-  it('lets a call that is larger than the limit take all of it', async () => {
-    await takeFor('a', [tokens('t', 100)], [], 5000);
-    await refusalOf(takeFor('b', [tokens('t', 100)], [], 1));
-  });
-
   it('gives back what was not used, and takes what was used beyond the estimate', async () => {
-    const taken = await takeFor('a', [tokens('t', 100)], [], 90);
+    const taken = await takeFor('a', [tokens('t', 100, 90)]);
     await giveBack(outbox, 'a', [taken], outcome(10), LEASE_MS);
-    const more = await takeFor('b', [tokens('t', 100)], [], 90);
+    const more = await takeFor('b', [tokens('t', 100, 90)]);
     await giveBack(outbox, 'b', [more], outcome(120), LEASE_MS);
-    await refusalOf(takeFor('c', [tokens('t', 100)], [], 1));
+    await refusalOf(takeFor('c', [tokens('t', 100, 1)]));
   });
 
   it('keeps the estimate of a call that nobody counted', async () => {
-    const taken = await takeFor('a', [tokens('t', 100)], [], 90);
+    const taken = await takeFor('a', [tokens('t', 100, 90)]);
     await giveBack(outbox, 'a', [taken], outcome(undefined), LEASE_MS);
-    await refusalOf(takeFor('b', [tokens('t', 100)], [], 20));
+    await refusalOf(takeFor('b', [tokens('t', 100, 20)]));
   });
 
   it('gives nothing back to a later window than the one it took from', async () => {
-    const { tokens: taken } = await takeFor('b', [tokens('t', 100)], [], 100);
+    const { tokens: taken } = await takeFor('b', [tokens('t', 100, 100)]);
     const ended: Taken = {
       counters,
       places: [],
       tokens: taken.map((window) => ({ ...window, endsAt: Date.now() - 1 })),
     };
     await giveBack(outbox, 'a', [ended], outcome(0), LEASE_MS);
-    await refusalOf(takeFor('c', [tokens('t', 100)], [], 1));
+    await refusalOf(takeFor('c', [tokens('t', 100, 1)]));
   });
 
   it('gives back the places of a lease whose answer was lost', async () => {

@@ -1,0 +1,46 @@
+import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { definePlugin } from '../../../core/index.ts';
+import { countCalls } from './calls.ts';
+import { countRequests } from './requests.ts';
+
+/** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
+export default definePlugin({
+  name: 'metrics',
+  kind: 'policy',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      path: { type: 'string', pattern: '^/[\\w/-]{1,64}$', default: '/metrics', description: 'Where the metrics are.' },
+      auth: { type: 'boolean', default: false, description: 'Whether reading them takes an API key.' },
+    },
+  },
+  setup(api, config) {
+    const registry = new Registry();
+    collectDefaultMetrics({ register: registry, prefix: 'tollgate_' });
+    api.use(countRequests(registry));
+    api.hook('finish', countCalls(registry));
+    new Gauge({
+      name: 'tollgate_build_info',
+      help: 'The version that runs.',
+      labelNames: ['version'],
+      registers: [registry],
+    }).set({ version: api.settings.version }, 1);
+
+    // A scrape reaches one worker of several; it answers for all of them.
+    const gather = api.gather('metrics', () => registry.getMetricsAsJSON());
+    api.route({
+      method: 'GET',
+      path: config.path,
+      summary: 'Prometheus metrics',
+      auth: config.auth ? ['key'] : 'none',
+      responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
+      async handler(ctx) {
+        const ofWorkers = await gather();
+        ctx.body = await (ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : registry).metrics();
+        ctx.type = registry.contentType;
+      },
+    });
+  },
+});

@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import type { Call, Plan, Principal } from '../../../../core/index.ts';
+import { limitsOf, limitsOfProvider } from '../../../../plugins/policies/limits/limits-of.ts';
+
+const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
+/** Its input counts 4 tokens for the message and 1 for its text. */
+const REQUEST = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'four' }] };
+
+function callOf(more: object = {}): Call {
+  const target = { provider: 'one', model: 'm' };
+  return {
+    operation: 'chat',
+    principal: ANN,
+    request: REQUEST,
+    targets: [target],
+    skip: new Set(),
+    ...more,
+  } as unknown as Call;
+}
+
+const named = (plan: Plan) => ({ name: 'small', plan });
+const amountsOf = (call: Call, plan: Plan) =>
+  limitsOf(call, named(plan)).windows.map(({ key, amount }) => [key, amount]);
+
+describe('the limits of a call', () => {
+  it('are those of its key, of its plan, and of its provider in the plan, in this order', () => {
+    const plan: Plan = { rpm: 2, concurrency: 3, providers: { one: { rpm: 1, concurrency: 1 }, two: { rpm: 9 } } };
+    const call = callOf({ principal: { ...ANN, rpm: 5 } });
+    const { windows, places } = limitsOf(call, named(plan));
+    expect(windows.map(({ key, limit }) => [key, limit])).to.deep.equal([
+      ['rpm:key:k', 5],
+      ['rpm:user:ann', 2],
+      ['rpm:provider:one:ann', 1],
+    ]);
+    expect(places.map(({ key, limit }) => [key, limit])).to.deep.equal([
+      ['calls:user:ann', 3],
+      ['calls:provider:one:ann', 1],
+    ]);
+    expect(limitsOfProvider(call, named(plan), 'two').windows.map(({ key }) => key)).to.deep.equal([
+      'rpm:provider:two:ann',
+    ]);
+  });
+
+  it('count what it sends and may get back as tokens', () => {
+    expect(amountsOf(callOf(), { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 15]]);
+  });
+
+  it('count a call that is larger than a limit as all of it', () => {
+    expect(amountsOf(callOf(), { tpm: 8, providers: { one: { tpm: 12 } } })).to.deep.equal([
+      ['tpm:user:ann', 8],
+      ['tpm:provider:one:ann', 12],
+    ]);
+  });
+
+  it('count no tokens of speech', () => {
+    expect(amountsOf(callOf({ operation: 'speech' }), { rpm: 5, tpm: 8 })).to.deep.equal([['rpm:user:ann', 1]]);
+  });
+
+  it('leave out what a parent call already counts', () => {
+    const call = callOf({ skip: new Set(['rpm', 'concurrency']) });
+    expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([['tpm:user:ann', 8]]);
+    expect(limitsOf(call, named({ concurrency: 1 })).places).to.deep.equal([]);
+  });
+
+  it('are none without a plan and rates of the key', () => {
+    expect(limitsOf(callOf(), undefined)).to.include.deep.equal({ windows: [], places: [] });
+  });
+});
