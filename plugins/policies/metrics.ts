@@ -1,5 +1,9 @@
-import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import Counter from 'prom-client/lib/counter.js';
+import Gauge from 'prom-client/lib/gauge.js';
+import Histogram from 'prom-client/lib/histogram.js';
+import Registry from 'prom-client/lib/registry.js';
 import { type Call, definePlugin, type Outcome } from '../../core/index.ts';
+import { addProcessMetrics } from './parts/process-metrics.ts';
 
 /** Series a label may have before new values are counted as `_other`: a caller must not be able to fill the memory. */
 const MAX_VALUES = 200;
@@ -19,7 +23,8 @@ export default definePlugin({
   },
   setup(api, config) {
     const registry = new Registry();
-    collectDefaultMetrics({ register: registry, prefix: 'tollgate_' });
+    const ofProcess = addProcessMetrics(registry);
+    api.onClose(() => ofProcess.close());
     const metrics = createMetrics(registry);
     const model = boundedLabel();
     const route = boundedLabel();
@@ -42,7 +47,10 @@ export default definePlugin({
       await next();
     });
     // A scrape reaches one worker of several; it answers for all of them.
-    const gather = api.gather('metrics', () => registry.getMetricsAsJSON());
+    const gather = api.gather('metrics', async () => {
+      await ofProcess.ready();
+      return registry.getMetricsAsJSON();
+    });
     api.hook('finish', (call, outcome) => count(metrics, model, call, outcome));
     api.route({
       method: 'GET',
@@ -52,7 +60,9 @@ export default definePlugin({
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
         const ofWorkers = await gather();
-        ctx.body = await (ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : registry).metrics();
+        const whole =
+          ofWorkers.length > 1 ? (await import('prom-client')).AggregatorRegistry.aggregate([...ofWorkers]) : registry;
+        ctx.body = await whole.metrics();
         ctx.type = registry.contentType;
       },
     });
