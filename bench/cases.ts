@@ -51,8 +51,8 @@ export function benchCases({ quick, stores, nodes }: CaseOptions): readonly Case
     connections: 32,
     rounds: quick ? 3 : 7,
     leastRounds: quick ? 2 : 5,
-    windowMs: quick ? 1000 : 2000,
-    warmUp: quick ? 4000 : 8000,
+    windowMs: quick ? 800 : 2000,
+    warmUp: quick ? 3000 : 8000,
     measures: 'requests',
     ask: json(2 * KB),
   } as const;
@@ -127,7 +127,7 @@ export function benchCases({ quick, stores, nodes }: CaseOptions): readonly Case
     targets,
     reference,
   });
-  const plugins = [0, 5, 10].map((count) =>
+  const plugins = (quick ? [0, 10] : [0, 5, 10]).map((count) =>
     tollgate(`plugins-${count}`, `${count} plugins hooked`, { plugins: count }),
   );
   const byStore = Object.entries({ memory: 'memory:', sqlite: 'sqlite:./data', ...stores }).map(([name, store]) =>
