@@ -1,9 +1,8 @@
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import type { Job, Mark, Order } from './load/job.ts';
+import { type Generator, type Load, startGenerator } from './generator.ts';
 import { median } from './load/numbers.ts';
 import { cpuMicros, residentBytes } from './proc.ts';
-import { forkProgram, LOAD_CORES, sleep } from './programs.ts';
+import { sleep } from './programs.ts';
+import { ratioOf } from './report.ts';
 import type { Ask, Running, Target, Upstreams } from './targets/target.ts';
 
 /** What one round told of one target. Absent fields were not measured. */
@@ -29,8 +28,12 @@ export interface Case {
   readonly ask: Ask;
   readonly connections: number;
   readonly rate?: number;
+  /** The most rounds; the case ends after `leastRounds` (all, unless told) when they agree. */
   readonly rounds: number;
+  readonly leastRounds?: number;
   readonly windowMs: number;
+  /** Requests or chunks that a target sees before it is measured; {@link WARM_UP} unless told. */
+  readonly warmUp?: number;
 }
 
 export interface TargetResult {
@@ -49,11 +52,17 @@ export interface CaseResult {
   readonly targets: readonly TargetResult[];
 }
 
-/** Until the compiler has seen the hot path. */
-const WARM_UP_MS = 1500;
-const WARM_UP_REQUESTS = 8000;
-const WARM_UP_MAX_MS = 8000;
-const SETTLE_MS = 300;
+/** Requests until the compiler has seen the hot path. */
+const WARM_UP = 8000;
+const WARM_UP_MIN_MS = 500;
+/** The most that a warm-up waits for each of its requests. */
+const WARM_UP_MAX_MS_EACH = 1;
+/** How many callers warm up a target that is then asked at a rate: by that alone it would take half a minute. */
+const WARM_UP_CONNECTIONS = 32;
+const SETTLE_MS = 200;
+
+/** How far apart, in parts of their median, the ratios of a target may be for its rounds to agree. */
+const AGREEMENT = 0.06;
 
 /** Runs a case: all targets up, then round after round one after the other, so that a busy machine is busy for all. */
 export async function measureCase(
@@ -61,44 +70,76 @@ export async function measureCase(
   upstreams: Upstreams,
   onProgress: (text: string) => void,
 ): Promise<CaseResult> {
-  const results = which.targets.map(({ name, label }) => ({ name, label, samples: [] as Sample[] }) as Collected);
-  const one = which.measures === 'memory' || which.measures === 'boot' ? measureAlone : undefined;
-  const running = one ? [] : await startAll(which.targets, upstreams);
+  const { id, title, measures, reference, rounds, leastRounds = rounds } = which;
+  const targets: Collected[] = which.targets.map(({ name, label }) => ({ name, label, samples: [] }));
+  const result: CaseResult = { id, title, measures, reference, targets };
+  const isAlone = measures === 'memory' || measures === 'boot';
+  const running = isAlone ? [] : await startAll(which.targets, targets, upstreams);
+  const generator = await startGenerator();
+  const fail = (target: Collected, error: unknown): void => {
+    target.error = (error as Error).message;
+    onProgress(`${id} ${target.name} FAILED: ${target.error}`);
+  };
   try {
-    for (let round = 0; round < which.rounds; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       for (const [at, target] of which.targets.entries()) {
-        const result = results[at];
-        if (!result || result.error) continue;
+        const collected = targets[at];
+        if (!collected || collected.error) continue;
         const gateway = running[at];
         try {
           const sample = gateway
-            ? await measureLoad(which, gateway, round === 0)
-            : await measureAlone(which, target, upstreams);
-          result.samples.push(sample);
-          onProgress(`${which.id} ${round + 1}/${which.rounds} ${target.name} ${describe(sample)}`);
+            ? await measureLoad(which, gateway, generator, round === 0)
+            : await measureAlone(which, target, upstreams, generator);
+          collected.samples.push(sample);
+          onProgress(`${id} ${round + 1}/${rounds} ${target.name} ${describe(sample)}`);
         } catch (error) {
-          result.error = (error as Error).message;
-          onProgress(`${which.id} ${target.name} FAILED: ${result.error}`);
+          fail(collected, error);
         }
       }
+      if (round + 1 >= leastRounds && doesAgree(result)) break;
     }
   } finally {
-    await Promise.all(running.map((gateway) => gateway.stop()));
+    await generator.stop();
+    await Promise.all(running.map(async (gateway) => gateway?.stop()));
   }
-  return { id: which.id, title: which.title, measures: which.measures, reference: which.reference, targets: results };
+  return result;
 }
 
 type Collected = TargetResult & { readonly samples: Sample[] };
 
-async function startAll(targets: readonly Target[], upstreams: Upstreams): Promise<readonly Running[]> {
-  const running: Running[] = [];
-  for (const target of targets) running.push(await target.start(upstreams));
-  return running;
+/** At once. One that does not start fails alone. */
+function startAll(
+  targets: readonly Target[],
+  results: readonly Collected[],
+  upstreams: Upstreams,
+): Promise<readonly (Running | undefined)[]> {
+  return Promise.all(
+    targets.map((target, at) =>
+      target.start(upstreams).catch((error: Error) => {
+        const result = results[at];
+        if (result) result.error = error.message;
+        return undefined;
+      }),
+    ),
+  );
 }
 
-async function measureLoad(which: Case, gateway: Running, isFirst: boolean): Promise<Sample> {
-  return withLoad(which, gateway, async (load) => {
-    await (isFirst ? warmUp(load) : sleep(SETTLE_MS));
+/** Whether more rounds would only say the same: every target's ratios to the reference are close together. */
+function doesAgree(result: CaseResult): boolean {
+  return result.targets.every((target) => {
+    if (target.error) return true;
+    const ratio = ratioOf(result, target.name);
+    return ratio !== undefined && ratio.max - ratio.min <= AGREEMENT * ratio.median;
+  });
+}
+
+async function measureLoad(which: Case, gateway: Running, generator: Generator, isFirst: boolean): Promise<Sample> {
+  if (isFirst && which.rate !== undefined) {
+    const { rate: _, ...closed } = which;
+    await generator.run({ ...closed, connections: WARM_UP_CONNECTIONS }, gateway, (load) => warmUp(load, which.warmUp));
+  }
+  return generator.run(which, gateway, async (load) => {
+    await (isFirst && which.rate === undefined ? warmUp(load, which.warmUp) : sleep(SETTLE_MS));
     await load.mark();
     const cpuBefore = cpuMicros(gateway.pid);
     const began = performance.now();
@@ -119,28 +160,28 @@ async function measureLoad(which: Case, gateway: Running, isFirst: boolean): Pro
   });
 }
 
-/** A busy machine takes longer to get as far, so it is requests that count. */
-async function warmUp(load: Load): Promise<void> {
+/** A busy machine takes longer to get as far, so it is requests that count: fast targets are warm in half a second. */
+async function warmUp(load: Load, requests = WARM_UP): Promise<void> {
   const began = performance.now();
   for (let seen = 0; ; ) {
-    await sleep(500);
+    await sleep(WARM_UP_MIN_MS / 2);
     const mark = await load.mark();
     seen += mark.requests + mark.chunks;
     const took = performance.now() - began;
-    if (took > WARM_UP_MAX_MS || (took > WARM_UP_MS && seen > WARM_UP_REQUESTS)) return;
+    if (took > requests * WARM_UP_MAX_MS_EACH || (took >= WARM_UP_MIN_MS && seen >= requests)) return;
   }
 }
 
 /** Cases for which a gateway is started anew every time. */
-async function measureAlone(which: Case, target: Target, upstreams: Upstreams): Promise<Sample> {
+async function measureAlone(which: Case, target: Target, upstreams: Upstreams, generator: Generator): Promise<Sample> {
   const gateway = await target.start(upstreams);
   try {
     if (which.measures === 'boot') return { bootMs: gateway.bootMs, rssMb: residentBytes(gateway.pid) / 2 ** 20 };
     // Some streams first: code that is compiled and pools that are filled are no stream's memory.
-    await withLoad({ ...which, connections: 50 }, gateway, () => sleep(1000));
+    await generator.run({ ...which, connections: 50 }, gateway, () => sleep(1000));
     await sleep(500);
     const before = residentBytes(gateway.pid);
-    return await withLoad(which, gateway, async (load) => {
+    return await generator.run(which, gateway, async (load) => {
       await load.mark();
       const after: number[] = [];
       for (const until = performance.now() + which.windowMs; performance.now() < until; ) {
@@ -160,29 +201,6 @@ async function measureAlone(which: Case, target: Target, upstreams: Upstreams): 
   } finally {
     await gateway.stop();
   }
-}
-
-interface Load {
-  mark(): Promise<Mark>;
-}
-
-async function withLoad<T>(which: Case, gateway: Running, work: (load: Load) => Promise<T>): Promise<T> {
-  const program = await forkProgram<string>('./load/load.js', [], { cores: LOAD_CORES });
-  try {
-    const hasChunks = which.measures === 'chunks' || which.measures === 'memory';
-    const { connections, rate } = which;
-    const { port } = gateway;
-    const job: Job = { port, request: gateway.request(which.ask), connections, hasChunks, ...(rate && { rate }) };
-    await ask(program.child, { do: 'start', job });
-    return await work({ mark: () => ask<Mark>(program.child, { do: 'mark' }) });
-  } finally {
-    await program.stop();
-  }
-}
-
-async function ask<T>(child: ChildProcess, order: Order): Promise<T> {
-  child.send(order);
-  return ((await once(child, 'message')) as [T])[0];
 }
 
 function describe(sample: Sample | undefined): string {

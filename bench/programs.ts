@@ -14,6 +14,8 @@ export const LOAD_CORES = os.cpus().length > 1 ? '1' : '0';
 /** How long a program may take to be ready, and to go. */
 const START_MS = 60_000;
 const STOP_MS = 5_000;
+/** How much of what a program said is told when it does not start. */
+const MAX_SAID = 1000;
 
 export interface Program {
   readonly pid: number;
@@ -46,13 +48,17 @@ export async function startProgram<T>(
   const { cores, ...rest } = options;
   const child = spawn(...pinned(command, args, cores), { stdio: ['ignore', 'ignore', 'pipe'], ...rest });
   const program = own(child);
+  let said = '';
+  child.stderr?.on('data', (text: Buffer) => (said = (said + text.toString()).slice(-MAX_SAID)));
   const deadline = Date.now() + START_MS;
   for (;;) {
     const ready = await until(child);
     if (ready !== undefined) return { ...program, ready };
     if (child.exitCode !== null || Date.now() > deadline) {
       await program.stop();
-      throw new Error(`${path.basename(command)} ${args.join(' ')} did not start`);
+      throw new Error(
+        `${path.basename(command)} ${args.join(' ')} did not start (${child.exitCode ?? 'too slow'}): ${said}`,
+      );
     }
     await sleep(5);
   }

@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   const all = benchCases({ quick: values.quick, stores: await startStores(), nodes: readNodes() });
   const only = values.only?.split(',');
   const name = values.out ?? (values.quick ? 'quick' : only ? 'partial' : 'full');
-  const base = path.join(PACKAGE, 'bench', 'results', name);
+  const base = path.resolve(PACKAGE, 'bench', 'results', name);
   mkdirSync(path.dirname(base), { recursive: true });
   const machine = describeMachine();
   const results: CaseResult[] = [];

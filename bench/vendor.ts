@@ -54,7 +54,8 @@ function stream(res: ServerResponse, wire: WireName, count: number, intervalMs: 
     run();
     return;
   }
-  // Streams that were opened together must not beat together.
+  // The first at once; after it, streams that were opened together must not beat together.
+  next();
   setTimeout(() => {
     if (res.destroyed) return;
     const timer = setInterval(() => {

@@ -2,8 +2,10 @@ import type { Server } from 'node:http';
 import { type Assembly, assemble } from './assemble.ts';
 import { runReady } from './boot.ts';
 import type { ConfigInput } from './config/read.ts';
+import type { InstanceRef } from './config/types.ts';
 import { createKoa } from './http/koa.ts';
 import { Lifecycle } from './http/lifecycle.ts';
+import { createRouteValidators } from './http/route-validators.ts';
 import { createRouter } from './http/router.ts';
 import { createHttpServer, listen } from './http/server.ts';
 import { type LoadedConfig, loadConfig } from './load-config.ts';
@@ -80,9 +82,10 @@ async function start(
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
 
+  const validators = createRouteValidators({ schemas, areKnownGood: !bringsSchemas(assembly) });
   const router = createRouter({
     routes,
-    schemas,
+    validators,
     authenticate: runtime.deps.hooks.chat.authenticate,
     lifecycle,
     maxBodyBytes: config.bodyLimitBytes,
@@ -94,6 +97,7 @@ async function start(
   const stopRefresh = startModelRefresh(runtime.deps.providers, runtime.catalog, lists, log);
   const port = await listen(server, host, options.port ?? config.port);
   lifecycle.phase = 'ready';
+  validators.compileRest().catch((error: unknown) => log.error({ err: error }, 'a route cannot check its requests'));
 
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
@@ -113,4 +117,15 @@ async function start(
     openApi,
     close: () => (closing ??= close()),
   };
+}
+
+/** Whether a plugin that is not built in has a schema or a route that checks what it is sent. */
+function bringsSchemas({ registry, loaded: { config, builtins } }: Assembly): boolean {
+  const isBuiltin = ({ kind, plugin }: InstanceRef): boolean =>
+    builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
+  const foreign = new Set([config.store, ...config.instances].filter((ref) => !isBuiltin(ref)).map(({ name }) => name));
+  return (
+    [...registry.schemas.values()].some(({ owner }) => foreign.has(owner)) ||
+    [...registry.routes.values()].some(({ owner, value }) => foreign.has(owner) && (value.body ?? value.query))
+  );
 }

@@ -7,10 +7,14 @@ import type { Job, Mark, Order } from './job.ts';
 import { type Lane, openLane } from './lane.ts';
 import { percentile } from './numbers.ts';
 
+/** Callers come in groups, each when the one before is being answered or has waited this long: nobody's all come at once. */
 const RAMP = 50;
+const RAMP_MS = 1000;
 const START_MS = 60_000;
+/** Who was refused (503) comes back after this, as `retry-after` asks. */
+const RETRY_MS = 1000;
 
-let lanes: Lane[] = [];
+let callers: Lane[] = [];
 let pacer: NodeJS.Timeout | undefined;
 let counted = emptyCount();
 
@@ -22,40 +26,72 @@ async function start(job: Job): Promise<void> {
   const request = Buffer.from(job.request, 'latin1');
   const idle: Lane[] = [];
   let begun = 0;
-  lanes = [];
+  callers = [];
   for (let at = 0; at < job.connections; at += 1) {
-    let sentAt = 0;
-    let isNew = true;
-    const lane: Lane = openLane(job.port, request, {
+    const caller = startCaller(job, request, {
+      onBegun: () => (begun += 1),
+      onRefused: () => (begun -= 1),
+      onIdle: (lane) => idle.push(lane),
+    });
+    callers.push(caller);
+    if (at % RAMP === RAMP - 1) await until(() => begun > at, RAMP_MS);
+  }
+  await until(() => begun >= job.connections || counted.errors.length > job.connections, START_MS);
+  if (job.rate !== undefined) pace(job.rate, idle);
+}
+
+interface CallerEvents {
+  onBegun(): void;
+  onRefused(): void;
+  /** Only where a rate says when the next request is due. */
+  onIdle(lane: Lane): void;
+}
+
+/** Asks over one connection; opens another, a moment later, when it is refused or cut. */
+function startCaller(job: Job, request: Buffer, { onBegun, onRefused, onIdle }: CallerEvents): Lane {
+  let lane: Lane;
+  let sentAt = 0;
+  let hasBegun = false;
+  let again: NodeJS.Timeout | undefined;
+  const send = (): void => {
+    sentAt = performance.now();
+    lane.send();
+  };
+  const close = (): void => {
+    clearTimeout(again);
+    lane.close();
+  };
+  const comeBack = (error: string): void => {
+    counted.errors.push(error);
+    if (hasBegun) onRefused();
+    hasBegun = false;
+    lane.close();
+    again = setTimeout(open, RETRY_MS);
+  };
+  const open = (): void => {
+    lane = openLane(job.port, request, {
       onBytes(bytes) {
-        if (isNew) begun += 1;
-        isNew = false;
+        if (!hasBegun) onBegun();
+        hasBegun = true;
         if (job.hasChunks) readChunks(bytes);
       },
       onDone(status) {
+        if (status !== 200) return comeBack(`status ${status}`);
         counted.requests += 1;
         counted.requestMs.push(performance.now() - sentAt);
-        if (status !== 200) counted.errors.push(`status ${status}`);
         if (job.rate === undefined) send();
-        else idle.push(timed);
+        else onIdle({ send, close });
       },
-      onBroken: (error) => counted.errors.push(error.message),
+      onBroken: (error) => comeBack(error.message),
     });
-    const send = (): void => {
-      sentAt = performance.now();
-      lane.send();
-    };
-    const timed: Lane = { send, close: lane.close };
-    lanes.push(timed);
     send();
-    if (at % RAMP === RAMP - 1) await sleep(10);
-  }
-  const deadline = Date.now() + START_MS;
-  while (begun < job.connections) {
-    if (Date.now() > deadline || counted.errors.length > 0) break;
-    await sleep(5);
-  }
-  if (job.rate !== undefined) pace(job.rate, idle);
+  };
+  open();
+  return { send, close };
+}
+
+async function until(isSo: () => boolean, atMostMs: number): Promise<void> {
+  for (const deadline = Date.now() + atMostMs; !isSo() && Date.now() < deadline; ) await sleep(5);
 }
 
 /** Open loop: a request is sent when it is due, whatever became of the ones before. */
@@ -98,8 +134,8 @@ function mark(): Mark {
 
 function stop(): void {
   clearTimeout(pacer);
-  for (const lane of lanes) lane.close();
-  lanes = [];
+  for (const caller of callers) caller.close();
+  callers = [];
   counted = emptyCount();
 }
 

@@ -111,7 +111,7 @@ export const PORTKEY: Target | undefined = portkey();
 
 export function portkeyFolder(): string | undefined {
   const given = process.env['BENCH_PORTKEY'];
-  if (given) return existsSync(path.join(given, 'package.json')) ? given : undefined;
+  if (given) return existsSync(path.join(given, 'build', 'start-server.js')) ? given : undefined;
   try {
     const entry = createRequire(import.meta.url).resolve('@portkey-ai/gateway/package.json');
     return path.dirname(entry);
@@ -136,7 +136,6 @@ function portkey(): Target | undefined {
           cores: GATEWAY_CORES,
           cwd: upstreams.folder,
           env: { ...process.env, NODE_ENV: 'production', TRUSTED_CUSTOM_HOSTS: '127.0.0.1' },
-          stdio: ['ignore', 'ignore', 'ignore'],
         },
         () => accepts(port),
       );

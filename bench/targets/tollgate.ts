@@ -67,9 +67,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
       const key = /\b(tg_\w{62})\b/.exec(said)?.[1];
       return port && key ? { port: Number(port), key, bootMs: performance.now() - began } : undefined;
     },
-  ).catch((error: Error) => {
-    throw new Error(`${error.message}\n${said}`);
-  });
+  );
   const { port, key, bootMs } = program.ready;
   const request = ({ kind, wire, body }: Ask): string => {
     const provider = wire === 'openai' ? kind : wire;

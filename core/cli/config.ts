@@ -11,8 +11,8 @@ export async function printConfig(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const sources = Object.fromEntries(config.sources);
   io.result(
-    { file: config.file, config: config.printable, sources },
-    `# ${config.file}\n${stringify(config.printable).trimEnd()}`,
+    { file: config.file, config: config.printable(), sources },
+    `# ${config.file}\n${stringify(config.printable()).trimEnd()}`,
   );
 }
 

@@ -66,7 +66,7 @@ export function finishConfig(
     billing: value.billing,
     ...(value.speechCache && { speechCache: readSpeechCache(value.speechCache) }),
     instances: instances.map(readInstance),
-    printable: printConfig(core, instances),
+    printable: () => printConfig(core, instances),
     sources: new Map([core, ...instances.map(({ section }) => section)].flatMap(({ sources }) => [...sources])),
   });
 }

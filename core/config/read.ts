@@ -10,7 +10,6 @@ import { loadScript } from './load-script.ts';
 import { toPlain } from './plain.ts';
 import { type Positions, type Source, SourceError } from './positions.ts';
 import { parseJson } from './source-json.ts';
-import { parseYaml } from './source-yaml.ts';
 
 const DEFAULT_FILE = 'config/default.yaml';
 
@@ -59,7 +58,7 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
       { file: name, path: '', message, hint: 'Write at least "providers:", or remove the file to run the defaults.' },
     ]);
   }
-  const value = isDefault ? plain.value : inherit(plain.value, readDefaults());
+  const value = isDefault ? plain.value : await inherit(plain.value);
   return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env, faults: plain.faults });
 }
 
@@ -67,8 +66,10 @@ export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
  * A file that says nothing about the store or about authentication gets those of `config/default.yaml`: there the store
  * is named, and which schemes are on (their options are the plugins' own defaults). An empty section counts as absent.
  */
-function inherit(value: JsonMap, defaults: JsonMap): JsonMap {
+async function inherit(value: JsonMap): Promise<JsonMap> {
   const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
+  if ('store' in own && 'auth' in own) return own;
+  const defaults = await readDefaults();
   const schemes = isMap(defaults['auth']) ? Object.keys(defaults['auth']).map((name) => [name, {}]) : [];
   return {
     ...(!('store' in own) && { store: defaults['store'] ?? null }),
@@ -77,9 +78,14 @@ function inherit(value: JsonMap, defaults: JsonMap): JsonMap {
   };
 }
 
-function readDefaults(): JsonMap {
-  const { value } = toPlain(parseYaml(readFileSync(path.join(PACKAGE_ROOT, DEFAULT_FILE), 'utf8')).value);
+async function readDefaults(): Promise<JsonMap> {
+  const { value } = toPlain((await parseYaml(readFileSync(path.join(PACKAGE_ROOT, DEFAULT_FILE), 'utf8'))).value);
   return isMap(value) ? value : {};
+}
+
+/** The parser is seventy files: a configuration in JSON that names its store and its authentication needs none of them. */
+async function parseYaml(text: string): Promise<Source> {
+  return (await import('./source-yaml.ts')).parseYaml(text);
 }
 
 function isMap(value: Json | undefined): value is JsonMap {
@@ -92,7 +98,7 @@ async function parseFile(file: string, name: string, cwd: string, env: Environme
     sources.set(filepath, source);
     return source.value;
   };
-  const yaml: Loader = async (filepath, content) => keep(filepath, parseYaml(content));
+  const yaml: Loader = async (filepath, content) => keep(filepath, await parseYaml(content));
   const json: Loader = async (filepath, content) => keep(filepath, parseJson(content));
   const script: Loader = async (filepath) =>
     keep(filepath, { value: await loadScript(filepath, env), positions: new Map() });

@@ -64,7 +64,7 @@ export interface GatewayConfig {
   /** In the order of the file; built-in policies that it does not mention come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */
-  readonly printable: Readonly<Record<string, unknown>>;
+  readonly printable: () => Readonly<Record<string, unknown>>;
   /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`; else the file or a default. */
   readonly sources: ReadonlyMap<string, string>;
 }

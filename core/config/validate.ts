@@ -4,7 +4,7 @@ import { descriptionOf, explainError } from './explain.ts';
 import type { FaultAt } from './faults.ts';
 import { childPointer, formatPath, pointerKeys } from './pointer.ts';
 import { childSchemas, expandSchema, isSecret, propertyNames } from './schema-at.ts';
-import { findErrors, type SchemaError, type Validator } from './validator.ts';
+import type { SchemaError, Validator } from './validator.ts';
 
 export interface SchemaFault extends FaultAt {
   /** The pointer of what is missing, when that is the fault. */
@@ -31,7 +31,7 @@ export function validateValue(
   const faults = new Map<string, SchemaFault>();
   let errors: readonly SchemaError[];
   try {
-    errors = chooseErrors(findErrors(validator, schema, value));
+    errors = chooseErrors(validator.findErrors(schema, value));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return [{ pointer, atKey: true, message: `has a plugin whose configSchema cannot be used: ${reason}` }];

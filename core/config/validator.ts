@@ -1,9 +1,15 @@
+import { createRequire } from 'node:module';
 import type { ErrorObject } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../types/json.ts';
 import { FORMATS } from './formats.ts';
+import { compilePlain } from './plain-schema.ts';
 
-export type Validator = Ajv2020;
+/** Checks values by the schemas of a configuration; each schema is compiled once. */
+export interface Validator {
+  /** The errors of a value as Ajv tells them; fills in its defaults, in place. Throws when the schema itself is wrong. */
+  findErrors(schema: Schema, value: unknown): readonly SchemaError[];
+}
 
 export type SchemaError = ErrorObject<string, Readonly<Record<string, unknown>>>;
 
@@ -21,11 +27,25 @@ const ANNOTATIONS: readonly string[] = [
   'uuid',
 ];
 
+/** Says yes by itself where it can, and loads Ajv for the rest: most starts do without it. */
+export function createValidator(): Validator {
+  let ajv: Ajv2020 | undefined;
+  return {
+    findErrors(schema, value) {
+      if (compilePlain(schema)?.(value)) return [];
+      ajv ??= createAjv();
+      const validate = ajv.compile(schema);
+      return validate(value) ? [] : ((validate.errors ?? []) as unknown as SchemaError[]);
+    },
+  };
+}
+
 /**
  * Ajv as every configuration schema is compiled: strict, all errors, defaults applied, our keyword and formats known.
  * Compiling finds what is wrong with a schema; checking it by the meta-schema before would cost 30 ms of every start.
  */
-export function createValidator(): Validator {
+export function createAjv(): Ajv2020 {
+  const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
   const ajv = new Ajv2020({
     strict: true,
     // `anyOf: [{ required: […] }]` is how a schema says "one of these".
@@ -43,12 +63,6 @@ export function createValidator(): Validator {
   ajv.removeKeyword('format');
   ajv.addKeyword({ keyword: 'format', schemaType: 'string', compile: compileFormat });
   return ajv;
-}
-
-/** Checks a value, filling in defaults in place; the errors as Ajv tells them. Throws when the schema itself is wrong. */
-export function findErrors(validator: Validator, schema: Schema, value: unknown): readonly SchemaError[] {
-  const validate = validator.compile(schema);
-  return validate(value) ? [] : ((validate.errors ?? []) as unknown as SchemaError[]);
 }
 
 function compileFormat(name: string): (value: unknown) => boolean {

@@ -2,8 +2,7 @@ import type { ErrorObject } from 'ajv';
 import { GatewayError } from '../errors.ts';
 
 /** The 400 for the first fault that Ajv found in a body or query; `param` is the field as a caller would write it. */
-export function requestFault(fault: ErrorObject | undefined, value: unknown, where: string | undefined): GatewayError {
-  if (!fault) return new GatewayError('invalid_request', 'The request is not valid.');
+export function requestFault(fault: ErrorObject, value: unknown, where: string | undefined): GatewayError {
   if (fault.instancePath === '' && fault.keyword === 'type') {
     return new GatewayError(
       'invalid_request',

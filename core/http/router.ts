@@ -1,11 +1,9 @@
 import Router from '@koa/router';
-import type { ValidateFunction } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { GatewayError } from '../errors.ts';
 import type { AuthRequest } from '../hooks.ts';
 import type { FormLimits, Route, RouteContext } from '../plugin.ts';
-import { type Owned, PluginFault } from '../registry.ts';
+import type { Owned } from '../registry.ts';
 import type { Principal } from '../types/call.ts';
 import type { Schema } from '../types/json.ts';
 import { readCredential } from './credentials.ts';
@@ -15,10 +13,11 @@ import { readForm } from './read-form.ts';
 import { requestFault } from './request-fault.ts';
 import type { RequestState } from './request-state.ts';
 import { createRouteIndex } from './route-index.ts';
+import type { RouteValidators, Validate } from './route-validators.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
-  readonly schemas: readonly Schema[];
+  readonly validators: RouteValidators;
   readonly authenticate: ((request: AuthRequest) => Promise<Principal | undefined> | Principal | undefined) | undefined;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
@@ -27,25 +26,13 @@ export interface RouterDeps {
 /** Nesting a body may have. */
 const MAX_DEPTH = 64;
 
-/** Compiles routes and their validators once; throws a PluginFault for a route that cannot work. */
+/** Compiles routes once; throws a PluginFault for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
-  // `ownProperties`: a `required` name such as `constructor` must not be satisfied by a prototype.
-  const ajv = new Ajv2020({
-    strict: true,
-    strictTypes: false,
-    strictRequired: false,
-    allErrors: false,
-    ownProperties: true,
-    coerceTypes: false,
-    allowUnionTypes: true,
-    validateFormats: false,
-  });
-  for (const schema of deps.schemas) ajv.addSchema(schema);
   const index = createRouteIndex<RouteHandler>();
   const unindexed = new Set<string>();
   for (const { owner, value: route } of deps.routes) {
-    const handler = createHandler(ajv, deps, owner, route);
+    const handler = createHandler(deps, owner, route);
     router.register(route.path, [route.method.toLowerCase()], handler as never);
     // Routes win in the order of their registration: what comes after one that only the router knows is the router's too.
     if (!unindexed.has(route.method) && !index.add(route.method, route.path, handler)) unindexed.add(route.method);
@@ -67,19 +54,9 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
 
 type RouteHandler = (ctx: Koa.Context) => Promise<void>;
 
-function createHandler(ajv: Ajv2020, deps: RouterDeps, owner: string, route: Route): RouteHandler {
-  const compile = (schema: Schema | undefined, what: string): ValidateFunction | undefined => {
-    if (!schema) return undefined;
-    try {
-      return ajv.compile(schema);
-    } catch (cause) {
-      throw new PluginFault(
-        owner,
-        `the ${what} schema of ${route.method} ${route.path} does not compile: ${(cause as Error).message}`,
-        { cause },
-      );
-    }
-  };
+function createHandler(deps: RouterDeps, owner: string, route: Route): RouteHandler {
+  const compile = (schema: Schema | undefined, what: 'body' | 'query'): Validate | undefined =>
+    schema && deps.validators.create(schema, owner, route, what);
   const validateBody = compile(route.body as Schema | undefined, 'body');
   const validateQuery = compile(route.query, 'query');
   const label = `${route.method} ${route.path}`;
@@ -113,7 +90,7 @@ async function handleForm(
   ctx: Koa.Context,
   route: Route,
   limits: FormLimits,
-  validate: ValidateFunction | undefined,
+  validate: Validate | undefined,
 ): Promise<void> {
   const { fields, files, remove } = await readForm(ctx, limits);
   try {
@@ -127,9 +104,9 @@ async function handleForm(
   }
 }
 
-function check(validate: ValidateFunction, value: unknown, where: string | undefined): void {
-  if (validate(value)) return;
-  throw requestFault(validate.errors?.[0], value, where);
+function check(validate: Validate, value: unknown, where: string | undefined): void {
+  const fault = validate(value);
+  if (fault) throw requestFault(fault, value, where);
 }
 
 /** The check of who calls, for one route; undefined when the route is open to all. */

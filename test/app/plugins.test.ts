@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { expect } from 'chai';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { until } from '../support/until.ts';
@@ -119,6 +120,35 @@ describe('plugins from files', () => {
     expect(await messageOf(startWith({ thief: route }))).to.match(
       /thief.*plugin_conflict: route "GET \/livez" belongs to core/,
     );
+  });
+
+  const checking = (path: string, query: string): string =>
+    `api.route({ method: 'GET', path: '${path}', summary: 'x', auth: 'none', query: ${query}, responses: { 200: 'x' }, handler(ctx) { ctx.body = 'ok'; } });`;
+
+  it('stop the start by a route whose schema does not compile, by name', async () => {
+    const misspelt = `{ type: 'object', properties: { q: { tpye: 'string' } } }`;
+    expect(await messageOf(startWith({ broken: checking('/broken', misspelt) }))).to.equal(
+      'plugin "./broken.mjs": the query schema of GET /broken does not compile: strict mode: unknown keyword: "tpye"',
+    );
+    const wrong = `{ type: 'object', properties: { q: { type: 'string', minLength: 'one' } } }`;
+    expect(await messageOf(startWith({ broken: checking('/broken', wrong) }))).to.match(
+      /"\.\/broken\.mjs": the query schema of GET \/broken does not compile: schema is invalid: data\/properties\/q\/minLength must be integer/,
+    );
+  });
+
+  it('that check requests have every schema checked at the start, those of core and of built-in plugins too', async () => {
+    const config = {
+      agents: {
+        team: { model: 'echo/echo' },
+        medical: { model: 'echo/echo' },
+        rag: { folder: path.resolve('docs/decisions') },
+      },
+      plugins: ['./search.mjs'],
+    };
+    const files = { 'search.mjs': plugin('search', checking('/search', `{ type: 'object', required: ['q'] }`)) };
+    gateway = await startGateway(config, { files });
+    expect((await gateway.get('/search')).status).to.equal(400);
+    expect((await gateway.get('/search?q=x')).status).to.equal(200);
   });
 
   it('X01 stop the start when setup throws, by name', async () => {

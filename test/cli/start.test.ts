@@ -11,6 +11,16 @@ import { useTempFolder } from '../support/temp-folder.ts';
 const run = promisify(execFile);
 const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;
 
+/** Preloaded: when the banner is written, tells the packages that are loaded. */
+const TELL_LOADED = `
+  const write = process.stderr.write;
+  process.stderr.write = function (text, ...rest) {
+    const files = Object.keys(require('node:module')._cache);
+    if (/listens on/.test(text)) write.call(this, 'LOADED ' + files.map((file) => /.*node_modules.((@[^/]+.)?[^/]+)/.exec(file)?.[1]).join(' ') + '\\n');
+    return write.call(this, text, ...rest);
+  };
+`;
+
 describe('tollgate start', function () {
   this.timeout(60_000);
   const folder = useTempFolder('cli-start');
@@ -33,6 +43,26 @@ describe('tollgate start', function () {
   /** Runs a printed line as it is, but for curl's talk. */
   const runLine = async (line: string): Promise<string> =>
     (await run('sh', ['-c', line.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')])).stdout;
+
+  it('loads what is slow to load only after it listens', async () => {
+    const own = path.join(folder, 'loads');
+    mkdirSync(own);
+    const preload = path.join(own, 'tell-loaded.cjs');
+    writeFileSync(preload, TELL_LOADED);
+    const { started } = await start(own, [], { NODE_OPTIONS: `--require=${preload}` });
+    const loaded = new Set(/LOADED (.*)/.exec(started.stderr())?.[1]?.split(' '));
+    expect([...loaded]).to.include.members(['koa', 'prom-client']);
+    expect([...loaded]).not.to.include.oneOf([
+      'ajv',
+      '@opentelemetry/api',
+      'got',
+      'jose',
+      'koa-body',
+      'jiti',
+      'parse5',
+      'pg',
+    ]);
+  });
 
   it('prints a curl line that works as it stands, streaming too, and the key only once', async () => {
     const { started, banner, curl } = await start(folder);

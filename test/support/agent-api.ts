@@ -1,5 +1,6 @@
 import { createKoa } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
+import { createRouteValidators } from '../../core/http/route-validators.ts';
 import { createRouter } from '../../core/http/router.ts';
 import { createHttpServer, listen } from '../../core/http/server.ts';
 import type { AgentDefinition, Plugin, Principal, Store } from '../../core/index.ts';
@@ -68,7 +69,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
   const lifecycle = new Lifecycle();
   const router = createRouter({
     routes: [...registry.routes.values()],
-    schemas: [],
+    validators: createRouteValidators({ schemas: [] }),
     authenticate: ({ credential }) => principalOf(credential),
     lifecycle,
     maxBodyBytes: 20 * 1024 * 1024,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { createRequire } from 'node:module';
+import type { Ajv2020, ErrorObject, Options } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
 import { fitValue } from './fit-value.ts';
@@ -44,12 +45,15 @@ export interface SchemaReader {
  */
 export function createSchemaReader(): SchemaReader {
   const known = new LRUCache<string, CheckedSchema>({ max: 200 });
-  const meta = new Ajv2020({ strict: false, logger: false, validateFormats: false });
+  let meta: Ajv2020 | undefined;
   const remember = (value: object, param: string, make: () => Schema): CheckedSchema => {
     const key = createHash('sha256').update(param).update('\0').update(JSON.stringify(value)).digest('base64url');
-    const found = known.get(key) ?? compile(make(), param, meta);
-    known.set(key, found);
-    return found;
+    const found = known.get(key);
+    if (found) return found;
+    meta ??= createAjv({ strict: false, logger: false, validateFormats: false });
+    const made = compile(make(), param, meta);
+    known.set(key, made);
+    return made;
   };
   return {
     readModel: (value, param) => remember(value, param, () => readAnySchema(value, param)),
@@ -70,7 +74,7 @@ function compile(schema: Schema, param: string, meta: Ajv2020): CheckedSchema {
     const path = `${param}${toPath(fault?.instancePath ?? '')}`;
     throw new GatewayError('invalid_request', `${path} ${fault?.message ?? 'is no JSON Schema'}.`, { param: path });
   }
-  const ajv = new Ajv2020({
+  const ajv = createAjv({
     strict: false,
     logger: false,
     meta: false,
@@ -88,6 +92,12 @@ function compile(schema: Schema, param: string, meta: Ajv2020): CheckedSchema {
       return { ok: false, fault: describeFault(validate.errors?.[0]) };
     },
   });
+}
+
+/** Ajv is loaded with the first schema that a caller sends: no start needs it. */
+function createAjv(options: Options): Ajv2020 {
+  const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
+  return new Ajv2020(options);
 }
 
 function compileWith(ajv: Ajv2020, schema: Schema, param: string): ReturnType<Ajv2020['compile']> {

@@ -1,6 +1,8 @@
-import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import Gauge from 'prom-client/lib/gauge.js';
+import Registry from 'prom-client/lib/registry.js';
 import { definePlugin } from '../../../core/index.ts';
 import { countCalls } from './calls.ts';
+import { addProcessMetrics } from './process-metrics.ts';
 import { countRequests } from './requests.ts';
 
 /** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
@@ -18,7 +20,8 @@ export default definePlugin({
   },
   setup(api, config) {
     const registry = new Registry();
-    collectDefaultMetrics({ register: registry, prefix: 'tollgate_' });
+    const ofProcess = addProcessMetrics(registry);
+    api.onClose(() => ofProcess.close());
     api.use(countRequests(registry));
     api.hook('finish', countCalls(registry));
     new Gauge({
@@ -29,7 +32,10 @@ export default definePlugin({
     }).set({ version: api.settings.version }, 1);
 
     // A scrape reaches one worker of several; it answers for all of them.
-    const gather = api.gather('metrics', () => registry.getMetricsAsJSON());
+    const gather = api.gather('metrics', async () => {
+      await ofProcess.ready();
+      return registry.getMetricsAsJSON();
+    });
     api.route({
       method: 'GET',
       path: config.path,
@@ -38,7 +44,9 @@ export default definePlugin({
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
         const ofWorkers = await gather();
-        ctx.body = await (ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : registry).metrics();
+        const whole =
+          ofWorkers.length > 1 ? (await import('prom-client')).AggregatorRegistry.aggregate([...ofWorkers]) : registry;
+        ctx.body = await whole.metrics();
         ctx.type = registry.contentType;
       },
     });

@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import Gauge from 'prom-client/lib/gauge.js';
 import type { PluginApi } from '../../../core/index.ts';
 import { boundedLabel, SECONDS } from './labels.ts';
 import { type Count, createCounter, createHistogram, type Distribution } from './series.ts';

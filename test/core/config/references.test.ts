@@ -64,7 +64,8 @@ describe('what config print shows', () => {
       "  more: { plugin: acme, headers: { x-odd: '${file:odd}' } }",
       'policies: { gate: false, meter: false }',
     ].join('\n');
-    const { printable } = await checkText(text, { env: { KEY: 'hunter2' }, files: { odd: 'hunter2' } });
+    const config = await checkText(text, { env: { KEY: 'hunter2' }, files: { odd: 'hunter2' } });
+    const printable = config.printable();
     expect(JSON.stringify(printable)).not.to.include('hunter2');
     expect(printable).to.deep.include({ store: 'redis://****@db:6379', billing: 'track' });
     expect(printable['providers']).to.deep.equal({

@@ -7,7 +7,9 @@ import type { Schema } from '../../../core/types/json.ts';
 function faultOf(schema: Schema, value: unknown, where?: string) {
   const validate = new Ajv2020({ strict: false }).compile(schema);
   validate(value);
-  return requestFault(validate.errors?.[0], value, where);
+  const [fault] = validate.errors ?? [];
+  if (!fault) throw new Error('the value has no fault');
+  return requestFault(fault, value, where);
 }
 
 const object = (properties: Schema, rest: Schema = {}): Schema => ({ type: 'object', properties, ...rest });

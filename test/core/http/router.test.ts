@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type Koa from 'koa';
 import { createKoa } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
+import { createRouteValidators } from '../../../core/http/route-validators.ts';
 import { createRouter, type RouterDeps } from '../../../core/http/router.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';
 import type { Route } from '../../../core/plugin.ts';
@@ -52,7 +53,7 @@ describe('the router', () => {
   ];
   const deps = (more: Partial<RouterDeps> = {}): RouterDeps => ({
     routes: routes.map((value) => ({ owner: 'test', value })),
-    schemas: [],
+    validators: createRouteValidators({ schemas: [] }),
     authenticate: ({ credential }) => CALLERS[credential],
     lifecycle: new Lifecycle(),
     maxBodyBytes: 1000,

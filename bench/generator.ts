@@ -1,0 +1,48 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import type { Job, Mark, Order } from './load/job.ts';
+import type { Case } from './measure.ts';
+import { forkProgram, LOAD_CORES } from './programs.ts';
+import type { Running } from './targets/target.ts';
+
+/** Load that runs. */
+export interface Load {
+  /** What was counted since the last mark. */
+  mark(): Promise<Mark>;
+}
+
+/** The process that makes the load of a case, for all its targets: one that is warm for each of them. */
+export interface Generator {
+  /** Loads a gateway as long as the work takes. */
+  run<T>(which: Case, gateway: Running, work: (load: Load) => Promise<T>): Promise<T>;
+  stop(): Promise<void>;
+}
+
+export async function startGenerator(): Promise<Generator> {
+  const program = await forkProgram<string>('./load/load.js', [], { cores: LOAD_CORES });
+  return {
+    async run(which, gateway, work) {
+      const hasChunks = which.measures === 'chunks' || which.measures === 'memory';
+      const { connections, rate } = which;
+      const job: Job = {
+        port: gateway.port,
+        request: gateway.request(which.ask),
+        connections,
+        hasChunks,
+        ...(rate && { rate }),
+      };
+      await ask(program.child, { do: 'start', job });
+      try {
+        return await work({ mark: () => ask<Mark>(program.child, { do: 'mark' }) });
+      } finally {
+        await ask(program.child, { do: 'stop' });
+      }
+    },
+    stop: () => program.stop(),
+  };
+}
+
+async function ask<T>(child: ChildProcess, order: Order): Promise<T> {
+  child.send(order);
+  return ((await once(child, 'message')) as [T])[0];
+}
