@@ -34,7 +34,6 @@ export function openStdout({ isWatched, isShared, onFault }: StdoutOptions): Des
     minLength: 1,
     maxWrite: blockBytes,
     maxLength: MAX_KEPT_BYTES,
-    periodicFlush: LONGEST_WAIT_MS,
   });
   let broken = false;
   // Pino would throw it, and so end the process, for anything but a closed pipe.
@@ -49,6 +48,7 @@ export function openStdout({ isWatched, isShared, onFault }: StdoutOptions): Des
   // The stream would gather lines itself, and copy its whole block for each: it asks for the block's length in bytes.
   let block = '';
   let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
   const handOver = (): void => {
     if (bytes === 0) return;
     stream.write(block);
@@ -68,6 +68,14 @@ export function openStdout({ isWatched, isShared, onFault }: StdoutOptions): Des
     flushSync();
   };
 
+  // Not the stream's own interval: that writes nothing, by a thread, ten times a second while nobody logs.
+  const handOverSoon = (): void => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      handOver();
+    }, LONGEST_WAIT_MS).unref();
+  };
+
   const destination = {
     // Asks pino to tell the level of each line.
     [pino.symbols.needsMetadataGsym]: true,
@@ -78,6 +86,7 @@ export function openStdout({ isWatched, isShared, onFault }: StdoutOptions): Des
       block += line;
       bytes += length;
       if (isWatched || destination.lastLevel >= WARN) handOver();
+      else handOverSoon();
     },
     flush: (done?: () => void) => stream.flush(done),
   };

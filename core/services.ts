@@ -4,6 +4,7 @@ import { isChunks } from './pipeline/chat-stream.ts';
 import { embed } from './pipeline/embed.ts';
 import type { CallInit } from './pipeline/live-call.ts';
 import { estimateCost } from './pipeline/meter.ts';
+import { next } from './pipeline/pull.ts';
 import type { PipelineDeps } from './pipeline/run.ts';
 import { speak } from './pipeline/speech.ts';
 import type { Aliases } from './pipeline/targets.ts';
@@ -57,7 +58,7 @@ async function streamOf(
   const stream = await streamChat(deps, ask, init);
   return (async function* () {
     try {
-      for (let batch = await stream.next(); batch; batch = await stream.next()) if (isChunks(batch)) yield* batch;
+      for (let batch = await next(stream); batch; batch = await next(stream)) if (isChunks(batch)) yield* batch;
     } finally {
       stream.close();
     }

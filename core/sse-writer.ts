@@ -101,7 +101,11 @@ export function createSseWriter(res: ServerResponse, options: SseWriterOptions =
     queued = 0;
     start();
     if (!res.writableNeedDrain) writtenAt = performance.now();
-    if (res.write(frames)) wake();
+    // Else Node holds what it was given until the next turn.
+    res.cork();
+    const isTaken = res.write(frames);
+    res.uncork();
+    if (isTaken) wake();
   }
 
   function wake(): void {

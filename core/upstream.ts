@@ -6,6 +6,7 @@ import { createDeadlineClock } from './upstream/deadline-clock.ts';
 import { Exchange } from './upstream/exchange.ts';
 import { createRequestPreparer } from './upstream/prepare-request.ts';
 import { runTransport } from './upstream/run-transport.ts';
+import type { UpstreamBody } from './upstream/upstream-body.ts';
 import { UpstreamError, type UpstreamPhase } from './upstream/upstream-error.ts';
 
 export { UpstreamError, type UpstreamPhase };
@@ -52,7 +53,7 @@ export interface UpstreamResponse {
   /** Names in lower case. */
   readonly headers: ResponseHeaders;
   /** Read once, by one reader. Breaking off hangs up; errors are {@link UpstreamError}s. */
-  readonly body: AsyncIterableIterator<Buffer>;
+  readonly body: UpstreamBody;
   /** The whole body; hangs up and throws an {@link UpstreamError} of phase `body` beyond `maxBytes`. */
   readAll(maxBytes?: number): Promise<Buffer>;
   /** Hangs up. Harmless after the end. */

@@ -19,6 +19,9 @@ const CALLER_LEFT = new Set([
   'ECONNABORTED',
 ]);
 
+/** Of one answer. Koa sets eight for a body that is a stream; Node warns of a leak at eleven. */
+const MAX_LISTENERS = 20;
+
 export interface KoaDeps {
   readonly lifecycle: Lifecycle;
   readonly log: Log;
@@ -44,6 +47,7 @@ export function createKoa(
     const requestId = requestIdOf(req.headers['x-request-id']);
     const state = new RequestState(requestId, clientAddress(req, trustProxy));
     ctx.state = state;
+    res.setMaxListeners(MAX_LISTENERS);
     res.setHeader('x-request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {

@@ -7,14 +7,16 @@ import { PageError } from './attempt.ts';
 import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
 import { chunksOfResponse, hasContent, isFinished } from './chunks.ts';
 import { createExactTextReader, type ExactText, type ExactTextReader } from './exact-text.ts';
+import { NOT_YET, type Pull } from './pull.ts';
 
 /** What came of one read of the upstream: chunks, or the bytes of events that need no look. */
 export type ChatBatch = readonly ChatChunk[] | ExactText;
 
-/** An upstream answer as chunks; a function of `next` rather than a generator, which would cost a turn more for each. */
-export interface ChatSource {
-  /** Undefined at a complete end. Throws when the answer broke off, that is ended without a terminal sign. */
-  next(): Promise<ChatBatch | undefined>;
+/**
+ * An upstream answer as chunks. `read` answers undefined at a complete end, and throws when the answer broke off, that is
+ * ended without a terminal sign.
+ */
+export interface ChatSource extends Pull<ChatBatch> {
   /** From here on events of plain text may come as bytes, where they are like `first` and the vendor's frames are ours. */
   passBytes(first: ChatChunk): void;
 }
@@ -26,7 +28,7 @@ const EMPTY = Buffer.alloc(0);
 /** Of the beginning of an event, in bytes; the reader has its own bound for longer ones. */
 const MAX_KEPT = 64 * 1024;
 
-export function createChatSource(opened: OpenedChat): ChatSource {
+export async function createChatSource(opened: OpenedChat): Promise<ChatSource> {
   return isJson(opened.upstreamResponse) ? wholeAnswer(opened) : eventStream(opened);
 }
 
@@ -35,17 +37,17 @@ function isJson(response: UpstreamResponse): boolean {
   return response.headers['content-type']?.startsWith('application/json') ?? false;
 }
 
-function wholeAnswer({ upstreamResponse, codec, codecInfo }: OpenedChat): ChatSource {
-  let isRead = false;
+async function wholeAnswer({ upstreamResponse, codec, codecInfo }: OpenedChat): Promise<ChatSource> {
+  const answer = parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES));
+  let chunks: ChatBatch | undefined = chunksOfResponse(codec.response(answer, codecInfo));
   return {
     passBytes() {},
-    async next() {
-      if (isRead) return undefined;
-      isRead = true;
-      return chunksOfResponse(
-        codec.response(parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES)), codecInfo),
-      );
+    read() {
+      const batch = chunks;
+      chunks = undefined;
+      return batch;
     },
+    whenReadable: queueMicrotask,
   };
 }
 
@@ -76,16 +78,17 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
 
   const decode = (bytes: Buffer): readonly ChatChunk[] => {
     const chunks = note(decodeEvents(decoder, reader.push(bytes)));
-    isBetween = bytes.at(-1) === LF && bytes.at(-2) === LF;
+    isBetween = endsEvent(bytes);
     // What follows a reason to stop is the decoder's to judge.
     if (readText && chunks.some(isFinished)) readText = undefined;
     return chunks;
   };
 
-  const read = (bytes: Buffer): ChatBatch => {
+  const take = (bytes: Buffer): ChatBatch => {
     const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
     rest = EMPTY;
     if (!readText || !isBetween) return decode(all);
+    if (endsEvent(all)) return readText(all) ?? decode(all);
     const end = all.lastIndexOf('\n\n') + 2;
     // Another way to end lines, or an event too long to be text.
     if (end < 2) {
@@ -112,18 +115,24 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
     passBytes(first) {
       if (isExact) readText = createExactTextReader(first);
     },
-    async next() {
+    read() {
       for (;;) {
         if (hasEnded) {
           if (failure) throw failure.thrown;
           return undefined;
         }
-        const part = await body.next();
-        const batch = part.done ? finish() : read(part.value);
+        const bytes = body.read();
+        if (!bytes && !body.done) return NOT_YET;
+        const batch = bytes ? take(bytes) : finish();
         if (batch.length > 0) return batch;
       }
     },
+    whenReadable: (listener) => body.whenReadable(listener),
   };
+}
+
+function endsEvent(bytes: Buffer): boolean {
+  return bytes[bytes.length - 1] === LF && bytes[bytes.length - 2] === LF;
 }
 
 const NOTHING: readonly ChatChunk[] = Object.freeze([]);

@@ -1,5 +1,5 @@
 import { usageChunk } from '../chunks.ts';
-import type { GatewayError } from '../errors.ts';
+import { type GatewayError, toGatewayError } from '../errors.ts';
 import { BYTES_PER_TOKEN } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
@@ -10,15 +10,16 @@ import { type ChatBatch, type ChatSource, createChatSource } from './chat-source
 import { hasContent, isFinished } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
+import { NOT_YET, next, type Pull } from './pull.ts';
 import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
 
 /** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */
-export interface ChatStream extends AnswerNotes {
+export interface ChatStream extends AnswerNotes, Pull<ChatBatch> {
   /**
-   * What comes next, or undefined at the end. Throws the GatewayError that the caller is told in an error frame. Bytes come
-   * only to those who {@link StreamOptions.takesBytes}.
+   * What comes next. Throws the GatewayError that the caller is told in an error frame. Bytes come only to those who
+   * {@link StreamOptions.takesBytes}.
    */
-  next(): Promise<ChatBatch | undefined>;
+  read(): ChatBatch | undefined | typeof NOT_YET;
   /** Ends the call, once: after the last byte, after an error, or when the caller left. */
   close(): void;
 }
@@ -40,13 +41,14 @@ export async function openStream(
   { takesBytes }: StreamOptions,
 ): Promise<ChatStream> {
   const { upstreamResponse, dropped, rateLimits } = opened;
-  const source = createChatSource(opened);
   const peeked: ChatChunk[] = [];
+  let source: ChatSource;
   try {
+    source = await createChatSource(opened);
     while (!peeked.some(hasContent) && peeked.length < MAX_PEEK_CHUNKS) {
-      const next = await source.next();
-      if (!next) break;
-      if (isChunks(next)) peeked.push(...next);
+      const batch = await next(source);
+      if (!batch) break;
+      if (isChunks(batch)) peeked.push(...batch);
     }
   } catch (error) {
     upstreamResponse.destroy();
@@ -61,7 +63,8 @@ export async function openStream(
     target,
     dropped,
     rateLimits,
-    next: () => live.next(),
+    read: () => live.read(),
+    whenReadable: (listener) => live.whenReadable(listener),
     close: () => live.close(),
   };
 }
@@ -82,6 +85,9 @@ class LiveStream {
   #usage: Usage | undefined;
   #textBytes = 0;
   #ended = false;
+  /** The end of a stream that failed, with the error that `read` throws then. */
+  #failing: Promise<void> | undefined;
+  #error: GatewayError | undefined;
   #last: ChatChunk | undefined;
   readonly #deps: PipelineDeps;
   readonly #call: LiveCall<'chat'>;
@@ -101,12 +107,15 @@ class LiveStream {
     this.#peeked = begun.peeked;
   }
 
-  async next(): Promise<ChatBatch | undefined> {
+  read(): ChatBatch | undefined | typeof NOT_YET {
+    if (this.#error) throw this.#error;
     if (this.#ended) return undefined;
+    if (this.#failing) return NOT_YET;
     try {
       for (;;) {
-        const batch = this.#peeked ?? (await this.#source.next());
+        const batch = this.#peeked ?? this.#source.read();
         this.#peeked = undefined;
+        if (batch === NOT_YET) return NOT_YET;
         if (!batch) return this.#end();
         if (!isChunks(batch)) {
           this.#textBytes += batch.textBytes;
@@ -117,8 +126,16 @@ class LiveStream {
       }
     } catch (thrown) {
       this.#upstream.destroy();
-      throw await this.#fail(thrown);
+      this.#failing = this.#fail(thrown).catch((other: unknown) => {
+        this.#error = toGatewayError(other);
+      });
+      return NOT_YET;
     }
+  }
+
+  whenReadable(listener: () => void): void {
+    if (this.#failing) void this.#failing.then(listener);
+    else this.#source.whenReadable(listener);
   }
 
   #end(): ChatBatch | undefined {
@@ -164,18 +181,16 @@ class LiveStream {
     meterChat(this.#deps, this.#call, this.#target, this.#usage, () => Math.ceil(this.#textBytes / BYTES_PER_TOKEN));
   }
 
-  async #fail(thrown: unknown): Promise<GatewayError> {
-    this.#meter();
+  async #fail(thrown: unknown): Promise<void> {
     const call = this.#call as unknown as LiveCall;
     let error = thrown;
-    if (!call.caller.aborted) {
-      try {
-        ({ error } = failedAttempt(thrown, this.#target));
-      } catch (other) {
-        error = other;
-      }
+    try {
+      this.#meter();
+      if (!call.caller.aborted) ({ error } = failedAttempt(thrown, this.#target));
+    } catch (other) {
+      error = other;
     }
-    return endWithError(this.#deps, call, error);
+    this.#error = await endWithError(this.#deps, call, error);
   }
 }
 

@@ -5,12 +5,13 @@ import type { ChatAnswer } from '../pipeline/chat.ts';
 import type { ChatBatch } from '../pipeline/chat-source.ts';
 import { type ChatStream, isChunks } from '../pipeline/chat-stream.ts';
 import type { CallInit } from '../pipeline/live-call.ts';
+import { NOT_YET } from '../pipeline/pull.ts';
 import type { Ask } from '../pipeline/run.ts';
 import { type Aliases, type Catalog, targetOfPath, targetsOfModel } from '../pipeline/targets.ts';
 import type { Route, RouteContext } from '../plugin.ts';
 import { CHAT_REQUEST, CHAT_RESPONSE } from '../schemas/chat.ts';
 import { DONE, formatData, KEEP_ALIVE } from '../sse.ts';
-import { createSseWriter } from '../sse-writer.ts';
+import { createSseWriter, type SseWriter } from '../sse-writer.ts';
 import type { Target } from '../types/call.ts';
 import type { ChatRequest } from '../types/chat.ts';
 import type { Schema } from '../types/json.ts';
@@ -99,6 +100,26 @@ function framesOf(batch: ChatBatch): string | Uint8Array {
   return frames;
 }
 
+/** Writes what comes as it comes, within the upstream's own calls, until the end; rejects with what the stream throws. */
+function relay(stream: ChatStream, writer: SseWriter): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const pump = (): void => {
+      try {
+        for (let batch = stream.read(); batch; batch = stream.read()) {
+          if (batch === NOT_YET) stream.whenReadable(pump);
+          else if (!writer.write(framesOf(batch))) void writer.drained().then(pump);
+          else continue;
+          return;
+        }
+        resolve();
+      } catch (thrown) {
+        reject(thrown);
+      }
+    };
+    pump();
+  });
+}
+
 /**
  * Streams to the caller. While the provider is silent the stream opens with a comment, so that proxies keep it; a target
  * that then fails can still be replaced, since nothing of an answer was sent.
@@ -123,9 +144,7 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     stream = await deps.stream(ask, callInit(ctx));
     clearTimeout(silence);
     open(answerHeaders(stream));
-    for (let batch = await stream.next(); batch; batch = await stream.next()) {
-      if (!writer.write(framesOf(batch))) await writer.drained();
-    }
+    await relay(stream, writer);
     writer.write(DONE);
     writer.end();
   } catch (thrown) {

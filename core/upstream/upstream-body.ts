@@ -13,14 +13,9 @@ const HIGH_WATER_BYTES = 64 * 1024;
 
 const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
-interface Waiter {
-  resolve(result: IteratorResult<Buffer, undefined>): void;
-  reject(error: unknown): void;
-}
-
 /**
- * The bytes of one answer, read once. What came in with one read of the socket comes out as one buffer, so that a reader
- * wakes once and can write once; a reader that stops reading stops the socket.
+ * The bytes of one answer, read once: by `read`, which never waits, or by iterating. To an iterator, what came in with one
+ * read of the socket comes as one buffer. A reader that stops reading stops the socket.
  */
 export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
   readonly #source: BodySource;
@@ -29,8 +24,7 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
   #paused = false;
   #ended = false;
   #error: UpstreamError | undefined;
-  #waiter: Waiter | undefined;
-  #woken = false;
+  #listener: (() => void) | undefined;
 
   constructor(source: BodySource) {
     this.#source = source;
@@ -38,10 +32,12 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
 
   push(chunk: Buffer): void {
     if (this.#ended) return;
-    this.#chunks.push(chunk);
+    // The usual one by itself: an array that grows makes room for seventeen.
+    if (this.#size === 0) this.#chunks = [chunk];
+    else this.#chunks.push(chunk);
     this.#size += chunk.length;
-    if (this.#waiter) this.#wake();
-    else if (this.#size > HIGH_WATER_BYTES && !this.#paused) {
+    this.#tell();
+    if (this.#size > HIGH_WATER_BYTES && !this.#paused) {
       this.#paused = true;
       this.#source.pause();
     }
@@ -49,7 +45,7 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
 
   end(): void {
     this.#ended = true;
-    if (this.#waiter) this.#wake();
+    this.#tell();
   }
 
   /** Ends with an error, after what was received before it. `now` forgets that as well. */
@@ -58,18 +54,52 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#ended = true;
     this.#error = error;
     if (now) this.#clear();
-    if (this.#waiter) this.#wake();
+    this.#tell();
+  }
+
+  /** Whether all was read, and no more will come. */
+  get done(): boolean {
+    return this.#ended && this.#size === 0 && !this.#error;
+  }
+
+  /** What has come and was not read, if anything has. Throws the {@link UpstreamError} that the body ended with, once. */
+  read(): Buffer | undefined {
+    if (this.#size > 0) {
+      const [first] = this.#chunks;
+      const bytes = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size);
+      this.#clear();
+      if (this.#paused && !this.#ended) {
+        this.#paused = false;
+        this.#source.resume();
+      }
+      return bytes;
+    }
+    if (!this.#error) return undefined;
+    const error = this.#error;
+    this.#error = undefined;
+    throw error;
+  }
+
+  /**
+   * Calls `listener` once, when `read` has bytes, the end or an error to tell: from within the call that brought them, or
+   * soon when they are there already. For one reader at a time.
+   */
+  whenReadable(listener: () => void): void {
+    if (this.#size > 0 || this.#ended) queueMicrotask(listener);
+    else this.#listener = listener;
   }
 
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  next(): Promise<IteratorResult<Buffer, undefined>> {
-    return new Promise((resolve, reject) => {
-      if (this.#size > 0 || this.#ended) this.#deliver({ resolve, reject });
-      else this.#waiter = { resolve, reject };
-    });
+  async next(): Promise<IteratorResult<Buffer, undefined>> {
+    for (;;) {
+      const value = this.read();
+      if (value) return { done: false, value };
+      if (this.done) return DONE;
+      await this.#readable();
+    }
   }
 
   async return(): Promise<IteratorReturnResult<undefined>> {
@@ -82,7 +112,7 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#clear();
     if (!this.#ended) this.#source.cancel();
     this.#ended = true;
-    if (this.#waiter) this.#wake();
+    this.#tell();
   }
 
   /** The whole rest; hangs up and throws an {@link UpstreamError} of phase `body` beyond `maxBytes`. */
@@ -99,8 +129,13 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
   async #readRest(maxBytes: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     let size = 0;
-    for (let part = await this.next(); !part.done; part = await this.next()) {
-      size += part.value.length;
+    while (!this.done) {
+      const part = this.read();
+      if (!part) {
+        await this.#readable();
+        continue;
+      }
+      size += part.length;
       if (size > maxBytes) {
         this.cancel();
         throw new UpstreamError(`the answer is longer than ${maxBytes} bytes`, {
@@ -109,38 +144,20 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
           sent: true,
         });
       }
-      parts.push(part.value);
+      parts.push(part);
     }
     return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts, size);
   }
 
-  /** Later in this tick, so that all chunks of one socket read are handed over together. */
-  #wake(): void {
-    if (this.#woken) return;
-    this.#woken = true;
-    queueMicrotask(() => {
-      this.#woken = false;
-      const waiter = this.#waiter;
-      this.#waiter = undefined;
-      if (waiter) this.#deliver(waiter);
-    });
+  /** For readers that wait: they go on in a microtask, after all the chunks of one read of the socket. */
+  #readable(): Promise<void> {
+    return new Promise((resolve) => this.whenReadable(resolve));
   }
 
-  #deliver(waiter: Waiter): void {
-    if (this.#size > 0) {
-      const [first] = this.#chunks;
-      const value = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size);
-      this.#clear();
-      waiter.resolve({ done: false, value });
-      if (this.#paused && !this.#ended) {
-        this.#paused = false;
-        this.#source.resume();
-      }
-    } else if (this.#error) {
-      const error = this.#error;
-      this.#error = undefined;
-      waiter.reject(error);
-    } else waiter.resolve(DONE);
+  #tell(): void {
+    const listener = this.#listener;
+    this.#listener = undefined;
+    listener?.();
   }
 
   #clear(): void {

@@ -79,6 +79,31 @@ describe('a stream', () => {
     expect(json.headers.get('content-type')).to.include('application/json');
   });
 
+  it('brings everything in order to a caller that reads late, with characters cut anywhere', async () => {
+    const words = Array.from({ length: 400 }, (_, n) => `${n} “é”🌍 ${'x'.repeat(n % 7 === 0 ? 9_000 : 3)}`);
+    one.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(frame({ role: 'assistant', content: 'go' }));
+      for (const [n, content] of words.entries()) {
+        const choices = [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }];
+        const event = Buffer.from(
+          `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices })}\n\n`,
+        );
+        const at = n % 3 === 0 ? event.indexOf('🌍') + 1 + (n % 2) : 0;
+        if (at > 0) await wire.send(chunk(event.subarray(0, at)));
+        await wire.send(chunk(event.subarray(at)));
+      }
+      await wire.send(frame({}, 'stop'));
+      await wire.send(chunk('data: [DONE]\n\n'));
+      await wire.send(LAST_CHUNK);
+    });
+    const response = await gateway.post('/v1/chat/completions', ask('one/m'));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const events = (await response.text()).split('\n\n').filter((event) => event.startsWith('data: {'));
+    const text = events.map((event) => JSON.parse(event.slice(6)).choices[0]?.delta.content ?? '').join('');
+    expect(text).to.equal(`go${words.join('')}`);
+  });
+
   it('has its role in the first delta, one finish reason, and one [DONE]', async () => {
     one.script(whole);
     const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { OpenedChat } from '../../../core/pipeline/chat.ts';
 import { createChatSource } from '../../../core/pipeline/chat-source.ts';
+import { next } from '../../../core/pipeline/pull.ts';
 import type { ChatCodec, CodecCall } from '../../../core/provider.ts';
 import type { ChatChunk } from '../../../core/types/chat.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
@@ -24,9 +25,13 @@ void plugin.setup(
 );
 
 function open(parts: readonly Buffer[]): OpenedChat {
-  const body = (async function* () {
-    yield* parts;
-  })();
+  const left = [...parts];
+  const body = {
+    read: () => left.shift(),
+    get done() {
+      return left.length === 0;
+    },
+  };
   return {
     codec: codecs[0],
     codecInfo: call,
@@ -44,7 +49,7 @@ interface Read {
 
 /** Reads a whole stream; bytes are allowed after the first batch with a chunk in it. */
 async function readAll(parts: readonly Buffer[], allowsBytes = true): Promise<Read> {
-  const source = createChatSource(open(parts));
+  const source = await createChatSource(open(parts));
   let [text, passed, hasBegun] = ['', 0, false];
   let finish: string | undefined;
   let usage: unknown;
@@ -55,7 +60,7 @@ async function readAll(parts: readonly Buffer[], allowsBytes = true): Promise<Re
       finish = finish_reason ?? finish;
     }
   };
-  for (let batch = await source.next(); batch; batch = await source.next()) {
+  for (let batch = await next(source); batch; batch = await next(source)) {
     if ('bytes' in batch) {
       passed += batch.length;
       for (const line of Buffer.from(batch.bytes).toString().split('\n\n')) if (line) add(JSON.parse(line.slice(6)));
@@ -106,11 +111,11 @@ describe('the events of an upstream stream', () => {
   };
   for (const [what, text] of Object.entries(others)) {
     it(`are parsed when there is ${what} in them`, async () => {
-      const source = createChatSource(open([FIRST, text].map((part) => Buffer.from(part))));
-      const first = (await source.next()) as readonly ChatChunk[];
+      const source = await createChatSource(open([FIRST, text].map((part) => Buffer.from(part))));
+      const first = (await next(source)) as readonly ChatChunk[];
       source.passBytes(first[0] as ChatChunk);
-      const next = await source.next().catch(() => undefined);
-      expect(next && 'bytes' in next).to.not.equal(true);
+      const second = await next(source).catch(() => undefined);
+      expect(second && 'bytes' in second).to.not.equal(true);
     });
   }
 
