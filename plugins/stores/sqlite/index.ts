@@ -8,6 +8,7 @@ import { createSqliteCounters } from './counters.ts';
 import { closeDatabase, type DatabaseOptions, FILE, openDatabase, openLock } from './database.ts';
 import { createDocumentAdapters } from './documents.ts';
 import { createSqliteLedger } from './ledger.ts';
+import { createPresence } from './presence.ts';
 import { createPurge, startPurge } from './purge.ts';
 import { createSqliteSets } from './sets.ts';
 import { createWriter } from './writer.ts';
@@ -21,17 +22,16 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
   const database = await openDatabase(options);
   const { ino } = await stat(file);
   const writer = createWriter(database);
-  const counters = createSqliteCounters(database, writer, async () =>
-    createCensus(await openLock(options.folder), database),
-  );
+  const presence = createPresence(writer, async () => createCensus(await openLock(options.folder), database));
   const stopPurge = startPurge(writer, createPurge(database));
   const ping = database.prepare('SELECT count(*) AS tables FROM sqlite_schema');
   let closing: Promise<void> | undefined;
 
   const close = async (): Promise<void> => {
     stopPurge();
-    await counters.close();
+    await presence.close();
     await writer.close();
+    presence.leave();
     closeDatabase(database);
   };
 
@@ -40,7 +40,7 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
     keyv: createDocuments(createDocumentAdapters(database, writer)),
     ledger: createSqliteLedger(database, writer),
     sets: createSqliteSets(database, writer),
-    counters,
+    counters: createSqliteCounters(database, writer, presence),
     health: async () => {
       await writer.read(() => ping.get());
       const found = await stat(file).catch(() => undefined);
