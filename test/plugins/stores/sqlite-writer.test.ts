@@ -1,8 +1,11 @@
 import { expect } from 'chai';
-import { type Database, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
+import { createCensus } from '../../../plugins/stores/sqlite/census.ts';
+import { type Database, openDatabase, openLock } from '../../../plugins/stores/sqlite/database.ts';
 import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
+import { createLedgerTables } from '../../../plugins/stores/sqlite/ledger-tables.ts';
+import { createPresence, type Presence } from '../../../plugins/stores/sqlite/presence.ts';
 import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
 import { createWriter, type Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
@@ -13,16 +16,22 @@ describe('the writer of the sqlite store', () => {
   let database: Database;
   let other: Database;
   let writer: Writer;
+  let presence: Presence;
   beforeEach(async () => {
     database = await openDatabase({ folder });
     other = await openDatabase({ folder });
     writer = createWriter(database);
+    presence = createPresence(writer, async () => createCensus(await openLock(folder), database));
   });
   afterEach(async () => {
+    await presence.close();
     await writer.close();
+    presence.leave();
     database.close();
     other.close();
   });
+  /** The ledger that does everything in the tables. */
+  const openLedger = () => createSqliteLedger(writer, presence, createLedgerTables(database), undefined);
   const insert = (key: string) => database.prepare('INSERT INTO numbers (key, value) VALUES (?, 1)').run(key);
   const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
 
@@ -68,7 +77,7 @@ describe('the writer of the sqlite store', () => {
   });
 
   it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {
-    const ledger = createSqliteLedger(database, writer);
+    const ledger = openLedger();
     await ledger.credit('rich', 'first', 1000, 'x', NOW);
     const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
     database.exec(`PRAGMA max_page_count=${pages}`);
@@ -94,10 +103,12 @@ describe('the writer of the sqlite store', () => {
   });
 
   it('refuses changes of a file that may only be read', async () => {
+    const ledger = openLedger();
+    await ledger.balance('a');
     database.exec('PRAGMA query_only=ON');
     const error = await writer.write(() => insert('forbidden')).catch((reason) => reason);
     expect(error.message).to.match(/read-only: check the rights/);
-    expect(await createSqliteLedger(database, writer).balance('a')).to.include({ balance: 0 });
+    expect(await ledger.balance('a')).to.include({ balance: 0 });
   });
 
   it('refuses a document that cannot be read, and goes on with the others', async () => {
