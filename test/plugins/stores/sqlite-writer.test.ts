@@ -9,6 +9,7 @@ import { createPresence, type Presence } from '../../../plugins/stores/sqlite/pr
 import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
 import { createWriter, type Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 
 describe('the writer of the sqlite store', () => {
@@ -100,6 +101,26 @@ describe('the writer of the sqlite store', () => {
     database.exec('PRAGMA max_page_count=1073741823');
     expect(await ledger.reserve(reservation({ account: 'rich', requestId: 'room', amount: 1 }))).to.equal('held');
     expect(database.prepare('PRAGMA integrity_check').get()?.['integrity_check']).to.equal('ok');
+  });
+
+  it('loses nothing that was reserved while the tables could not be written, and refuses more until they can', async () => {
+    const store = await openSqlite({ folder });
+    const { ledger } = store;
+    await ledger.credit('full', 'first', 1000, 'x', NOW);
+    other.exec('BEGIN IMMEDIATE');
+    let held = 0;
+    const reserve = async () => {
+      const reserved = ledger.reserve(reservation({ account: 'full', requestId: `r${held}`, amount: 1 }));
+      expect(await reserved).to.equal('held');
+      held += 1;
+    };
+    await reserve();
+    await eventually(() => rejectsUnavailable(reserve()));
+    await rejectsUnavailable(ledger.balance('full'));
+    other.exec('ROLLBACK');
+    await eventually(reserve);
+    expect((await ledger.balance('full')).held).to.equal(held);
+    await store.close();
   });
 
   it('refuses changes of a file that may only be read', async () => {
