@@ -26,8 +26,8 @@ export interface Backlog {
 /** How long a record may wait to be written to the tables. */
 const FOLD_MS = 200;
 /** How many records are written before that time, and how many at once: a pause of a few milliseconds. */
-const MANY = 512;
-const MOST = 1024;
+const MANY = 1024;
+const MOST = 1536;
 
 /** The number of the last record that is in the tables, written with it: no record is ever written twice. */
 const FOLDED = 'tollgate:folded';
