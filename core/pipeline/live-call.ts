@@ -1,7 +1,7 @@
 import { type Abortable, toAbortSignal } from '../caller-signal.ts';
 import type { GatewayError } from '../errors.ts';
 import type { CompiledHooks } from '../hook-runner.ts';
-import { createId } from '../ids.ts';
+import { createOrderedId } from '../ids.ts';
 import type { Call, Operation, OperationRequest, Outcome, OutcomeStatus, Principal, Target } from '../types/call.ts';
 import type { Usage } from '../types/chat.ts';
 
@@ -34,7 +34,7 @@ export interface Measures {
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
 export class LiveCall<O extends Operation = Operation> implements Call<O> {
-  readonly id = createId('call_');
+  readonly id = createOrderedId('call_');
   readonly requestId: string;
   readonly principal: Principal;
   readonly operation: O;

@@ -1,11 +1,17 @@
 import { expect } from 'chai';
-import { createId, requestIdOf } from '../../core/ids.ts';
+import { createId, createOrderedId, requestIdOf } from '../../core/ids.ts';
 
 describe('ids', () => {
   it('have their prefix and 22 url-safe characters, and never come twice', () => {
     const ids = Array.from({ length: 1000 }, () => createId('req_'));
     for (const id of ids) expect(id).to.match(/^req_[\w-]{22}$/);
     expect(new Set(ids).size).to.equal(ids.length);
+  });
+
+  it('that are ordered grow as text, also within a millisecond', () => {
+    const ids = Array.from({ length: 5000 }, () => createOrderedId('call_'));
+    for (const id of ids) expect(id).to.match(/^call_[\da-z]{10}[\w-]{12}$/);
+    expect([...new Set(ids)].sort()).to.deep.equal(ids);
   });
 
   for (const inbound of ['12345678', 'a.b_c-d.e', 'x'.repeat(128)])

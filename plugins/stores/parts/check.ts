@@ -23,7 +23,7 @@ export function checkReservation(reservation: Reservation): void {
 }
 
 /** Throws unless the amount of a settlement is whole micro-dollars and not negative. */
-export function checkSettlement(settlement: Settlement): void {
+export function checkSettlement(settlement: Pick<Settlement, 'amount'>): void {
   checkAmount(settlement.amount);
 }
 

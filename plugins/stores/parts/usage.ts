@@ -37,13 +37,14 @@ export function expiredFacts(facts: UsageFacts): UsageFacts {
 export function readFacts(text: unknown): UsageFacts {
   try {
     const { operation, provider, model, key } = JSON.parse(String(text)) as UsageFacts;
-    return { ...UNKNOWN, operation: `${operation}`, provider: `${provider}`, model: `${model}`, key: `${key}` };
+    return { ...UNKNOWN_FACTS, operation: `${operation}`, provider: `${provider}`, model: `${model}`, key: `${key}` };
   } catch {
-    return UNKNOWN;
+    return UNKNOWN_FACTS;
   }
 }
 
-const UNKNOWN: UsageFacts = Object.freeze({
+/** The facts of a call of which nothing is known. */
+export const UNKNOWN_FACTS: UsageFacts = Object.freeze({
   operation: 'unknown',
   provider: '-',
   model: '-',

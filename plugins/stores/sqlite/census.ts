@@ -14,6 +14,8 @@ export interface Census {
   ask(): void;
   /** Whether somebody asked since the last call. */
   wasAsked(): boolean;
+  /** Gives the file back, however it is held. */
+  leave(): void;
   close(): void;
 }
 
@@ -33,12 +35,16 @@ export function createCensus(lock: Database, database: Database): Census {
   let seenVersion: unknown;
   let seenAsked = 0;
 
-  const tryLock = (...statements: readonly string[]): boolean => {
+  const leave = (): void => {
     try {
       lock.exec('ROLLBACK');
     } catch {
       // Nothing was held.
     }
+  };
+
+  const tryLock = (...statements: readonly string[]): boolean => {
+    leave();
     try {
       for (const sql of statements) lock.exec(sql);
       return true;
@@ -65,6 +71,7 @@ export function createCensus(lock: Database, database: Database): Census {
       seenVersion = now;
       return readAsked() !== seenAsked;
     },
+    leave,
     close: () => lock.close(),
   };
 }

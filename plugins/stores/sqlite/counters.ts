@@ -1,101 +1,38 @@
 import { type CounterState, type Counters, createLocalCounters, type LocalCounters } from '../../../core/index.ts';
-import { storeUnavailable } from '../parts/failure.ts';
 import { storeKey } from '../parts/key.ts';
-import { type Census, NOTICE_MS } from './census.ts';
 import type { Database } from './database.ts';
+import type { Presence } from './presence.ts';
 import { createSharedCounters } from './shared-counters.ts';
 import type { Writer } from './writer.ts';
-
-export interface SqliteCounters extends Counters {
-  /** Hands the counters over, so that the next start goes on with them. */
-  close(): Promise<void>;
-}
-
-/** How long a process waits at its first count for another one to share. */
-const JOIN_MS = 1000;
-/** How often a process that shares looks whether it is alone by now. */
-const RETURN_MS = 30_000;
 
 /**
  * Counters of a store that one process or several have open. Windows and leases live for a minute and need no disk: while
  * one process is alone it keeps them in its memory, where they cost a microsecond instead of a commit; as soon as
- * another one counts, they move to the tables and both count there. Every move happens inside a write transaction, so
- * that two processes never move at once and no count falls between. Numbers are always in the tables.
+ * another one comes, they move to the tables and both count there. Numbers are always in the tables.
  */
-export function createSqliteCounters(
-  database: Database,
-  writer: Writer,
-  openCensus: () => Promise<Census>,
-  returnMs = RETURN_MS,
-): SqliteCounters {
+export function createSqliteCounters(database: Database, writer: Writer, presence: Presence): Counters {
   const shared = createSharedCounters(database, writer);
   const tables = createCounterTables(database);
-  let census: Census | undefined;
   let alone: LocalCounters | undefined;
-  /** Where to count; undefined while that is being found out. */
-  let current: Counters | undefined;
-  let joining: Promise<Counters> | undefined;
-  let timer: NodeJS.Timeout | undefined;
 
-  const watch = (everyMs: number, look: () => void): void => {
-    clearInterval(timer);
-    timer = setInterval(look, everyMs);
-    timer.unref();
-  };
-
-  /** Finds out whether this process is alone; in a transaction, behind all counts that are queued. */
-  const attempt = (of: Census): void => {
-    if (of.takeAlone()) {
-      alone = createLocalCounters();
-      alone.load(tables.take(Date.now()));
-      watch(NOTICE_MS, () => {
-        if (of.wasAsked()) writer.write(() => share(of)).catch(() => undefined);
-      });
-      current = alone;
-    } else if (of.takeTogether()) {
-      countTogether();
-    } else {
-      of.ask();
-    }
-  };
-
-  const countTogether = (): void => {
-    current = shared;
-    watch(returnMs, () => {
-      current = undefined;
-      ready().catch(() => undefined);
-    });
-  };
-
-  const share = (of: Census): void => {
-    if (!alone) return;
-    tables.put(alone.dump());
-    of.takeTogether();
-    alone = undefined;
-    countTogether();
-  };
-
-  const join = async (): Promise<Counters> => {
-    census ??= await openCensus();
-    const of = census;
-    const deadline = performance.now() + JOIN_MS;
-    while (performance.now() < deadline) {
-      await writer.write(() => attempt(of));
-      if (current) return current;
-      await new Promise((resolve) => setTimeout(resolve, NOTICE_MS / 4));
-    }
-    throw storeUnavailable('Another process has the sqlite store for itself and does not share its limits.');
-  };
-
-  const ready = (): Promise<Counters> => {
-    joining ??= join().finally(() => {
-      joining = undefined;
-    });
-    return joining;
-  };
+  presence.add({
+    moveIn: (isAlone) => {
+      const state = isAlone ? tables.take(Date.now()) : undefined;
+      return () => {
+        alone = state && createLocalCounters();
+        if (state) alone?.load(state);
+      };
+    },
+    moveOut: () => {
+      if (alone) tables.put(alone.dump());
+      return () => {
+        alone = undefined;
+      };
+    },
+  });
 
   const count = <T>(operation: (counters: Counters) => Promise<T>): Promise<T> =>
-    current ? operation(current) : ready().then(operation);
+    presence.run(() => operation(alone ?? shared));
 
   return {
     take: (windows, now) => {
@@ -107,15 +44,6 @@ export function createSqliteCounters(
       count((counters) => counters.lease(storeKey(key), storeKey(id), limit, ttlMs, now)),
     release: (key, id) => count((counters) => counters.release(storeKey(key), storeKey(id))),
     next: (key, by) => shared.next(storeKey(key), by),
-    close: async () => {
-      await joining?.catch(() => undefined);
-      clearInterval(timer);
-      const state = alone?.dump();
-      alone = undefined;
-      current = shared;
-      if (state) await writer.write(() => tables.put(state)).catch(() => undefined);
-      census?.close();
-    },
   };
 }
 

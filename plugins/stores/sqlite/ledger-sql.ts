@@ -30,6 +30,11 @@ export function prepareLedger(database: Database) {
       ON CONFLICT DO UPDATE SET requests = requests + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
       completion_tokens = completion_tokens + excluded.completion_tokens,
       characters = characters + excluded.characters, cost = cost + excluded.cost`),
+    known: database.prepare(`SELECT 1 FROM finished WHERE ref = ?2 AND account = ?1 AND kind = 'charge'
+      UNION ALL SELECT 1 FROM holds WHERE account = ?1 AND ref = ?2`),
+    newestFinished: database.prepare("SELECT ref FROM finished WHERE kind = 'charge' ORDER BY ref DESC LIMIT 1"),
+    newestHeld: database.prepare('SELECT max(ref) AS ref FROM holds'),
+    findHold: database.prepare('SELECT amount, purse FROM holds WHERE account = ? AND ref = ?'),
     expired: database.prepare('SELECT account, ref, facts FROM holds WHERE expires_at < ? LIMIT ?'),
     balance: database.prepare('SELECT balance, held, spent, credited, updated_at FROM accounts WHERE id = ?'),
     purse: database.prepare('SELECT spent, held FROM purses WHERE account = ? AND id = ?'),

@@ -6,8 +6,9 @@ export interface Writer {
   /**
    * Queues a change, which is synchronous and uses the database only. It runs in this tick's transaction; with `later`
    * it waits, at most {@link LATER_MS}, for the transaction of somebody who is in a hurry, and costs none of its own.
+   * `committed` runs with the answer right after the commit, before anything else can.
    */
-  write<T>(change: () => T, when?: 'soon' | 'later'): Promise<T>;
+  write<T>(change: () => T, when?: 'soon' | 'later', committed?: (answer: T) => void): Promise<T>;
   /** Runs a query at once; it sees what is committed. */
   read<T>(query: () => T): Promise<T>;
   /** Runs a query that also sees what is queued. */
@@ -18,6 +19,7 @@ export interface Writer {
 
 interface Job {
   readonly change: () => unknown;
+  readonly committed: ((answer: never) => void) | undefined;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
   /** When it first found the lock taken; undefined for almost all. */
@@ -27,9 +29,10 @@ interface Job {
 /** How long a change may wait for the lock of other processes. */
 const BUSY_BOUND_MS = 1000;
 /** How long a change that nobody waits for may wait for others. */
-const LATER_MS = 10;
+export const LATER_MS = 10;
 /** How many changes may wait at once; more are refused, so that a stuck disk does not fill the memory. */
-const MAX_QUEUED = 10_000;
+export const MAX_QUEUED = 10_000;
+export const TOO_MANY = 'The sqlite store cannot keep up: too many changes wait.';
 
 /**
  * Batches all changes of one turn of the event loop into one `BEGIN IMMEDIATE` transaction. A promise resolves after
@@ -71,6 +74,7 @@ export function createWriter(database: Database): Writer {
   const settle = (jobs: readonly Job[]): boolean => {
     try {
       const results = transact(jobs);
+      for (const [index, job] of jobs.entries()) job.committed?.(results[index] as never);
       for (const [index, job] of jobs.entries()) job.resolve(results[index] as never);
     } catch (error) {
       if (isBusy(error)) return false;
@@ -111,13 +115,13 @@ export function createWriter(database: Database): Writer {
     if (queue.length === 0) drained?.();
   };
 
-  const write = <T>(change: () => T, when: 'soon' | 'later' = 'soon'): Promise<T> =>
+  const write = <T>(change: () => T, when: 'soon' | 'later' = 'soon', committed?: (answer: T) => void): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       if (closed) return reject(storeClosed());
       if (queue.length >= MAX_QUEUED) {
-        return reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
+        return reject(storeUnavailable(TOO_MANY));
       }
-      queue.push({ change, resolve, reject, busySince: undefined });
+      queue.push({ change, committed, resolve, reject, busySince: undefined });
       // While another process holds the lock, the next attempt is scheduled already.
       if (when === 'soon' && queue[0]?.busySince === undefined) schedule();
       else schedule(LATER_MS);

@@ -4,6 +4,7 @@ import { createCensus } from '../../../plugins/stores/sqlite/census.ts';
 import { createSqliteCounters } from '../../../plugins/stores/sqlite/counters.ts';
 import { openDatabase, openLock } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { createPresence } from '../../../plugins/stores/sqlite/presence.ts';
 import { createWriter } from '../../../plugins/stores/sqlite/writer.ts';
 import { NOW } from '../../conformance/store.ts';
 import { prepareRace } from '../../support/store-race.ts';
@@ -58,7 +59,7 @@ describe('counters of the sqlite store, between processes that come and go', () 
     const first = await openStore();
     await take(first);
     const second = await openStore();
-    await second.ledger.credit('a', 'c', 5, 'x', NOW);
+    await second.sets.add('s', 'member');
     await second.counters.next('n');
     expect(await storedWindows()).to.equal(0);
     expect(await take(first)).to.equal(8);
@@ -114,11 +115,12 @@ describe('counters of the sqlite store, between processes that come and go', () 
     const openRestless = async () => {
       const database = await openDatabase({ folder });
       const writer = createWriter(database);
-      const openCensus = async () => createCensus(await openLock(folder), database);
-      const counters = createSqliteCounters(database, writer, openCensus, 15);
+      const presence = createPresence(writer, async () => createCensus(await openLock(folder), database), 15);
+      const counters = createSqliteCounters(database, writer, presence);
       const close = async () => {
-        await counters.close();
+        await presence.close();
         await writer.close();
+        presence.leave();
         database.close();
       };
       return { counters, close };

@@ -1,11 +1,15 @@
 import { expect } from 'chai';
-import { type Database, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
+import { createCensus } from '../../../plugins/stores/sqlite/census.ts';
+import { type Database, openDatabase, openLock } from '../../../plugins/stores/sqlite/database.ts';
 import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
+import { createLedgerTables } from '../../../plugins/stores/sqlite/ledger-tables.ts';
+import { createPresence, type Presence } from '../../../plugins/stores/sqlite/presence.ts';
 import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
 import { createWriter, type Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 
 describe('the writer of the sqlite store', () => {
@@ -13,16 +17,22 @@ describe('the writer of the sqlite store', () => {
   let database: Database;
   let other: Database;
   let writer: Writer;
+  let presence: Presence;
   beforeEach(async () => {
     database = await openDatabase({ folder });
     other = await openDatabase({ folder });
     writer = createWriter(database);
+    presence = createPresence(writer, async () => createCensus(await openLock(folder), database));
   });
   afterEach(async () => {
+    await presence.close();
     await writer.close();
+    presence.leave();
     database.close();
     other.close();
   });
+  /** The ledger that does everything in the tables. */
+  const openLedger = () => createSqliteLedger(writer, presence, createLedgerTables(database), undefined);
   const insert = (key: string) => database.prepare('INSERT INTO numbers (key, value) VALUES (?, 1)').run(key);
   const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
 
@@ -68,7 +78,7 @@ describe('the writer of the sqlite store', () => {
   });
 
   it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {
-    const ledger = createSqliteLedger(database, writer);
+    const ledger = openLedger();
     await ledger.credit('rich', 'first', 1000, 'x', NOW);
     const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
     database.exec(`PRAGMA max_page_count=${pages}`);
@@ -93,11 +103,33 @@ describe('the writer of the sqlite store', () => {
     expect(database.prepare('PRAGMA integrity_check').get()?.['integrity_check']).to.equal('ok');
   });
 
+  it('loses nothing that was reserved while the tables could not be written, and refuses more until they can', async () => {
+    const store = await openSqlite({ folder });
+    const { ledger } = store;
+    await ledger.credit('full', 'first', 1000, 'x', NOW);
+    other.exec('BEGIN IMMEDIATE');
+    let held = 0;
+    const reserve = async () => {
+      const reserved = ledger.reserve(reservation({ account: 'full', requestId: `r${held}`, amount: 1 }));
+      expect(await reserved).to.equal('held');
+      held += 1;
+    };
+    await reserve();
+    await eventually(() => rejectsUnavailable(reserve()));
+    await rejectsUnavailable(ledger.balance('full'));
+    other.exec('ROLLBACK');
+    await eventually(reserve);
+    expect((await ledger.balance('full')).held).to.equal(held);
+    await store.close();
+  });
+
   it('refuses changes of a file that may only be read', async () => {
+    const ledger = openLedger();
+    await ledger.balance('a');
     database.exec('PRAGMA query_only=ON');
     const error = await writer.write(() => insert('forbidden')).catch((reason) => reason);
     expect(error.message).to.match(/read-only: check the rights/);
-    expect(await createSqliteLedger(database, writer).balance('a')).to.include({ balance: 0 });
+    expect(await ledger.balance('a')).to.include({ balance: 0 });
   });
 
   it('refuses a document that cannot be read, and goes on with the others', async () => {
