@@ -27,6 +27,7 @@ async function start(job: Job): Promise<void> {
   const idle: Lane[] = [];
   let begun = 0;
   callers = [];
+  const giveUpAt = Date.now() + START_MS;
   for (let at = 0; at < job.connections; at += 1) {
     const caller = startCaller(job, request, {
       onBegun: () => (begun += 1),
@@ -34,9 +35,9 @@ async function start(job: Job): Promise<void> {
       onIdle: (lane) => idle.push(lane),
     });
     callers.push(caller);
-    if (at % RAMP === RAMP - 1) await until(() => begun > at, RAMP_MS);
+    if (at % RAMP === RAMP - 1) await until(() => begun > at, Math.min(Date.now() + RAMP_MS, giveUpAt));
   }
-  await until(() => begun >= job.connections || counted.errors.length > job.connections, START_MS);
+  await until(() => begun >= job.connections || counted.errors.length > job.connections, giveUpAt);
   if (job.rate !== undefined) pace(job.rate, idle);
 }
 
@@ -90,8 +91,8 @@ function startCaller(job: Job, request: Buffer, { onBegun, onRefused, onIdle }: 
   return { send, close };
 }
 
-async function until(isSo: () => boolean, atMostMs: number): Promise<void> {
-  for (const deadline = Date.now() + atMostMs; !isSo() && Date.now() < deadline; ) await sleep(5);
+async function until(isSo: () => boolean, deadline: number): Promise<void> {
+  while (!isSo() && Date.now() < deadline) await sleep(5);
 }
 
 /** Open loop: a request is sent when it is due, whatever became of the ones before. */
