@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { buildConnector, Client } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
+import Client from 'undici/lib/dispatcher/client.js';
 
 /** One keep-alive connection; carries one request at a time. */
 export interface Connection {
