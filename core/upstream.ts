@@ -31,7 +31,8 @@ export interface UpstreamLimits {
 export const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
   maxResponseBytes: 32 * 1024 * 1024,
   maxHeaderBytes: 32 * 1024,
-  maxConnections: 4096,
+  // As many as `server.maxConnections`, so that callers are bounded before their calls are.
+  maxConnections: 10_000,
 });
 
 export interface UpstreamOptions {
