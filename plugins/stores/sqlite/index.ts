@@ -10,7 +10,6 @@ import { createDocumentAdapters } from './documents.ts';
 import { createJournal, JOURNAL_FILE, type Journal } from './journal.ts';
 import { createSqliteLedger } from './ledger.ts';
 import { createLedgerAlone } from './ledger-alone.ts';
-import type { LedgerRecord } from './ledger-record.ts';
 import { createLedgerTables } from './ledger-tables.ts';
 import { createPresence } from './presence.ts';
 import { createPurge, startPurge } from './purge.ts';
@@ -28,7 +27,7 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
   const writer = createWriter(database);
   const presence = createPresence(writer, async () => createCensus(await openLock(options.folder), database));
   const tables = createLedgerTables(database);
-  const journal = createJournal<LedgerRecord>(path.join(options.folder, JOURNAL_FILE));
+  const journal = createJournal(path.join(options.folder, JOURNAL_FILE));
   refuseNewerJournal(journal, database);
   const alone = createLedgerAlone(database, writer, tables, journal);
   presence.add(alone);
@@ -64,7 +63,7 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
 }
 
 /** Nobody may go on without what a newer version left there. */
-function refuseNewerJournal(journal: Journal<LedgerRecord>, database: Database): void {
+function refuseNewerJournal(journal: Journal, database: Database): void {
   try {
     journal.read();
     journal.close();

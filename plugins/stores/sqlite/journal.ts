@@ -1,22 +1,23 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { storeUnavailable } from '../parts/failure.ts';
+import { fromRow, type LedgerRecord, type LedgerRow, toRow } from './ledger-record.ts';
 
 /** A line of the journal: records that were decided together, and the number of the first. */
-export interface JournalLine<T> {
+export interface JournalLine {
   readonly first: number;
-  readonly records: readonly T[];
+  readonly records: readonly LedgerRecord[];
 }
 
 /**
  * Records that are durable before they are in the tables: in the page cache after one `write`, which is cheap and
  * survives the death of the process. Only the process that is alone with the store may change it.
  */
-export interface Journal<T> {
+export interface Journal {
   /** The lines that were written whole, for whoever finds the journal. */
-  read(): readonly JournalLine<T>[];
+  read(): readonly JournalLine[];
   /** Writes a line behind those since the last {@link Journal.clear}; throws, and leaves nothing, when it does not fit. */
-  append(line: JournalLine<T>): void;
+  append(line: JournalLine): void;
   /** Forgets all lines. Never throws: what cannot be cut off now is cut off before the next line. */
   clear(): void;
   /** Whether the file was removed or replaced while it is open. */
@@ -32,7 +33,7 @@ const NO_ROOM = 'The journal of the sqlite store cannot be written: check the di
 const NEWER = 'The journal of the sqlite store was written by a newer version of this gateway: start that version.';
 
 /** A file of lines `<crc32 of the rest> <number of the first record> <records as JSON>` under a line with the version. `writeTo` may be a worse disk. */
-export function createJournal<T>(file: string, writeTo: typeof writeSync = writeSync): Journal<T> {
+export function createJournal(file: string, writeTo: typeof writeSync = writeSync): Journal {
   let fd: number | undefined;
   /** Up to where the file is what this process wrote and acknowledged. */
   let length = 0;
@@ -73,16 +74,16 @@ export function createJournal<T>(file: string, writeTo: typeof writeSync = write
       const text = refuseWith(NO_ROOM, () => readWhole(open()));
       // A shorter one: the process died while it wrote its first line.
       if (!text.startsWith(HEADER) && !HEADER.startsWith(text)) throw storeUnavailable(NEWER);
-      const lines: JournalLine<T>[] = [];
+      const lines: JournalLine[] = [];
       for (const row of text.slice(HEADER.length).split('\n')) {
-        const line = readLine<T>(row);
+        const line = readLine(row);
         if (!line) break;
         lines.push(line);
       }
       return lines;
     },
     append: ({ first, records }) => {
-      const row = `${first} ${JSON.stringify(records)}`;
+      const row = `${first} ${JSON.stringify(records.map(toRow))}`;
       try {
         write(`${length === 0 ? HEADER : ''}${crc32(row)} ${row}\n`);
       } catch (cause) {
@@ -118,8 +119,8 @@ function readWhole(fd: number): string {
 }
 
 /** Undefined for a line that was not written whole. */
-function readLine<T>(row: string): JournalLine<T> | undefined {
+function readLine(row: string): JournalLine | undefined {
   const [, sum, rest = '', first, json = ''] = /^(\d+) ((\d+) (.*))$/s.exec(row) ?? [];
   if (sum === undefined || Number(sum) !== crc32(rest)) return undefined;
-  return { first: Number(first), records: JSON.parse(json) as T[] };
+  return { first: Number(first), records: (JSON.parse(json) as LedgerRow[]).map(fromRow) };
 }

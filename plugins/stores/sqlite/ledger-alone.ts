@@ -50,7 +50,7 @@ export function createLedgerAlone(
   database: Database,
   writer: Writer,
   tables: LedgerTables,
-  journal: Journal<LedgerRecord>,
+  journal: Journal,
 ): LedgerAlone {
   const memory = createLedgerMemory(tables);
   const backlog = createBacklog(database, writer, journal, memory.settled);

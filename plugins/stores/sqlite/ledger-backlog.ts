@@ -36,7 +36,7 @@ const FOLDED = 'tollgate:folded';
 export function createBacklog(
   database: Database,
   writer: Writer,
-  journal: Journal<LedgerRecord>,
+  journal: Journal,
   settled: (record: LedgerRecord) => void,
 ): Backlog {
   const write = createFold(database);

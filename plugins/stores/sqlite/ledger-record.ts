@@ -58,6 +58,55 @@ export function chargeRecord(account: string, ref: string, { amount, usage, now 
   return { do: 'charge', account, ref, amount, now, purpose: purposeOf(usage), counts };
 }
 
+/** A record as the journal spells it: its values in their order, which is half of its names and values, and half the time. */
+export type LedgerRow = readonly (string | number | null)[];
+
+export function toRow(record: LedgerRecord): LedgerRow {
+  const { account, ref } = record;
+  if (record.do === 'release') return ['release', account, ref];
+  const { operation, provider, model, key } = record.purpose;
+  if (record.do === 'hold') {
+    const { amount, expiresAt, purse } = record;
+    return ['hold', account, ref, amount, expiresAt, purse, operation, provider, model, key];
+  }
+  const { amount, now, counts } = record;
+  const { promptTokens, completionTokens, characters } = counts;
+  return [
+    'charge',
+    account,
+    ref,
+    amount,
+    now,
+    promptTokens,
+    completionTokens,
+    characters,
+    operation,
+    provider,
+    model,
+    key,
+  ];
+}
+
+/** The record of a row that {@link toRow} made. */
+export function fromRow(row: LedgerRow): LedgerRecord {
+  const [kind, account, ref, ...rest] = row as [LedgerRecord['do'], string, string, ...unknown[]];
+  const [operation, provider, model, key] = rest.slice(-4) as string[];
+  const purpose = { operation, provider, model, key } as Purpose;
+  if (kind === 'release') return { do: kind, account, ref };
+  if (kind === 'hold') {
+    const [amount, expiresAt, purse] = rest as [number, number, string | null];
+    return { do: kind, account, ref, amount, expiresAt, purse, purpose };
+  }
+  const [amount, now, promptTokens, completionTokens, characters] = rest as number[] as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { do: kind, account, ref, amount, now, purpose, counts: { promptTokens, completionTokens, characters } };
+}
+
 /** The last moment that is a date, in Unix milliseconds. */
 const END_OF_TIME = 8.64e15;
 
