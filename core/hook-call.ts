@@ -1,4 +1,3 @@
-import { Bag, type BagItem } from './bag.ts';
 import { GatewayError, isGatewayError } from './errors.ts';
 import type { HookName } from './hooks.ts';
 
@@ -31,18 +30,21 @@ export function call(step: Step, a: unknown, b: unknown, c: unknown): unknown {
 }
 
 /** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
-const waiting = new Bag<Waiting>();
+const waiting = new Set<Waiting>();
 let isWatched = false;
 const WATCH_MS = 1000;
 
-interface Waiting extends BagItem {
+interface Waiting {
   readonly until: number;
   readonly expire: () => void;
 }
 
 function watchWaiting(): void {
   const now = performance.now();
-  for (const { until, expire } of waiting.all()) if (until <= now) expire();
+  for (const { until, expire } of waiting) {
+    if (until > now) break;
+    expire();
+  }
   isWatched = waiting.size > 0;
   if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
 }
@@ -54,7 +56,6 @@ function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
       reject(blame(step, error));
     };
     const entry: Waiting = {
-      slot: -1,
       until: performance.now() + HOOK_TIMEOUT_MS,
       expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
     };

@@ -1,4 +1,4 @@
-/** Counts work that goes on beside its request. Keeps none of it: a `Set` of promises would hold on to them for long. */
+/** Counts work that goes on beside its request. */
 export class Pending {
   #count = 0;
   #waiting: (() => void)[] = [];

@@ -5,7 +5,7 @@ import type { Schema } from '../types/json.ts';
 import { FORMATS } from './formats.ts';
 import { compilePlain } from './plain-schema.ts';
 
-/** Checks values by the schemas of a configuration; each schema is compiled once. */
+/** Checks values by the schemas of a configuration. */
 export interface Validator {
   /** The errors of a value as Ajv tells them; fills in its defaults, in place. Throws when the schema itself is wrong. */
   findErrors(schema: Schema, value: unknown): readonly SchemaError[];
