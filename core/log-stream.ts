@@ -48,7 +48,7 @@ export function openStdout({ isWatched, isShared, onFault }: StdoutOptions): Des
   // The stream would gather lines itself, and copy its whole block for each: it asks for the block's length in bytes.
   let block = '';
   let bytes = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let isDue = false;
   const handOver = (): void => {
     if (bytes === 0) return;
     stream.write(block);
@@ -70,8 +70,10 @@ export function openStdout({ isWatched, isShared, onFault }: StdoutOptions): Des
 
   // Not the stream's own interval: that writes nothing, by a thread, ten times a second while nobody logs.
   const handOverSoon = (): void => {
-    timer ??= setTimeout(() => {
-      timer = undefined;
+    if (isDue) return;
+    isDue = true;
+    setTimeout(() => {
+      isDue = false;
       handOver();
     }, LONGEST_WAIT_MS).unref();
   };
