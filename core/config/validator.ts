@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import type { ErrorObject } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { loadAjv } from '../load-ajv.ts';
 import type { Schema } from '../types/json.ts';
 import { FORMATS } from './formats.ts';
 import { compilePlain } from './plain-schema.ts';
@@ -45,8 +45,7 @@ export function createValidator(): Validator {
  * Compiling finds what is wrong with a schema; checking it by the meta-schema before would cost 30 ms of every start.
  */
 export function createAjv(): Ajv2020 {
-  const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
-  const ajv = new Ajv2020({
+  const ajv = new (loadAjv())({
     strict: true,
     // `anyOf: [{ required: […] }]` is how a schema says "one of these".
     strictRequired: false,

@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { loadAjv } from '../load-ajv.ts';
 import type { Route } from '../plugin.ts';
 import { PluginFault } from '../registry.ts';
 import type { Schema } from '../types/json.ts';
@@ -61,10 +61,8 @@ export function createRouteValidators({ schemas, areKnownGood = false }: RouteVa
 }
 
 function createAjv(schemas: readonly Schema[], validateSchema: boolean): Ajv2020 {
-  // Synchronous, since the first request may be what asks for it.
-  const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
   // `ownProperties`: a `required` name such as `constructor` must not be satisfied by a prototype.
-  const ajv = new Ajv2020({
+  const ajv = new (loadAjv())({
     strict: true,
     strictTypes: false,
     strictRequired: false,

@@ -20,6 +20,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'failures',
         'field-rules',
         'ids',
+        'load-ajv',
         'local-counters',
         'nearest',
         'paths',
