@@ -14,6 +14,7 @@ import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { assemble } from '../core/assemble.ts';
 import { runReady } from '../core/boot.ts';
+import { CallerSignal } from '../core/caller-signal.ts';
 import { loadConfig } from '../core/load-config.ts';
 import { createLogger } from '../core/logger.ts';
 import { completeChat } from '../core/pipeline/chat.ts';
@@ -93,7 +94,12 @@ async function call(deps: PipelineDeps, credential: string | undefined): Promise
     stream: false,
     targets: [{ provider: 'echo', model: 'echo' }],
   } as const;
-  await completeChat(deps, ask, { requestId: 'req_bench', principal, signal: new AbortController().signal });
+  await completeChat(deps, ask, { requestId: 'req_bench', principal, signal: new CallerSignal() });
+}
+
+/** Calls that come over sockets begin in turns of their own. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 async function measure({ call: one, finish }: Subject, calls: number): Promise<{ cpu: number; wall: number }> {
@@ -102,7 +108,10 @@ async function measure({ call: one, finish }: Subject, calls: number): Promise<{
   const began = performance.now();
   await Promise.all(
     Array.from({ length: PARALLEL }, async () => {
-      while (left-- > 0) await one();
+      while (left-- > 0) {
+        await nextTurn();
+        await one();
+      }
     }),
   );
   await finish();

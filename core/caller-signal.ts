@@ -1,3 +1,5 @@
+import type { BagItem } from './bag.ts';
+
 /** What core needs of a signal: an AbortSignal has it, and so has a {@link CallerSignal}, which costs next to nothing. */
 export interface Abortable {
   readonly aborted: boolean;
@@ -10,7 +12,9 @@ export interface Abortable {
  * Fires when a caller has left. A real AbortSignal costs 5 µs to make and listen to, which every request would pay: it is
  * made when somebody outside of core asks for it. Each listener is called once.
  */
-export class CallerSignal implements Abortable {
+export class CallerSignal implements Abortable, BagItem {
+  /** For the list of those who are being served. */
+  slot = -1;
   #aborted = false;
   #reason: unknown;
   #listeners: readonly (() => void)[] = NONE;
@@ -49,11 +53,16 @@ export class CallerSignal implements Abortable {
   }
 
   removeEventListener(_event: 'abort', listener: () => void): void {
-    this.#listeners = this.#listeners.filter((each) => each !== listener);
+    this.#listeners =
+      this.#listeners.length === 1 && this.#listeners[0] === listener ? NONE : without(this.#listeners, listener);
   }
 }
 
 const NONE: readonly (() => void)[] = Object.freeze([]);
+
+function without(listeners: readonly (() => void)[], gone: () => void): readonly (() => void)[] {
+  return listeners.filter((listener) => listener !== gone);
+}
 
 /** The AbortSignal of whatever kind of signal. */
 export function toAbortSignal(signal: Abortable): AbortSignal {

@@ -1,3 +1,4 @@
+import { Bag, type BagItem } from './bag.ts';
 import { GatewayError, isGatewayError } from './errors.ts';
 import type { HookName } from './hooks.ts';
 
@@ -30,21 +31,18 @@ export function call(step: Step, a: unknown, b: unknown, c: unknown): unknown {
 }
 
 /** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
-const waiting = new Set<Waiting>();
+const waiting = new Bag<Waiting>();
 let isWatched = false;
 const WATCH_MS = 1000;
 
-interface Waiting {
+interface Waiting extends BagItem {
   readonly until: number;
   readonly expire: () => void;
 }
 
 function watchWaiting(): void {
   const now = performance.now();
-  for (const { until, expire } of waiting) {
-    if (until > now) break;
-    expire();
-  }
+  for (const { until, expire } of waiting.all()) if (until <= now) expire();
   isWatched = waiting.size > 0;
   if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
 }
@@ -56,6 +54,7 @@ function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
       reject(blame(step, error));
     };
     const entry: Waiting = {
+      slot: -1,
       until: performance.now() + HOOK_TIMEOUT_MS,
       expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
     };

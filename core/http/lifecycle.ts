@@ -1,4 +1,5 @@
 import type { Server, ServerResponse } from 'node:http';
+import { Bag } from '../bag.ts';
 import { CallerSignal } from '../caller-signal.ts';
 import { SHUTDOWN } from '../pipeline/run.ts';
 
@@ -20,7 +21,7 @@ const GRACE_MS = 1000;
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
-  readonly #running = new Set<CallerSignal>();
+  readonly #running = new Bag<CallerSignal>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
@@ -63,6 +64,6 @@ export class Lifecycle {
   }
   #expire(): void {
     this.#expired = true;
-    for (const caller of this.#running) caller.abort(SHUTDOWN);
+    for (const caller of this.#running.all()) caller.abort(SHUTDOWN);
   }
 }

@@ -1,5 +1,7 @@
+import { Bag, type BagItem } from '../bag.ts';
+
 /** Something with a deadline that moves: what {@link createDeadlineClock} watches. */
-export interface Watched {
+export interface Watched extends BagItem {
   /** When it is overdue, in milliseconds of `performance.now()`. Asked only when the timer fires. */
   dueAt(): number;
   /** Called once it is overdue; removes itself from the clock. */
@@ -24,7 +26,7 @@ const GRAIN_MS = 5;
  * known when it was armed, looks at them when it fires and arms itself for the next. A chunk therefore costs no timer.
  */
 export function createDeadlineClock(): DeadlineClock {
-  const items = new Set<Watched>();
+  const items = new Bag<Watched>();
   let timer: NodeJS.Timeout | undefined;
   let firesAt = Number.POSITIVE_INFINITY;
 
@@ -40,7 +42,7 @@ export function createDeadlineClock(): DeadlineClock {
     const now = performance.now();
     firesAt = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
-    for (const item of items) {
+    for (const item of items.all()) {
       const due = item.dueAt();
       if (due <= now) item.expire();
       else if (due < next) next = due;
@@ -57,8 +59,10 @@ export function createDeadlineClock(): DeadlineClock {
       items.delete(item);
     },
     close() {
-      for (const item of items) item.cut();
-      items.clear();
+      for (const item of items.all()) {
+        items.delete(item);
+        item.cut();
+      }
       clearTimeout(timer);
     },
   };

@@ -13,6 +13,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
       name: 'functions',
       what: 'pure: a value in, a value out',
       modules: [
+        'bag',
         'caller-signal',
         'chunks',
         'content',
