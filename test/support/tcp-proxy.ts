@@ -1,10 +1,15 @@
 import net from 'node:net';
+import { until } from './until.ts';
 
 /** A wire between a client and a server on the loopback that can be cut in ways a real one is. */
 export interface TcpProxy {
   readonly port: number;
   /** Passes what the client sends and drops what the server answers. */
   dropAnswers(): void;
+  /** Keeps what the server answers; resolves with what the client sent since, once `isAll` finds all of it there. */
+  holdAnswers(isAll: (sent: string) => boolean): Promise<string>;
+  /** Passes what is kept and what comes, until the client sends something again: the answers after that are kept. */
+  passRound(): void;
   /** Passes everything on new connections; those that lost something are cut. */
   heal(): void;
   close(): Promise<void>;
@@ -13,13 +18,25 @@ export interface TcpProxy {
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [net.Socket, net.Socket]>();
   let drops = false;
+  let holds = false;
+  let passesUntilSent = false;
+  let sent = '';
+  const held: (() => void)[] = [];
+  const passHeld = (): void => {
+    for (const pass of held.splice(0)) pass();
+  };
   const server = net.createServer((client) => {
     const upstream = net.connect(target, '127.0.0.1');
     const pair = [client, upstream] as const;
     pairs.add(pair);
-    client.on('data', (data) => upstream.write(data));
+    client.on('data', (data) => {
+      sent += data.toString('latin1');
+      if (passesUntilSent) [passesUntilSent, holds] = [false, true];
+      upstream.write(data);
+    });
     upstream.on('data', (data) => {
-      if (!drops) client.write(data);
+      if (holds) held.push(() => client.write(data));
+      else if (!drops) client.write(data);
     });
     const end = (): void => {
       pairs.delete(pair);
@@ -37,8 +54,19 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     dropAnswers: () => {
       drops = true;
     },
+    holdAnswers: async (isAll) => {
+      sent = '';
+      holds = true;
+      await until('the client sent all it had to say', () => isAll(sent));
+      return sent;
+    },
+    passRound: () => {
+      [holds, passesUntilSent] = [false, true];
+      passHeld();
+    },
     heal: () => {
-      drops = false;
+      [drops, holds, passesUntilSent] = [false, false, false];
+      passHeld();
       cut();
     },
     close: () => {

@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { settledBooks } from '../support/books.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
+import { describeWith, type TestServer } from '../support/server-process.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
+  let redis: TestServer;
+  let wire: TcpProxy;
+  let gateway: TestGateway;
+
+  before(async () => {
+    redis = await startRedisServer();
+    wire = await startTcpProxy(redis.port);
+    gateway = await startGateway({
+      store: `redis://127.0.0.1:${wire.port}`,
+      billing: 'track',
+      plans: { metered: { rpm: 1000, tpm: 1_000_000 } },
+      defaultPlan: 'metered',
+      // Its refusal would be an answer too: here a second wait must be seen.
+      policies: { limits: { onStoreFailure: 'closed' } },
+    });
+  });
+  after(async () => {
+    wire?.heal();
+    await gateway?.stop();
+    await wire?.close();
+    await redis?.close();
+  });
+
+  it('waits for one round trip of limits and reservation together, and not for its books', async () => {
+    const ask = (): Promise<Response> =>
+      gateway.post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
+    // The key is known from here on, and nothing of this call is on its way any more.
+    expect((await ask()).status).to.equal(200);
+    await settledBooks(gateway.url, gateway.key);
+    const sent = wire.holdAnswers((text) => text.split('EVALSHA').length - 1 === 2);
+    const answer = ask();
+    await sent;
+    wire.passRound();
+    expect((await answer).status).to.equal(200);
+  });
+});
