@@ -1,7 +1,7 @@
 /**
  * What auth, limits and the ledger cost a call, by store: CPU of the gateway's process (user + system) and time, per call.
  *
- *   npx tsc -p tsconfig.json --noEmit false --rootDir . --outDir dist && node dist/bench/policies.js [--quick] [--only memory,sqlite]
+ *   npm run bench:policies [-- --quick --only memory,sqlite]
  *
  * Compiled, because tsx names every function at run time. Calls run through the pipeline in this process, without HTTP and
  * with a provider that answers at once, so that nothing else is in the figures. Every round runs each store and each set

@@ -5,8 +5,8 @@ export interface BagItem {
 
 /**
  * Things that come and go with every request, in no order. A `Set` leaves its table behind every few changes, and a table that
- * grew old keeps the next one alive with whatever was in it then: of what calls allocate, twice as much lived until
- * the next full collection, and auth, limits and ledger on sqlite cost a call 25 µs instead of 15 (bench/policies.ts).
+ * grew old keeps the next one alive with whatever was in it then: of what a call allocates, twice as much lived until
+ * the next full collection (docs/performance.md).
  */
 export class Bag<T extends BagItem> {
   readonly #items: T[] = [];
