@@ -150,7 +150,8 @@ describe('speech for OpenAI’s clients', () => {
     ]);
   });
 
-  it('lists voices and models to Open WebUI without a key, and asks no vendor for it', async () => {
+  it('lists voices and models to Open WebUI without a key, and asks no vendor for it', async function () {
+    needProgram(this, 'espeak-ng');
     const before = upstream.requests.length;
     const [voices, models] = await Promise.all(
       ['voices', 'models'].map(async (what) => (await fetch(`${gateway.url}/v1/audio/${what}`)).json()),
