@@ -53,16 +53,11 @@ export class CallerSignal implements Abortable, BagItem {
   }
 
   removeEventListener(_event: 'abort', listener: () => void): void {
-    this.#listeners =
-      this.#listeners.length === 1 && this.#listeners[0] === listener ? NONE : without(this.#listeners, listener);
+    this.#listeners = this.#listeners.filter((each) => each !== listener);
   }
 }
 
 const NONE: readonly (() => void)[] = Object.freeze([]);
-
-function without(listeners: readonly (() => void)[], gone: () => void): readonly (() => void)[] {
-  return listeners.filter((listener) => listener !== gone);
-}
 
 /** The AbortSignal of whatever kind of signal. */
 export function toAbortSignal(signal: Abortable): AbortSignal {
