@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { SseEvent, StreamDecoder } from '../provider.ts';
+import { NOT_YET, type Pull } from '../pull.ts';
 import { createEventReader } from '../sse.ts';
 import type { ChatChunk } from '../types/chat.ts';
 import type { UpstreamResponse } from '../upstream.ts';
@@ -7,7 +8,6 @@ import { PageError } from './attempt.ts';
 import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
 import { chunksOfResponse, hasContent, isFinished } from './chunks.ts';
 import { createExactTextReader, type ExactText, type ExactTextReader } from './exact-text.ts';
-import { NOT_YET, type Pull } from './pull.ts';
 
 /** What came of one read of the upstream: chunks, or the bytes of events that need no look. */
 export type ChatBatch = readonly ChatChunk[] | ExactText;
@@ -122,7 +122,7 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
           return undefined;
         }
         const bytes = body.read();
-        if (!bytes && !body.done) return NOT_YET;
+        if (bytes === NOT_YET) return NOT_YET;
         const batch = bytes ? take(bytes) : finish();
         if (batch.length > 0) return batch;
       }

@@ -1,5 +1,6 @@
 import { usageChunk } from '../chunks.ts';
 import { type GatewayError, toGatewayError } from '../errors.ts';
+import { NOT_YET, next, type Pull } from '../pull.ts';
 import { BYTES_PER_TOKEN } from '../tokens.ts';
 import type { Call, Target } from '../types/call.ts';
 import type { ChatChunk, Usage } from '../types/chat.ts';
@@ -10,7 +11,6 @@ import { type ChatBatch, type ChatSource, createChatSource } from './chat-source
 import { hasContent, isFinished } from './chunks.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { NOT_YET, next, type Pull } from './pull.ts';
 import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
 
 /** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */

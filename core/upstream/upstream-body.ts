@@ -1,3 +1,4 @@
+import { NOT_YET, next, type Pull } from '../pull.ts';
 import { UpstreamError } from './upstream-error.ts';
 
 /** Who fills the body; told when to stop, go on, or give up. */
@@ -17,7 +18,7 @@ const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
  * The bytes of one answer, read once: by `read`, which never waits, or by iterating. To an iterator, what came in with one
  * read of the socket comes as one buffer. A reader that stops reading stops the socket.
  */
-export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
+export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined>, Pull<Buffer> {
   readonly #source: BodySource;
   #chunks: Buffer[] = [];
   #size = 0;
@@ -57,13 +58,8 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#tell();
   }
 
-  /** Whether all was read, and no more will come. */
-  get done(): boolean {
-    return this.#ended && this.#size === 0 && !this.#error;
-  }
-
-  /** What has come and was not read, if anything has. Throws the {@link UpstreamError} that the body ended with, once. */
-  read(): Buffer | undefined {
+  /** All that has come and was not read. Throws the {@link UpstreamError} that the body ended with, once. */
+  read(): Buffer | undefined | typeof NOT_YET {
     if (this.#size > 0) {
       const [first] = this.#chunks;
       const bytes = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size);
@@ -74,7 +70,7 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
       }
       return bytes;
     }
-    if (!this.#error) return undefined;
+    if (!this.#error) return this.#ended ? undefined : NOT_YET;
     const error = this.#error;
     this.#error = undefined;
     throw error;
@@ -93,13 +89,10 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
     return this;
   }
 
+  /** For readers that wait: they go on in a microtask, after all the chunks of one read of the socket. */
   async next(): Promise<IteratorResult<Buffer, undefined>> {
-    for (;;) {
-      const value = this.read();
-      if (value) return { done: false, value };
-      if (this.done) return DONE;
-      await this.#readable();
-    }
+    const value = await next(this);
+    return value ? { done: false, value } : DONE;
   }
 
   async return(): Promise<IteratorReturnResult<undefined>> {
@@ -129,12 +122,7 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
   async #readRest(maxBytes: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     let size = 0;
-    while (!this.done) {
-      const part = this.read();
-      if (!part) {
-        await this.#readable();
-        continue;
-      }
+    for (let part = await next(this); part; part = await next(this)) {
       size += part.length;
       if (size > maxBytes) {
         this.cancel();
@@ -147,11 +135,6 @@ export class UpstreamBody implements AsyncIterableIterator<Buffer, undefined> {
       parts.push(part);
     }
     return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts, size);
-  }
-
-  /** For readers that wait: they go on in a microtask, after all the chunks of one read of the socket. */
-  #readable(): Promise<void> {
-    return new Promise((resolve) => this.whenReadable(resolve));
   }
 
   #tell(): void {

@@ -28,6 +28,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
         'pending',
         'pricing',
         'provider-options',
+        'pull',
         'read-json',
         'retry-after',
         'same-json',

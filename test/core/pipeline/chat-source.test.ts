@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { OpenedChat } from '../../../core/pipeline/chat.ts';
 import { createChatSource } from '../../../core/pipeline/chat-source.ts';
-import { next } from '../../../core/pipeline/pull.ts';
 import type { ChatCodec, CodecCall } from '../../../core/provider.ts';
+import { next } from '../../../core/pull.ts';
 import type { ChatChunk } from '../../../core/types/chat.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
 
@@ -26,12 +26,7 @@ void plugin.setup(
 
 function open(parts: readonly Buffer[]): OpenedChat {
   const left = [...parts];
-  const body = {
-    read: () => left.shift(),
-    get done() {
-      return left.length === 0;
-    },
-  };
+  const body = { read: () => left.shift() };
   return {
     codec: codecs[0],
     codecInfo: call,
