@@ -15,6 +15,7 @@ import { openRedis } from '../plugins/stores/redis/index.ts';
 import { openSqlite } from '../plugins/stores/sqlite/index.ts';
 import { startPostgresServer } from '../test/support/postgres-server.ts';
 import { startRedisServer } from '../test/support/redis-server.ts';
+import { median } from './load/numbers.ts';
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, servers: { type: 'boolean', default: false } },
@@ -110,11 +111,6 @@ async function measure(store: Store, run: Request, requests: number, parallel: n
   await store.ledger.balance('user-0');
   const { user, system } = process.cpuUsage(cpu);
   return { cpu: (user + system) / requests, wall: ((performance.now() - start) * 1000) / requests };
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-bench-'));

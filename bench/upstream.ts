@@ -12,6 +12,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { median } from './load/numbers.ts';
 
 const REQUESTS = 1500;
 const STREAMS = 30;
@@ -182,10 +183,6 @@ async function compare(rounds: number): Promise<void> {
   for (const name of children.keys()) {
     console.log(`| ${name} | ${median(perRequest[name]!).toFixed(0)} | ${median(perEvent[name]!).toFixed(1)} |`);
   }
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }
 
 const [role, name] = process.argv.slice(2);
