@@ -6,8 +6,8 @@ export interface TcpProxy {
   readonly port: number;
   /** Passes what the client sends and drops what the server answers. */
   dropAnswers(): void;
-  /** Keeps what the server answers; resolves with what the client sent since, once `isAll` finds all of it there. */
-  holdAnswers(isAll: (sent: string) => boolean): Promise<string>;
+  /** Keeps what the server answers; resolves once `isAll` finds all it waits for in what the client sent since. */
+  holdAnswers(isAll: (sent: string) => boolean): Promise<void>;
   /** Passes what is kept and what comes, until the client sends something again: the answers after that are kept. */
   passRound(): void;
   /** Passes everything on new connections; those that lost something are cut. */
@@ -17,9 +17,9 @@ export interface TcpProxy {
 
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [net.Socket, net.Socket]>();
-  let drops = false;
-  let holds = false;
-  let passesUntilSent = false;
+  /** What becomes of answers; a `round` is over, and they are held, when the client sends something. */
+  let answers: 'pass' | 'drop' | 'hold' | 'round' = 'pass';
+  /** Since they are held. */
   let sent = '';
   const held: (() => void)[] = [];
   const passHeld = (): void => {
@@ -30,13 +30,13 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     const pair = [client, upstream] as const;
     pairs.add(pair);
     client.on('data', (data) => {
-      sent += data.toString('latin1');
-      if (passesUntilSent) [passesUntilSent, holds] = [false, true];
+      if (answers === 'round') answers = 'hold';
+      if (answers === 'hold') sent += data.toString('latin1');
       upstream.write(data);
     });
     upstream.on('data', (data) => {
-      if (holds) held.push(() => client.write(data));
-      else if (!drops) client.write(data);
+      if (answers === 'hold') held.push(() => client.write(data));
+      else if (answers !== 'drop') client.write(data);
     });
     const end = (): void => {
       pairs.delete(pair);
@@ -52,20 +52,19 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   return {
     port: typeof address === 'object' && address ? address.port : 0,
     dropAnswers: () => {
-      drops = true;
+      answers = 'drop';
     },
     holdAnswers: async (isAll) => {
       sent = '';
-      holds = true;
+      answers = 'hold';
       await until('the client sent all it had to say', () => isAll(sent));
-      return sent;
     },
     passRound: () => {
-      [holds, passesUntilSent] = [false, true];
+      answers = 'round';
       passHeld();
     },
     heal: () => {
-      [drops, holds, passesUntilSent] = [false, false, false];
+      answers = 'pass';
       passHeld();
       cut();
     },
