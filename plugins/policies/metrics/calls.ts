@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Call, Outcome } from '../../../core/index.ts';
-import { boundedLabel, SECONDS } from './labels.ts';
-import { type Count, createCounter, createHistogram, type Distribution } from './series.ts';
+import { boundedLabel } from './labels.ts';
+import { type Count, createCounter, createHistogram, type Distribution, SECONDS } from './series.ts';
 
 /** The series of all calls that end alike; those that few calls need are made when one does. */
 interface CallSeries {

@@ -1,8 +1,8 @@
 import type { Registry } from 'prom-client';
 import Gauge from 'prom-client/lib/gauge.js';
 import type { PluginApi } from '../../../core/index.ts';
-import { boundedLabel, SECONDS } from './labels.ts';
-import { type Count, createCounter, createHistogram, type Distribution } from './series.ts';
+import { boundedLabel } from './labels.ts';
+import { type Count, createCounter, createHistogram, type Distribution, SECONDS } from './series.ts';
 
 type Middleware = Parameters<PluginApi['use']>[0];
 

@@ -15,6 +15,11 @@ type Labels = Readonly<Record<string, string>>;
 /** All series of one metric: one for each combination of labels, made when it is asked for first. */
 export type Family<S> = (labels: Labels) => S;
 
+/** The buckets of what takes time, in seconds. */
+export const SECONDS: readonly number[] = Object.freeze([
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900,
+]);
+
 interface Described {
   readonly name: string;
   readonly help: string;
