@@ -17,29 +17,37 @@ export function createSqliteLedger(
   tables: LedgerTables,
   alone: LedgerAlone | undefined,
 ): Ledger {
+  const inMode = <T>(aloneDoes: (own: LedgerAlone) => Promise<T>, togetherDo: () => Promise<T>): Promise<T> =>
+    presence.run((mode) => (alone && mode === 'alone' ? aloneDoes(alone) : togetherDo()));
   const read = <T>(query: () => T): Promise<T> =>
-    presence.run((mode) => (alone && mode === 'alone' ? alone.read(query) : writer.readLatest(query)));
+    inMode(
+      (own) => own.read(query),
+      () => writer.readLatest(query),
+    );
   const change = <T>(how: () => T): Promise<T> =>
-    presence.run((mode) => (alone && mode === 'alone' ? alone.change(how) : writer.write(how)));
+    inMode(
+      (own) => own.change(how),
+      () => writer.write(how),
+    );
 
   const ledger: Ledger = {
     reserve: (reservation) =>
-      presence.run((mode) =>
-        alone && mode === 'alone'
-          ? alone.reserve(reservation, () => ledger.reserve(reservation))
-          : writer.write(() => tables.reserve(reservation)),
+      inMode(
+        (own) => own.reserve(reservation, () => ledger.reserve(reservation)),
+        () => writer.write(() => tables.reserve(reservation)),
       ),
     settle: (settlement) =>
-      presence.run((mode) => {
-        if (alone && mode === 'alone') return alone.settle(settlement, () => ledger.settle(settlement));
-        const { account, requestId, amount, usage, now } = settlement;
-        return writer.write(() => tables.settle(storeKey(account), storeKey(requestId), amount, usage, now), 'later');
-      }),
+      inMode(
+        (own) => own.settle(settlement, () => ledger.settle(settlement)),
+        () => {
+          const { account, requestId, amount, usage, now } = settlement;
+          return writer.write(() => tables.settle(storeKey(account), storeKey(requestId), amount, usage, now), 'later');
+        },
+      ),
     release: (account, requestId) =>
-      presence.run((mode) =>
-        alone && mode === 'alone'
-          ? alone.release(account, requestId, () => ledger.release(account, requestId))
-          : writer.write(() => tables.release(storeKey(account), storeKey(requestId)), 'later'),
+      inMode(
+        (own) => own.release(account, requestId, () => ledger.release(account, requestId)),
+        () => writer.write(() => tables.release(storeKey(account), storeKey(requestId)), 'later'),
       ),
     credit: (account, id, amount, reason, now) =>
       change(() => tables.credit(storeKey(account), storeKey(id), amount, reason, now)),
