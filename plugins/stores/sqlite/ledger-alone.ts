@@ -53,7 +53,7 @@ export function createLedgerAlone(
   journal: Journal,
 ): LedgerAlone {
   const memory = createLedgerMemory(tables);
-  const backlog = createBacklog(database, writer, journal, memory.settled);
+  const backlog = createBacklog(database, writer, tables, journal, memory.settled);
   let queue: Job[] = [];
   /** Whether the memory may hold decisions that came to nothing. */
   let isDoubtful = false;

@@ -3,6 +3,7 @@ import type { Database } from './database.ts';
 import type { Journal } from './journal.ts';
 import { createFold } from './ledger-fold.ts';
 import type { LedgerRecord } from './ledger-record.ts';
+import type { LedgerTables } from './ledger-tables.ts';
 import { MAX_QUEUED, TOO_MANY, type Writer } from './writer.ts';
 
 /** Records that are in the journal and not in the tables yet. */
@@ -36,10 +37,11 @@ const FOLDED = 'tollgate:folded';
 export function createBacklog(
   database: Database,
   writer: Writer,
+  tables: LedgerTables,
   journal: Journal,
   settled: (record: LedgerRecord) => void,
 ): Backlog {
-  const write = createFold(database);
+  const write = createFold(database, tables);
   const getFolded = database.prepare('SELECT value FROM numbers WHERE key = ?');
   const putFolded = database.prepare('INSERT OR REPLACE INTO numbers (key, value) VALUES (?, ?)');
   /** The first one has the number `inTables + 1`. */

@@ -2,6 +2,7 @@ import { REMEMBER_MS } from '../parts/check.ts';
 import { chargeReason, dayOf, UNKNOWN_FACTS } from '../parts/usage.ts';
 import type { Database, SqlValue } from './database.ts';
 import type { ChargeRecord, HoldRecord, LedgerRecord } from './ledger-record.ts';
+import type { Hold, LedgerTables } from './ledger-tables.ts';
 
 /** What some records add to an account's row. */
 interface AccountSum {
@@ -23,14 +24,11 @@ interface UsageSum {
   cost: number;
 }
 
-/** What ends: the reservation that a charge or a release is of. */
-type Ended = Pick<HoldRecord, 'amount' | 'purse' | 'expiresAt'>;
-
 /**
  * Writes records to the tables, in a transaction that the caller makes. An entry and a finished id per call, and one
  * statement for all that the calls add to a row: a call that is reserved and over within the records is never in `holds`.
  */
-export function createFold(database: Database): (records: readonly LedgerRecord[]) => void {
+export function createFold(database: Database, tables: LedgerTables): (records: readonly LedgerRecord[]) => void {
   const sql = prepareFold(database);
   const insertEntries = createInserts(
     database,
@@ -54,17 +52,12 @@ export function createFold(database: Database): (records: readonly LedgerRecord[
       return sum;
     };
 
-    const takeHold = (account: string, ref: string): Ended | undefined => {
+    const takeHold = (account: string, ref: string): Hold | undefined => {
       const key = `${account}\0${ref}`;
       const held = open.get(key);
-      if (held) {
-        open.delete(key);
-        return held;
-      }
-      const row = sql.takeHold.get(account, ref);
-      if (!row) return undefined;
-      const purse = row['purse'] == null ? null : String(row['purse']);
-      return { amount: Number(row['amount']), purse, expiresAt: Number(row['expires_at']) };
+      if (!held) return tables.takeHold(account, ref);
+      open.delete(key);
+      return held;
     };
 
     const addToPurse = (sum: AccountSum, id: string | null, held: number, spent: number): void => {
@@ -99,7 +92,7 @@ export function createFold(database: Database): (records: readonly LedgerRecord[
       sum.held -= ended.amount;
       if (record.do === 'release') {
         addToPurse(sum, ended.purse, -ended.amount, 0);
-        sql.finish.run(ref, account, ended.expiresAt + REMEMBER_MS);
+        tables.finish(account, ref, ended.expiresAt + REMEMBER_MS);
         return;
       }
       const { amount, now, purpose } = record;
@@ -107,7 +100,7 @@ export function createFold(database: Database): (records: readonly LedgerRecord[
       sum.balance -= amount;
       sum.spent += amount;
       sum.updatedAt = now;
-      if (sum.lastEntry === 0) sum.lastEntry = Number(sql.lastEntryOf.get(account)?.['n'] ?? 0);
+      if (sum.lastEntry === 0) sum.lastEntry = tables.newestEntry(account);
       lastEntry += 1;
       const reason = chargeReason({ ...UNKNOWN_FACTS, ...purpose });
       entries.add(lastEntry, sum.lastEntry, account, ref, 0 - amount, reason, now);
@@ -143,14 +136,9 @@ export function createFold(database: Database): (records: readonly LedgerRecord[
 function prepareFold(database: Database) {
   return {
     lastEntry: database.prepare('SELECT max(n) AS n FROM entries'),
-    lastEntryOf: database.prepare('SELECT last_entry AS n FROM accounts WHERE id = ?'),
     /** The ids of the charges whose entries are new. */
     finishEntries: database.prepare(`INSERT INTO finished (ref, account, kind, until)
       SELECT ref, account, kind, at + ? FROM entries WHERE n > ? ON CONFLICT DO NOTHING`),
-    finish: database.prepare(
-      "INSERT INTO finished (ref, account, kind, until) VALUES (?, ?, 'charge', ?) ON CONFLICT DO NOTHING",
-    ),
-    takeHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ? RETURNING amount, purse, expires_at'),
     addHold: database.prepare(
       'INSERT INTO holds (account, ref, amount, expires_at, purse, facts) VALUES (?, ?, ?, ?, ?, ?)',
     ),

@@ -34,7 +34,7 @@ export function prepareLedger(database: Database) {
       UNION ALL SELECT 1 FROM holds WHERE account = ?1 AND ref = ?2`),
     newestFinished: database.prepare("SELECT ref FROM finished WHERE kind = 'charge' ORDER BY ref DESC LIMIT 1"),
     newestHeld: database.prepare('SELECT max(ref) AS ref FROM holds'),
-    findHold: database.prepare('SELECT amount, purse FROM holds WHERE account = ? AND ref = ?'),
+    findHold: database.prepare('SELECT amount, purse, expires_at FROM holds WHERE account = ? AND ref = ?'),
     expired: database.prepare('SELECT account, ref, facts FROM holds WHERE expires_at < ? LIMIT ?'),
     balance: database.prepare('SELECT balance, held, spent, credited, updated_at FROM accounts WHERE id = ?'),
     purse: database.prepare('SELECT spent, held FROM purses WHERE account = ? AND id = ?'),

@@ -24,6 +24,13 @@ import { prepareLedger } from './ledger-sql.ts';
 /** How many expired reservations one transaction of the sweeper settles. */
 export const SWEEP_BATCH = 200;
 
+/** What a call that is not over holds. */
+export interface Hold {
+  readonly amount: number;
+  readonly purse: string | null;
+  readonly expiresAt: number;
+}
+
 export type LedgerTables = ReturnType<typeof createLedgerTables>;
 
 /** Money in the tables: every change is part of a transaction that the caller makes. Takes and answers store keys. */
@@ -61,6 +68,17 @@ export function createLedgerTables(database: Database) {
     return 'held';
   };
 
+  /** Removes the reservation of a call that ends; undefined when there is none. */
+  const takeHold = (account: string, ref: string): Hold | undefined => readHold(sql.takeHold.get(account, ref));
+
+  /** Remembers that a call is over, so that it is not reserved again. */
+  const finish = (account: string, ref: string, until: number): void => {
+    sql.finish.run(ref, account, 'charge', until);
+  };
+
+  /** The number of an account's newest entry; 0 when it has none. */
+  const newestEntry = (account: string): number => Number(sql.newest.get(account)?.['n'] ?? 0);
+
   const settle = (
     account: string,
     requestId: string,
@@ -69,14 +87,14 @@ export function createLedgerTables(database: Database) {
     now: number,
   ): boolean => {
     if (actual !== undefined) checkSettlement({ amount: actual });
-    const hold = sql.takeHold.get(account, requestId);
+    const hold = takeHold(account, requestId);
     if (!hold) return false;
-    const reserved = Number(hold['amount']);
+    const { amount: reserved, purse } = hold;
     const amount = actual ?? reserved;
-    sql.finish.run(requestId, account, 'charge', now + REMEMBER_MS);
+    finish(account, requestId, now + REMEMBER_MS);
     const entry = sql.addEntry.run(account, 'charge', requestId, 0 - amount, chargeReason(facts), now).lastInsertRowid;
     sql.charge.run(reserved, amount, amount, Number(entry), now, account);
-    if (hold['purse'] != null) sql.chargePurse.run(reserved, amount, account, hold['purse']);
+    if (purse !== null) sql.chargePurse.run(reserved, amount, account, purse);
     const { operation, provider, model, key } = facts;
     const { promptTokens, completionTokens, characters } = countUsage(facts);
     sql.addUsage.run(
@@ -95,12 +113,12 @@ export function createLedgerTables(database: Database) {
   };
 
   const release = (account: string, requestId: string): boolean => {
-    const hold = sql.takeHold.get(account, requestId);
+    const hold = takeHold(account, requestId);
     if (!hold) return false;
-    const amount = Number(hold['amount']);
+    const { amount, purse, expiresAt } = hold;
     sql.unhold.run(amount, account);
-    if (hold['purse'] != null) sql.chargePurse.run(amount, 0, account, hold['purse']);
-    sql.finish.run(requestId, account, 'charge', Number(hold['expires_at']) + REMEMBER_MS);
+    if (purse !== null) sql.chargePurse.run(amount, 0, account, purse);
+    finish(account, requestId, expiresAt + REMEMBER_MS);
     return true;
   };
 
@@ -127,6 +145,9 @@ export function createLedgerTables(database: Database) {
     release,
     credit,
     sweepSome,
+    takeHold,
+    finish,
+    newestEntry,
     balance: (account: string) => readBalance(sql.balance.get(account)),
     purse: (account: string, id: string) => {
       const row = sql.purse.get(account, id);
@@ -134,8 +155,8 @@ export function createLedgerTables(database: Database) {
     },
     entries: (account: string, { limit, after }: { readonly limit: number; readonly after?: string }) => {
       const id = storeKey(account);
-      const first = after === undefined ? sql.newest.get(id) : sql.older.get(readCursor(after), id);
-      return sql.entries.all(Number(first?.['n'] ?? 0), pageLimit(limit)).map((row) => readEntry(account, row));
+      const first = after === undefined ? newestEntry(id) : Number(sql.older.get(readCursor(after), id)?.['n'] ?? 0);
+      return sql.entries.all(first, pageLimit(limit)).map((row) => readEntry(account, row));
     },
     usage: (account: string, from: string, to: string) =>
       daysBetween(from, to).flatMap((day) => sql.usage.all(day, account).map(readUsage)),
@@ -144,11 +165,14 @@ export function createLedgerTables(database: Database) {
     /** The greatest id of a request that is reserved or over; empty when there is none. */
     newest: (): string =>
       [sql.newestFinished.get(), sql.newestHeld.get()].map((row) => `${row?.['ref'] ?? ''}`).sort()[1] ?? '',
-    hold: (account: string, ref: string): { readonly amount: number; readonly purse: string | null } | undefined => {
-      const row = sql.findHold.get(account, ref);
-      return row && { amount: Number(row['amount']), purse: row['purse'] == null ? null : String(row['purse']) };
-    },
+    hold: (account: string, ref: string): Hold | undefined => readHold(sql.findHold.get(account, ref)),
   };
+}
+
+function readHold(row: Row | undefined): Hold | undefined {
+  if (!row) return undefined;
+  const purse = row['purse'] == null ? null : String(row['purse']);
+  return { amount: Number(row['amount']), purse, expiresAt: Number(row['expires_at']) };
 }
 
 function readBalance(row: Row | undefined): AccountBalance {
