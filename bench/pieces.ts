@@ -1,9 +1,9 @@
 /** Small pieces of a request, alone and warm: `node bench/dist/bench/pieces.js`. Microseconds, the best of five rounds. */
 import Router from '@koa/router';
+import { createExactTextReader } from '../core/calls/exact-text.ts';
 import { createRouteIndex } from '../core/http/route-index.ts';
-import { createExactTextReader } from '../core/pipeline/exact-text.ts';
-import { createEventReader } from '../core/sse.ts';
 import { parseBaseUrl } from '../core/upstream/address.ts';
+import { createEventReader } from '../core/upstream/event-reader.ts';
 import { parseKey } from '../plugins/auth/api-key/format.ts';
 import { decodeStream } from '../plugins/providers/openai-compatible/stream.ts';
 import { chatRequest, WIRES } from './wires.ts';

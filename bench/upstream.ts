@@ -26,7 +26,7 @@ type Client = (url: string) => Promise<number>;
 
 const CLIENTS: Readonly<Record<string, () => Promise<Client>>> = {
   async tollgate() {
-    const { createUpstream } = await import('../core/upstream.ts');
+    const { createUpstream } = await import('../core/upstream/upstream.ts');
     const nothing = () => {};
     const log = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => log };
     const upstream = createUpstream({ log });

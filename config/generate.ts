@@ -8,9 +8,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { composeSchema } from '../core/config/compose-schema.ts';
 import { CORE_PROPERTIES } from '../core/config/core-schema.ts';
 import type { PluginSchema } from '../core/config/groups.ts';
-import { readBuiltinSchemas } from '../core/load-config.ts';
-import { PROVIDER_OPTIONS } from '../core/provider-options.ts';
-import type { Schema } from '../core/types/json.ts';
+import type { Schema } from '../core/contract/json.ts';
+import { readBuiltinSchemas } from '../core/plugins/load-config.ts';
+import { PROVIDER_OPTIONS } from '../plugins/providers/kit/options.ts';
 import { schemaTable } from './schema-table.ts';
 
 const SCHEMA_FILE = fileURLToPath(new URL('./tollgate.schema.json', import.meta.url));

@@ -1,4 +1,4 @@
-import type { Schema } from '../core/types/json.ts';
+import type { Schema } from '../core/contract/json.ts';
 
 /** A schema's properties as a Markdown table, nested ones as `cors.origins`; empty when it has none. */
 export function schemaTable(schema: Schema): string {

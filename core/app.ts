@@ -1,23 +1,23 @@
 import type { Server } from 'node:http';
-import { type Assembly, assemble } from './assemble.ts';
-import { runReady } from './boot.ts';
+import type { ModelCatalog } from './calls/model-catalog.ts';
+import { type FetchedList, MODEL_LISTS, startModelRefresh } from './calls/model-refresh.ts';
+import { createRuntime } from './calls/runtime.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { InstanceRef } from './config/types.ts';
+import type { Schema } from './contract/json.ts';
+import type { Log } from './contract/log.ts';
+import type { Announcement } from './contract/plugin.ts';
 import { createKoa } from './http/koa.ts';
 import { Lifecycle } from './http/lifecycle.ts';
+import { createOpenApi } from './http/openapi.ts';
 import { createRouteValidators } from './http/route-validators.ts';
 import { createRouter } from './http/router.ts';
+import { coreRoutes } from './http/routes/index.ts';
 import { createHttpServer, listen } from './http/server.ts';
-import { type LoadedConfig, loadConfig } from './load-config.ts';
-import type { Log } from './log.ts';
-import { type FetchedList, MODEL_LISTS, startModelRefresh } from './model-refresh.ts';
-import type { ModelCatalog } from './models.ts';
-import { createOpenApi } from './openapi.ts';
-import type { Announcement } from './plugin.ts';
-import { coreRoutes } from './routes/index.ts';
-import { createRuntime } from './runtime.ts';
-import type { Schema } from './types/json.ts';
-import type { Gatherer } from './workers.ts';
+import { type Assembly, assemble } from './plugins/assemble.ts';
+import type { Gatherer } from './plugins/gather.ts';
+import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
+import { runReady } from './plugins/set-up.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {

@@ -6,7 +6,10 @@ import type { Gateway, GatewayOptions } from './app.ts';
  * Rejects with every fault named before anything listens. The server's code is loaded on the first call.
  */
 export async function createGateway(options: Partial<GatewayOptions> = {}): Promise<Gateway> {
-  const [{ createGateway: create }, { createLogger }] = await Promise.all([import('./app.ts'), import('./logger.ts')]);
+  const [{ createGateway: create }, { createLogger }] = await Promise.all([
+    import('./app.ts'),
+    import('./cli/logger.ts'),
+  ]);
   const log = options.log ?? createLogger({ level: 'info', format: 'auto', isTerminal: process.stdout.isTTY });
   return create({ cwd: process.cwd(), env: process.env, ...options, log });
 }

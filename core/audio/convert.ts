@@ -1,5 +1,5 @@
-import { StreamFailure } from '../provider.ts';
-import type { AudioDecoder } from '../speech-provider.ts';
+import { StreamFailure } from '../contract/provider.ts';
+import type { AudioDecoder } from '../contract/speech-provider.ts';
 import { PCM_RATE } from './formats.ts';
 import { createResampler, type Resampler } from './pcm.ts';
 import { readWavHeader, wavHeader, withWavSizes } from './wav.ts';

@@ -1,4 +1,4 @@
-import type { SpeechFormat } from '../types/speech.ts';
+import type { SpeechFormat } from '../contract/speech.ts';
 
 interface FormatRow {
   readonly contentType: string;

@@ -1,6 +1,6 @@
-import { GatewayError } from '../errors.ts';
-import { StreamFailure } from '../provider.ts';
-import type { SpeechFormat } from '../types/speech.ts';
+import { GatewayError } from '../contract/errors.ts';
+import { StreamFailure } from '../contract/provider.ts';
+import type { SpeechFormat } from '../contract/speech.ts';
 import { PCM_RATE } from './formats.ts';
 import { createFrameWalker, type FrameReader } from './frames.ts';
 import { id3Length, readMp3Frame } from './mp3.ts';

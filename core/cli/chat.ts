@@ -1,7 +1,7 @@
-import { createId } from '../ids.ts';
-import { createRuntime } from '../runtime.ts';
-import type { Principal } from '../types/call.ts';
-import type { ChatMessage } from '../types/chat.ts';
+import { createId } from '../calls/ids.ts';
+import { createRuntime } from '../calls/runtime.ts';
+import type { Principal } from '../contract/call.ts';
+import type { ChatMessage } from '../contract/chat.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { withAssembly } from './load.ts';

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
-import { readBuiltinSchemas } from '../load-config.ts';
+import { readBuiltinSchemas } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo } from './io.ts';
 import { loadFor } from './load.ts';

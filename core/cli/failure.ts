@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { isGatewayError } from '../errors.ts';
+import { isGatewayError } from '../contract/errors.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 
 interface Failure {

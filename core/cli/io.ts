@@ -1,5 +1,5 @@
 import pc from 'picocolors';
-import type { CommandIo } from '../plugin.ts';
+import type { CommandIo } from '../contract/plugin.ts';
 
 /** Exit codes of every command (contract section 7). */
 export const EXIT = Object.freeze({ ok: 0, unexpected: 1, usage: 2, config: 3, checkFailed: 4, unavailable: 69 });

@@ -1,8 +1,8 @@
-import { type Assembly, assemble } from '../assemble.ts';
 import type { ConfigInput } from '../config/read.ts';
-import { type LoadedConfig, loadConfig } from '../load-config.ts';
-import { createLogger } from '../logger.ts';
+import { type Assembly, assemble } from '../plugins/assemble.ts';
+import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
+import { createLogger } from './logger.ts';
 
 /** The configuration that a command works on. */
 export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Place = HERE): Promise<LoadedConfig> {

@@ -1,8 +1,8 @@
 import type Keyv from 'keyv';
-import { type FetchedList, fetchModelIds, isAskable, MODEL_LISTS } from '../model-refresh.ts';
-import { createCatalog } from '../models.ts';
-import { nearest } from '../nearest.ts';
-import type { Price, Provider } from '../provider.ts';
+import { createCatalog } from '../calls/model-catalog.ts';
+import { type FetchedList, fetchModelIds, isAskable, MODEL_LISTS } from '../calls/model-refresh.ts';
+import { nearest } from '../config/nearest.ts';
+import type { Price, Provider } from '../contract/provider.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { withAssembly } from './load.ts';

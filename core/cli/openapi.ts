@@ -1,6 +1,6 @@
 import { createGateway } from '../app.ts';
-import { createLogger } from '../logger.ts';
 import type { CommandContext } from './commands.ts';
+import { createLogger } from './logger.ts';
 
 /** `tollgate openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
 export async function run({ terminal, globals }: CommandContext): Promise<void> {

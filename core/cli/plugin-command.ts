@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import type { Assembly } from '../assemble.ts';
-import { nearest } from '../nearest.ts';
-import type { Command as PluginCommand } from '../plugin.ts';
+import { nearest } from '../config/nearest.ts';
+import type { Command as PluginCommand } from '../contract/plugin.ts';
+import type { Assembly } from '../plugins/assemble.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { type Place, withAssembly } from './load.ts';

@@ -1,11 +1,11 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { AUDIO_FORMATS } from '../audio/formats.ts';
-import { createId } from '../ids.ts';
-import { createRuntime } from '../runtime.ts';
+import { createId } from '../calls/ids.ts';
+import { createRuntime } from '../calls/runtime.ts';
+import type { Principal } from '../contract/call.ts';
+import type { SpeechFormat, SpeechRequest } from '../contract/speech.ts';
 import { collectSound } from '../speech/collect-sound.ts';
-import type { Principal } from '../types/call.ts';
-import type { SpeechFormat, SpeechRequest } from '../types/speech.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { withAssembly } from './load.ts';

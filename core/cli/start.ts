@@ -1,9 +1,9 @@
 import { createGateway, type Gateway } from '../app.ts';
-import { createLogger, flushLog } from '../logger.ts';
-import { createGatherer, tell } from '../workers.ts';
+import { createGatherer, tell } from '../plugins/gather.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
+import { createLogger, flushLog } from './logger.ts';
 import {
   countWorkers,
   draining,

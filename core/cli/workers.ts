@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
 import os from 'node:os';
-import { runCluster, WORKER_VARIABLE } from '../cluster.ts';
+import { isSharedStore } from '../config/store-url.ts';
 import type { GatewayConfig, ServerConfig } from '../config/types.ts';
-import type { Log } from '../log.ts';
-import { isSharedStore } from '../store-url.ts';
-import type { WorkerMessage } from '../workers.ts';
+import type { Log } from '../contract/log.ts';
+import type { WorkerMessage } from '../plugins/gather.ts';
+import { runCluster, WORKER_VARIABLE } from './cluster.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 
 /** The signals that drain a gateway; SIGHUP (a closed terminal) does not reload: it would cut every stream. */

@@ -1,5 +1,5 @@
-import { didYouMean } from '../nearest.ts';
 import type { FaultAt } from './faults.ts';
+import { didYouMean } from './nearest.ts';
 import { childPointer } from './pointer.ts';
 
 type Map = Readonly<Record<string, unknown>>;

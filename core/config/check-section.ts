@@ -1,4 +1,4 @@
-import type { Json, Schema } from '../types/json.ts';
+import type { Json, Schema } from '../contract/json.ts';
 import type { FaultAt } from './faults.ts';
 import type { Lookup } from './interpolate.ts';
 import { interpolateTree } from './interpolate-tree.ts';

@@ -1,4 +1,4 @@
-import type { Json, Schema } from '../types/json.ts';
+import type { Json, Schema } from '../contract/json.ts';
 import { checkAliases, checkPlans } from './check-references.ts';
 import { type CheckContext, checkSection } from './check-section.ts';
 import { CORE_SCHEMA } from './core-schema.ts';

@@ -1,4 +1,4 @@
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { CORE_PROPERTIES, GROUP_DESCRIPTIONS } from './core-schema.ts';
 import { GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { isSchema } from './schema-at.ts';

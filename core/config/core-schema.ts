@@ -1,4 +1,4 @@
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { GROUP_NAMES, type Group } from './groups.ts';
 
 /** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */

@@ -1,5 +1,5 @@
-import { didYouMean } from '../nearest.ts';
 import { FORMATS } from './formats.ts';
+import { didYouMean } from './nearest.ts';
 import { isSchema } from './schema-at.ts';
 import type { SchemaError } from './validator.ts';
 

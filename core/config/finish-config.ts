@@ -1,6 +1,6 @@
-import type { Schema } from '../types/json.ts';
-import type { SpeechCacheBounds } from '../types/speech.ts';
-import { parseDuration } from '../units.ts';
+import type { Schema } from '../contract/json.ts';
+import type { SpeechCacheBounds } from '../contract/speech.ts';
+import { parseDuration } from '../contract/units.ts';
 import type { CheckedSection } from './check-section.ts';
 import { CORE_SCHEMA } from './core-schema.ts';
 import type { RawInstance } from './instances.ts';

@@ -1,4 +1,4 @@
-import { parseDuration, parseUsd } from '../units.ts';
+import { parseDuration, parseUsd } from '../contract/units.ts';
 import { parseSize } from './size.ts';
 
 /** A format of our own: what it accepts, and how to say so. */

@@ -1,5 +1,5 @@
-import type { PluginKind } from '../plugin.ts';
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
+import type { PluginKind } from '../contract/plugin.ts';
 
 /** The sections of a configuration that name plugins, and the folder each built-in lives in. */
 export const GROUPS = Object.freeze({

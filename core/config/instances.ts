@@ -1,9 +1,9 @@
-import { nearest } from '../nearest.ts';
-import type { Json } from '../types/json.ts';
+import type { Json } from '../contract/json.ts';
 import type { FaultAt } from './faults.ts';
 import { GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
 import type { Lookup } from './interpolate.ts';
 import { interpolateTree } from './interpolate-tree.ts';
+import { nearest } from './nearest.ts';
 import { childPointer } from './pointer.ts';
 import type { InstanceRef } from './types.ts';
 

@@ -1,4 +1,4 @@
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { childPointer } from './pointer.ts';
 import { childSchemas, expandSchema, isSecret } from './schema-at.ts';
 

@@ -1,4 +1,4 @@
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { FORMATS } from './formats.ts';
 import { isSchema } from './schema-at.ts';
 

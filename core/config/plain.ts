@@ -1,4 +1,4 @@
-import type { Json } from '../types/json.ts';
+import type { Json } from '../contract/json.ts';
 import type { FaultAt } from './faults.ts';
 import { childPointer } from './pointer.ts';
 

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { cosmiconfig, type Loader } from 'cosmiconfig';
-import { PACKAGE_ROOT } from '../paths.ts';
-import type { Json } from '../types/json.ts';
+import type { Json } from '../contract/json.ts';
 import { type Environment, loadEnv } from './env.ts';
 import { ConfigError, displayPath, type FaultAt } from './faults.ts';
 import { findConfig } from './find.ts';
 import { loadScript } from './load-script.ts';
+import { PACKAGE_ROOT } from './package-root.ts';
 import { toPlain } from './plain.ts';
 import { type Positions, type Source, SourceError } from './positions.ts';
 import { parseJson } from './source-json.ts';

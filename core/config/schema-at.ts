@@ -1,4 +1,4 @@
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 
 /** Finding one's way in a JSON Schema: the schemas that apply to a child, whatever combines them. */
 

@@ -1,4 +1,4 @@
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { isSchema } from './schema-at.ts';
 
 const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;

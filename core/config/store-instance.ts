@@ -1,10 +1,10 @@
-import { readStoreUrl } from '../store-url.ts';
-import type { Json } from '../types/json.ts';
+import type { Json } from '../contract/json.ts';
 import { CORE_PROPERTIES } from './core-schema.ts';
 import type { FaultAt } from './faults.ts';
 import type { RawInstance } from './instances.ts';
 import type { Lookup } from './interpolate.ts';
 import { interpolateTree } from './interpolate-tree.ts';
+import { readStoreUrl } from './store-url.ts';
 
 /**
  * The store's plugin and options, its references replaced already: a URL decides the plugin. Undefined, with no fault of

@@ -1,5 +1,5 @@
-import type { Plan, PluginKind } from '../plugin.ts';
-import type { SpeechCacheBounds } from '../types/speech.ts';
+import type { Plan, PluginKind } from '../contract/plugin.ts';
+import type { SpeechCacheBounds } from '../contract/speech.ts';
 import type { Group } from './groups.ts';
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */

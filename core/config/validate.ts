@@ -1,7 +1,7 @@
-import { didYouMean } from '../nearest.ts';
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { descriptionOf, explainError } from './explain.ts';
 import type { FaultAt } from './faults.ts';
+import { didYouMean } from './nearest.ts';
 import { childPointer, formatPath, pointerKeys } from './pointer.ts';
 import { childSchemas, expandSchema, isSecret, propertyNames } from './schema-at.ts';
 import type { SchemaError, Validator } from './validator.ts';

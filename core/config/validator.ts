@@ -1,8 +1,8 @@
 import type { ErrorObject } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
-import { loadAjv } from '../load-ajv.ts';
-import type { Schema } from '../types/json.ts';
+import type { Schema } from '../contract/json.ts';
 import { FORMATS } from './formats.ts';
+import { loadAjv } from './load-ajv.ts';
 import { compilePlain } from './plain-schema.ts';
 
 /** Checks values by the schemas of a configuration. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../contract/errors.ts';
 
 export interface PresentedCredential {
   readonly credential: string;

@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
-import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../errors.ts';
-import { createId } from '../ids.ts';
-import type { Log } from '../log.ts';
+import { createId } from '../calls/ids.ts';
+import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
+import type { Log } from '../contract/log.ts';
 import type { RequestState } from './request-state.ts';
 
 /** Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`. */

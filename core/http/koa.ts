@@ -1,7 +1,7 @@
 import Koa from 'koa';
-import { GatewayError } from '../errors.ts';
-import { requestIdOf } from '../ids.ts';
-import type { Log } from '../log.ts';
+import { requestIdOf } from '../calls/ids.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { Log } from '../contract/log.ts';
 import { clientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { answerError } from './error-answer.ts';

@@ -1,7 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
-import { Bag } from '../bag.ts';
-import { CallerSignal } from '../caller-signal.ts';
-import { SHUTDOWN } from '../pipeline/run.ts';
+import { SHUTDOWN } from '../calls/run.ts';
+import { Bag } from '../upstream/bag.ts';
+import { CallerSignal } from '../upstream/caller-signal.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
 

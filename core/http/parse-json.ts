@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../contract/errors.ts';
 import { findJsonFault } from './json-fault.ts';
 
 /**

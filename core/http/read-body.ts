@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../contract/errors.ts';
 import { parseJson } from './parse-json.ts';
 
 export interface ReadBodyOptions {

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import os from 'node:os';
 import type Koa from 'koa';
-import { GatewayError } from '../errors.ts';
-import type { FormLimits, UploadedFile } from '../plugin.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
 
 /** The most text fields of a form, and their bytes in all. */
 const MAX_FIELDS = 100;

@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../contract/errors.ts';
 
 /** The 400 for the first fault that Ajv found in a body or query; `param` is the field as a caller would write it. */
 export function requestFault(fault: ErrorObject, value: unknown, where: string | undefined): GatewayError {

@@ -1,7 +1,7 @@
-import type { CallerSignal } from '../caller-signal.ts';
-import type { GatewayError } from '../errors.ts';
-import type { UploadedFile } from '../route.ts';
-import type { Call, Outcome, Principal } from '../types/call.ts';
+import type { Call, Outcome, Principal } from '../contract/call.ts';
+import type { GatewayError } from '../contract/errors.ts';
+import type { UploadedFile } from '../contract/route.ts';
+import type { CallerSignal } from '../upstream/caller-signal.ts';
 
 /** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
 export class RequestState {

@@ -1,9 +1,9 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
-import { loadAjv } from '../load-ajv.ts';
-import type { Route } from '../plugin.ts';
-import { PluginFault } from '../registry.ts';
-import type { Schema } from '../types/json.ts';
+import { loadAjv } from '../config/load-ajv.ts';
+import type { Schema } from '../contract/json.ts';
+import type { Route } from '../contract/plugin.ts';
+import { PluginFault } from '../plugins/registry.ts';
 
 /** The first fault of a body or query; undefined when it has none. */
 export type Validate = (value: unknown) => ErrorObject | undefined;

@@ -1,11 +1,11 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
-import { GatewayError } from '../errors.ts';
-import type { AuthRequest } from '../hooks.ts';
-import type { FormLimits, Route, RouteContext } from '../plugin.ts';
-import type { Owned } from '../registry.ts';
-import type { Principal } from '../types/call.ts';
-import type { Schema } from '../types/json.ts';
+import type { Principal } from '../contract/call.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { AuthRequest } from '../contract/hooks.ts';
+import type { Schema } from '../contract/json.ts';
+import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
+import type { Owned } from '../plugins/registry.ts';
 import { readCredential } from './credentials.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readJsonBody } from './read-body.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
 import { mendWav } from '../audio/wav.ts';
-import type { SpeechAnswer } from '../plugin.ts';
-import type { SpeechCacheBounds } from '../types/speech.ts';
+import type { SpeechAnswer } from '../contract/plugin.ts';
+import type { SpeechCacheBounds } from '../contract/speech.ts';
 import type { CheckedSpeech } from './check.ts';
 
 /** One place of the cache. */

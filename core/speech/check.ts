@@ -1,9 +1,9 @@
 import { AUDIO_FORMATS } from '../audio/formats.ts';
-import { GatewayError } from '../errors.ts';
-import { nearest } from '../nearest.ts';
-import type { ModelInfo } from '../provider.ts';
-import type { ResolvedSpeech, SpeechProvider, Voice } from '../speech-provider.ts';
-import type { SpeechFormat, SpeechRequest } from '../types/speech.ts';
+import { nearest } from '../config/nearest.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { ModelInfo } from '../contract/provider.ts';
+import type { SpeechFormat, SpeechRequest } from '../contract/speech.ts';
+import type { ResolvedSpeech, SpeechProvider, Voice } from '../contract/speech-provider.ts';
 import { countCharacters, splitText } from './split-text.ts';
 
 /** A text that is split may be this many times as long as what the vendor takes at once; it makes a few pieces more. */

@@ -1,6 +1,6 @@
 import { mendWav } from '../audio/wav.ts';
-import { GatewayError } from '../errors.ts';
-import type { SpeechAnswer } from '../plugin.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { SpeechAnswer } from '../contract/plugin.ts';
 
 /** About an hour of mp3, or eleven minutes of WAV at 44.1 kHz. */
 const LONGEST_SOUND_BYTES = 64 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { id3Length, isLengthTable, readMp3Frame } from '../audio/mp3.ts';
 import { readWavHeader, withWavSizes } from '../audio/wav.ts';
-import { StreamFailure } from '../provider.ts';
-import type { SpeechFormat } from '../types/speech.ts';
+import { StreamFailure } from '../contract/provider.ts';
+import type { SpeechFormat } from '../contract/speech.ts';
 
 /** Makes one sound of the pieces of a split text. */
 export interface SoundJoin {

@@ -1,10 +1,10 @@
-import { GatewayError, toGatewayError } from '../errors.ts';
-import { nearest } from '../nearest.ts';
-import type { Route, RouteContext } from '../plugin.ts';
-import type { SpeechProvider, Voice } from '../speech-provider.ts';
-import type { FromSchema } from '../types/from-schema.ts';
-import type { Schema } from '../types/json.ts';
-import type { SpeechRequest } from '../types/speech.ts';
+import { nearest } from '../config/nearest.ts';
+import { GatewayError, toGatewayError } from '../contract/errors.ts';
+import type { FromSchema } from '../contract/from-schema.ts';
+import type { Schema } from '../contract/json.ts';
+import type { Route, RouteContext } from '../contract/plugin.ts';
+import type { SpeechRequest } from '../contract/speech.ts';
+import type { SpeechProvider, Voice } from '../contract/speech-provider.ts';
 import { callContext, type SpeechRoutesNeed, type SpokenAnswer, sendSound, setHeaders } from './routes.ts';
 import { localVoices } from './run-speech.ts';
 import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';

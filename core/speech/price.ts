@@ -1,5 +1,5 @@
-import type { ModelInfo, Price } from '../provider.ts';
-import type { SpeechProvider } from '../speech-provider.ts';
+import type { ModelInfo, Price } from '../contract/provider.ts';
+import type { SpeechProvider } from '../contract/speech-provider.ts';
 import type { SpeechUsage } from './run-speech.ts';
 
 /**

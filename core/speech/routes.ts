@@ -1,7 +1,7 @@
-import type { CallContext, Route, RouteContext, SpeechAnswer } from '../plugin.ts';
-import type { SpeechProvider, Voice } from '../speech-provider.ts';
-import type { Schema } from '../types/json.ts';
-import type { SpeechRequest } from '../types/speech.ts';
+import type { Schema } from '../contract/json.ts';
+import type { CallContext, Route, RouteContext, SpeechAnswer } from '../contract/plugin.ts';
+import type { SpeechRequest } from '../contract/speech.ts';
+import type { SpeechProvider, Voice } from '../contract/speech-provider.ts';
 import { collectSound } from './collect-sound.ts';
 import { openaiSpeechRoutes } from './openai-routes.ts';
 import { SPEECH_BODY, SPEECH_JSON, VOICES_JSON } from './schemas.ts';

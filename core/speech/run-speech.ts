@@ -1,16 +1,16 @@
 import { AUDIO_FORMATS } from '../audio/formats.ts';
 import { createSoundCheck } from '../audio/sound-check.ts';
-import type { SpeechAnswer } from '../plugin.ts';
+import type { SpeechAnswer } from '../contract/plugin.ts';
 import {
   type CodecCall,
   type HttpRequest,
   StreamFailure,
   type TransportAnswer,
   type UpstreamFailure,
-} from '../provider.ts';
-import { parseErrorBody } from '../read-json.ts';
-import type { ResolvedSpeech, SpeechProvider, SpeechTokens, Voice } from '../speech-provider.ts';
-import type { SpeechRequest } from '../types/speech.ts';
+} from '../contract/provider.ts';
+import { parseErrorBody } from '../contract/read-json.ts';
+import type { SpeechRequest } from '../contract/speech.ts';
+import type { ResolvedSpeech, SpeechProvider, SpeechTokens, Voice } from '../contract/speech-provider.ts';
 import { type CheckedSpeech, checkSpeech } from './check.ts';
 import { createSoundJoin } from './join.ts';
 import { countCharacters } from './split-text.ts';

@@ -1,4 +1,4 @@
-import type { SpeechFormat } from '../types/speech.ts';
+import type { SpeechFormat } from '../contract/speech.ts';
 
 const FORMATS: readonly SpeechFormat[] = ['mp3', 'wav', 'opus', 'pcm', 'aac', 'flac'];
 

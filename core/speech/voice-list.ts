@@ -1,8 +1,8 @@
-import { GatewayError } from '../errors.ts';
-import { failureToError } from '../failures.ts';
-import type { HttpRequest } from '../provider.ts';
-import { parseJson } from '../read-json.ts';
-import type { SpeechProvider, Voice } from '../speech-provider.ts';
+import { failureToError } from '../calls/failures.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { HttpRequest } from '../contract/provider.ts';
+import { parseJson } from '../contract/read-json.ts';
+import type { SpeechProvider, Voice } from '../contract/speech-provider.ts';
 import { localVoices } from './run-speech.ts';
 
 /** How long a vendor's answer is good for: voices change seldom, and the operator's key pays for asking. */

@@ -1,4 +1,4 @@
-import type { Credential, Endpoint } from '../provider.ts';
+import type { Credential, Endpoint } from '../contract/provider.ts';
 
 /** A base URL taken apart once; requests add to the path and can change nothing else. */
 export interface Address {

@@ -1,4 +1,4 @@
-import { Bag, type BagItem } from '../bag.ts';
+import { Bag, type BagItem } from './bag.ts';
 
 /** Something with a deadline that moves: what {@link createDeadlineClock} watches. */
 export interface Watched extends BagItem {

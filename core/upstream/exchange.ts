@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
-import type { Abortable } from '../caller-signal.ts';
-import type { FailureClass, ResponseHeaders, Timeouts } from '../provider.ts';
+import type { FailureClass, ResponseHeaders, Timeouts } from '../contract/provider.ts';
+import type { Abortable } from './caller-signal.ts';
 import type { DeadlineClock, Watched } from './deadline-clock.ts';
 import { findFault, isEncoded, isRefusal, joinRepeated, tooLong } from './judge-answer.ts';
 import { UpstreamBody } from './upstream-body.ts';

@@ -1,4 +1,4 @@
-import type { ResponseHeaders } from '../provider.ts';
+import type { ResponseHeaders } from '../contract/provider.ts';
 
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 205]);
 

@@ -1,4 +1,4 @@
-import type { Endpoint, HttpRequest } from '../provider.ts';
+import type { Endpoint, HttpRequest } from '../contract/provider.ts';
 import { type Address, bindCredential, joinPath, parseBaseUrl } from './address.ts';
 
 /** A request as undici's `Client.dispatch` takes it, and where it goes. */

@@ -1,4 +1,4 @@
-import type { HttpRequest, Transport } from '../provider.ts';
+import type { HttpRequest, Transport } from '../contract/provider.ts';
 import type { Exchange, ExchangeController } from './exchange.ts';
 
 /** Lets a provider's own {@link Transport} answer an exchange: the same clocks, bounds and abort as the network. */

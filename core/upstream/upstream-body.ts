@@ -1,4 +1,4 @@
-import { NOT_YET, next, type Pull } from '../pull.ts';
+import { NOT_YET, next, type Pull } from './pull.ts';
 import { UpstreamError } from './upstream-error.ts';
 
 /** Who fills the body; told when to stop, go on, or give up. */

@@ -1,4 +1,4 @@
-import type { FailureClass } from '../provider.ts';
+import type { FailureClass } from '../contract/provider.ts';
 
 /**
  * Where an attempt failed. `connect` to `total` are the four clocks and what happens while they run; `body`: the answer

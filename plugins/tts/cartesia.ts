@@ -1,22 +1,18 @@
 import {
   decodeSound,
   definePlugin,
-  failureOfStatus,
   type ModelInfo,
-  pickSpeechOptions,
-  primaryLanguage,
   type ResponseHeaders,
   readArray,
   readObject,
-  readSpeechOptions,
   readString,
-  readVoice,
-  SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechFormat,
   type UpstreamFailure,
   type Voice,
 } from '../../core/index.ts';
+import { failureOfStatus } from '../providers/kit/index.ts';
+import { pickSpeechOptions, primaryLanguage, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
 
 /** The version of the wire that this file was written against; the vendor wants one with every request. */
 const API_VERSION = '2026-08-14';

@@ -1,22 +1,18 @@
 import {
   decodeSound,
   definePlugin,
-  failureOfStatus,
   type ModelInfo,
-  pickSpeechOptions,
-  primaryLanguage,
   type ResponseHeaders,
   readArray,
   readObject,
-  readSpeechOptions,
   readString,
-  readVoice,
-  SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechFormat,
   type UpstreamFailure,
   type Voice,
 } from '../../core/index.ts';
+import { failureOfStatus } from '../providers/kit/index.ts';
+import { pickSpeechOptions, primaryLanguage, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
 
 /** https://developers.deepgram.com/docs/tts-models; what Deepgram calls a model names the voice too. */
 const MODELS: readonly ModelInfo[] = Object.freeze([

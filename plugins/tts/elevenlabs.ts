@@ -2,24 +2,20 @@ import {
   convertPcm,
   decodeSound,
   definePlugin,
-  failureOfStatus,
   GatewayError,
   isObject,
   type ModelInfo,
-  pickSpeechOptions,
-  primaryLanguage,
   type ResponseHeaders,
   readArray,
   readObject,
-  readSpeechOptions,
   readString,
-  readVoice,
-  SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechFormat,
   type UpstreamFailure,
   type Voice,
 } from '../../core/index.ts';
+import { failureOfStatus } from '../providers/kit/index.ts';
+import { pickSpeechOptions, primaryLanguage, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
 
 /** https://elevenlabs.io/docs/models; the character limits are those of August 2025. */
 const MODELS: readonly ModelInfo[] = Object.freeze([

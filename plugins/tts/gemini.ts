@@ -5,21 +5,17 @@ import {
   decodeJsonSound,
   definePlugin,
   type EventSound,
-  failureOfStatus,
   GatewayError,
   type JsonSound,
   type ModelInfo,
   PCM_RATE,
   parseDuration,
   parseJson,
-  pickSpeechOptions,
   type ResponseHeaders,
   readArray,
   readCount,
   readObject,
-  readSpeechOptions,
   readString,
-  SPEECH_OPTIONS,
   type SpeechCodec,
   type SpeechTokens,
   type SseEvent,
@@ -27,6 +23,8 @@ import {
   type UpstreamFailure,
   type Voice,
 } from '../../core/index.ts';
+import { failureOfStatus } from '../providers/kit/index.ts';
+import { pickSpeechOptions, readSpeechOptions, SPEECH_OPTIONS } from './kit/index.ts';
 
 /** https://ai.google.dev/gemini-api/docs/speech-generation; billed by tokens, 25 for a second of sound. */
 const MODELS: readonly ModelInfo[] = Object.freeze([

@@ -4,17 +4,12 @@ import {
   decodeJsonSound,
   definePlugin,
   type EventSound,
-  failureOfStatus,
   type ModelInfo,
   parseJson,
-  pickSpeechOptions,
   type ResponseHeaders,
   readArray,
   readObject,
-  readSpeechOptions,
   readString,
-  readVoice,
-  SPEECH_OPTIONS,
   type SpeechCodec,
   type SseEvent,
   StreamFailure,
@@ -22,6 +17,8 @@ import {
   unwrapWav,
   type Voice,
 } from '../../core/index.ts';
+import { failureOfStatus } from '../providers/kit/index.ts';
+import { pickSpeechOptions, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
 
 /** https://docs.mistral.ai/studio/audio/text-to-speech */
 const MODELS: readonly ModelInfo[] = Object.freeze(

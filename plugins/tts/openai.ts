@@ -4,20 +4,18 @@ import {
   decodeSound,
   definePlugin,
   type EventSound,
-  failureOfStatus,
   type ModelInfo,
   parseJson,
-  pickSpeechOptions,
   type ResponseHeaders,
   readObject,
-  readSpeechOptions,
-  SPEECH_OPTIONS,
   type SpeechCodec,
   type SseEvent,
   StreamFailure,
   type UpstreamFailure,
   type Voice,
 } from '../../core/index.ts';
+import { failureOfStatus } from '../providers/kit/index.ts';
+import { pickSpeechOptions, readSpeechOptions, SPEECH_OPTIONS } from './kit/index.ts';
 
 /** https://platform.openai.com/docs/api-reference/audio/createSpeech */
 const MODELS: readonly ModelInfo[] = Object.freeze([

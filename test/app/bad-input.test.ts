@@ -4,7 +4,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ERRORS } from '../../core/errors.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 const CORPORA = path.resolve(import.meta.dirname, '../../../shared/corpora');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createHttpClient } from '../../core/http-client.ts';
+import { createHttpClient } from '../../core/upstream/http-client.ts';
 import { startGateway } from '../support/gateway.ts';
 import { answer, startScriptedUpstream } from '../support/scripted-upstream.ts';
 import { until } from '../support/until.ts';

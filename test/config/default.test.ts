@@ -5,11 +5,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { composeSchema } from '../../core/config/compose-schema.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import type { GatewayConfig } from '../../core/config/types.ts';
 import { createAjv } from '../../core/config/validator.ts';
-import { loadConfig, readBuiltinSchemas } from '../../core/load-config.ts';
-import { PACKAGE_ROOT } from '../../core/paths.ts';
-import type { Schema } from '../../core/types/json.ts';
+import type { Schema } from '../../core/contract/json.ts';
+import { loadConfig, readBuiltinSchemas } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/config-folder.ts';
 
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { base64ToFloats, StreamFailure } from '../../core/index.ts';
+import { StreamFailure } from '../../core/index.ts';
+import { base64ToFloats } from '../../plugins/providers/kit/index.ts';
 import { itShows } from './cells.ts';
 import { testOpenCell } from './provider-features.ts';
 import { assertIncludes } from './provider-shape.ts';

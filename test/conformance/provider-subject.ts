@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { ChatChunk, CodecCall, Plugin, PluginApi, Provider } from '../../core/index.ts';
-import { createEventReader } from '../../core/sse.ts';
+import { createEventReader } from '../../core/upstream/event-reader.ts';
 
 /** What {@link testProvider} is given. */
 export interface ProviderKit {

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
-import { createEventReader, formatData, readEvents } from '../../core/sse.ts';
-import { createSseWriter } from '../../core/sse-writer.ts';
-import { createUpstream, type Upstream } from '../../core/upstream.ts';
+import { createSseWriter } from '../../core/http/sse-writer.ts';
+import { createEventReader, formatData, readEvents } from '../../core/upstream/event-reader.ts';
+import { createUpstream, type Upstream } from '../../core/upstream/upstream.ts';
 import {
   chunk,
   head,

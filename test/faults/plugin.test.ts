@@ -1,8 +1,8 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { setupPlugins } from '../../core/boot.ts';
-import { HOOK_TIMEOUT_MS } from '../../core/hook-call.ts';
-import { compileHooks } from '../../core/hook-runner.ts';
+import { HOOK_TIMEOUT_MS } from '../../core/plugins/hook-call.ts';
+import { compileHooks } from '../../core/plugins/hook-runner.ts';
+import { setupPlugins } from '../../core/plugins/set-up.ts';
 import {
   completion,
   delta,

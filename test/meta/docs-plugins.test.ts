@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/paths.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { readBlocks } from '../support/read-blocks.ts';
 

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { COMMANDS } from '../../core/cli/commands.ts';
-import { ERRORS } from '../../core/errors.ts';
-import { HOOKS } from '../../core/hooks.ts';
-import { loadConfig } from '../../core/load-config.ts';
-import { PACKAGE_ROOT } from '../../core/paths.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
+import { HOOKS } from '../../core/contract/hooks.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/config-folder.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { readBlocks } from '../support/read-blocks.ts';
@@ -26,7 +26,7 @@ function rowsOf(page: string, first: RegExp): readonly (readonly string[])[] {
 }
 
 describe('the tables of the docs', () => {
-  it('docs/errors.md lists every error as core/errors.ts has it', () => {
+  it('docs/errors.md lists every error as core/contract/errors.ts has it', () => {
     const expected = Object.entries(ERRORS).map(([code, { status, type, when }]) => [
       String(status),
       `\`${code}\``,

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/paths.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 
 interface LockEntry {
   readonly version?: string;

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { listBuiltins } from '../../core/builtins.ts';
 import { API_VERSION, type Plugin } from '../../core/index.ts';
+import { listBuiltins } from '../../core/plugins/builtins.ts';
 
 /** Every built-in plugin is tested by being in its folder. */
 describe('every built-in plugin', () => {

@@ -1,9 +1,9 @@
-import { compileHooks } from '../../core/hook-runner.ts';
+import { LiveCall } from '../../core/calls/live-call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../core/index.ts';
-import { LiveCall } from '../../core/pipeline/live-call.ts';
-import { createPluginApi, type GatewayServices } from '../../core/plugin-api.ts';
-import { Registry } from '../../core/registry.ts';
-import { ALONE } from '../../core/workers.ts';
+import { ALONE } from '../../core/plugins/gather.ts';
+import { compileHooks } from '../../core/plugins/hook-runner.ts';
+import { createPluginApi, type GatewayServices } from '../../core/plugins/plugin-api.ts';
+import { Registry } from '../../core/plugins/registry.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from './silent-log.ts';
 

@@ -2,7 +2,7 @@ import { checkConfig, type KnownPlugins } from '../../core/config/check.ts';
 import { ConfigError, formatFault } from '../../core/config/faults.ts';
 import { readRawConfig } from '../../core/config/read.ts';
 import type { GatewayConfig } from '../../core/config/types.ts';
-import { PROVIDER_OPTIONS } from '../../core/provider-options.ts';
+import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
 import { makeFolder } from './config-folder.ts';
 
 /** A gateway's plugins as the configuration sees them: names and schemas, nothing that runs. */

@@ -5,8 +5,8 @@ import path from 'node:path';
 import { Writable } from 'node:stream';
 import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../core/app.ts';
+import { createLogger } from '../../core/cli/logger.ts';
 import { runPluginCommand } from '../../core/cli/plugin-command.ts';
-import { createLogger } from '../../core/logger.ts';
 
 export interface TestGateway extends Gateway {
   readonly folder: string;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import type { Endpoint, HttpRequest, Timeouts } from '../../core/provider.ts';
-import { createUpstream, type Upstream, UpstreamError, type UpstreamResponse } from '../../core/upstream.ts';
+import type { Endpoint, HttpRequest, Timeouts } from '../../core/contract/provider.ts';
+import { createUpstream, type Upstream, UpstreamError, type UpstreamResponse } from '../../core/upstream/upstream.ts';
 import { chunk, type Script, type ScriptedUpstream, SSE_HEAD, startScriptedUpstream } from './scripted-upstream.ts';
 import { createSilentLog } from './silent-log.ts';
 

@@ -1,5 +1,5 @@
 import type { FieldRules, Schema } from '../../core/index.ts';
-import { PROVIDER_OPTIONS } from '../../core/index.ts';
+import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/index.ts';
 import type { BuiltInProvider } from './all-providers.ts';
 
 const VERBS = {

@@ -1,4 +1,4 @@
-import type { Log } from '../../core/log.ts';
+import type { Log } from '../../core/contract/log.ts';
 
 /** A log that keeps its lines for tests to look at, and prints nothing. */
 export function createSilentLog(): Log & { readonly lines: { level: string; fields: object; message: string }[] } {

@@ -1,7 +1,7 @@
 /** The routes of speech on a real port: real router, real way out, and in place of the pipeline the run alone. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { failureToError } from '../../core/failures.ts';
+import { failureToError } from '../../core/calls/failures.ts';
 import { createKoa } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
 import { createRouteValidators } from '../../core/http/route-validators.ts';
@@ -10,7 +10,7 @@ import { type Principal, type Route, type SpeechProvider, StreamFailure } from '
 import { type SpeechRoutesNeed, speechRoutes } from '../../core/speech/routes.ts';
 import { resolveSpeech, runSpeech } from '../../core/speech/run-speech.ts';
 import { createVoiceList } from '../../core/speech/voice-list.ts';
-import { createUpstream, UpstreamError } from '../../core/upstream.ts';
+import { createUpstream, UpstreamError } from '../../core/upstream/upstream.ts';
 import { createSilentLog } from './silent-log.ts';
 
 export interface SpeechGateway {

@@ -1,5 +1,5 @@
 /** A process that logs: `write-log-lines.ts <writer> <lines> shared|alone [stay]`. */
-import { createLogger, flushLog } from '../../core/logger.ts';
+import { createLogger, flushLog } from '../../core/cli/logger.ts';
 
 const [writer = '', lines = '', shared, stay] = process.argv.slice(2);
 const log = createLogger({ level: 'info', format: 'json', isTerminal: false, isShared: shared === 'shared' });

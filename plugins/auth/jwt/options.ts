@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { findSecretWeakness, type PluginConfig, parseDuration } from '../../../core/index.ts';
+import { type PluginConfig, parseDuration } from '../../../core/index.ts';
+import { findSecretWeakness } from '../kit/secret-strength.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 
 export type JwtConfig = PluginConfig<typeof CONFIG_SCHEMA>;

@@ -1,4 +1,5 @@
-import { ANSWER_TOOL, type ChatDelta, type JsonObject, readString } from '../../../core/index.ts';
+import { type ChatDelta, type JsonObject, readString } from '../../../core/index.ts';
+import { ANSWER_TOOL } from '../kit/index.ts';
 
 /** Turns the events of content blocks into OpenAI's deltas. */
 export interface BlockReader {

@@ -1,4 +1,5 @@
-import { type ContentPart, invalid, isObject, type Located, readDataUrl, textOf, urlOf } from '../../../core/index.ts';
+import { type ContentPart, isObject } from '../../../core/index.ts';
+import { invalid, type Located, readDataUrl, textOf, urlOf } from '../kit/index.ts';
 import type { CacheControl, MediaBlock, TextBlock } from './types.ts';
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);

@@ -2,10 +2,10 @@ import {
   type FailureClass,
   type ResponseHeaders,
   readObject,
-  readRetryAfter,
   readString,
   type UpstreamFailure,
 } from '../../../core/index.ts';
+import { readRetryAfter } from '../kit/index.ts';
 
 /** Source: https://platform.claude.com/docs/en/api/errors */
 const CLASS_BY_TYPE: Readonly<Record<string, FailureClass>> = Object.freeze({

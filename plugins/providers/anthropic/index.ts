@@ -1,13 +1,5 @@
-import {
-  definePlugin,
-  type HttpRequest,
-  PROVIDER_OPTIONS,
-  type ProviderConfig,
-  readArray,
-  readObject,
-  readProviderOptions,
-  readString,
-} from '../../../core/index.ts';
+import { definePlugin, type HttpRequest, readArray, readObject, readString } from '../../../core/index.ts';
+import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { anthropicFailure } from './errors.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicRateLimits } from './rate-limits.ts';

@@ -1,15 +1,5 @@
-import {
-  type ChatMessage,
-  type Conversation,
-  invalid,
-  isObject,
-  parseArguments,
-  readArray,
-  readString,
-  type ToolResult,
-  textOf,
-  toolCallId,
-} from '../../../core/index.ts';
+import { type ChatMessage, isObject, readArray, readString } from '../../../core/index.ts';
+import { type Conversation, invalid, parseArguments, type ToolResult, textOf, toolCallId } from '../kit/index.ts';
 import { anthropicBlocks, cacheControlOf, textBlocks } from './blocks.ts';
 import type { AnthropicMessage, Block, TextBlock, ThinkingBlock, ToolResultBlock } from './types.ts';
 

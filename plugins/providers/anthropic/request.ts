@@ -1,11 +1,5 @@
-import {
-  applyFieldRules,
-  type ChatRequest,
-  type CodecCall,
-  type HttpRequest,
-  readConversation,
-  readString,
-} from '../../../core/index.ts';
+import { type ChatRequest, type CodecCall, type HttpRequest, readString } from '../../../core/index.ts';
+import { applyFieldRules, readConversation } from '../kit/index.ts';
 import { cacheControlOf } from './blocks.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicMessages } from './messages.ts';

@@ -1,5 +1,4 @@
 import {
-  ANSWER_TOOL,
   type ChatResponse,
   type CodecCall,
   isObject,
@@ -9,6 +8,7 @@ import {
   StreamFailure,
   type ToolCall,
 } from '../../../core/index.ts';
+import { ANSWER_TOOL } from '../kit/index.ts';
 import { anthropicFailure } from './errors.ts';
 import { finishReason, refusalText } from './finish.ts';
 import { thinkingBlocksOf } from './messages.ts';

@@ -1,11 +1,5 @@
-import {
-  type ChatRequest,
-  type Conversation,
-  invalid,
-  isObject,
-  type JsonObject,
-  readString,
-} from '../../../core/index.ts';
+import { type ChatRequest, isObject, type JsonObject, readString } from '../../../core/index.ts';
+import { type Conversation, invalid } from '../kit/index.ts';
 import { thinkingBlocksOf } from './messages.ts';
 import type { AnthropicTraits } from './models.ts';
 

@@ -1,17 +1,16 @@
+import type { ChatRequest, Schema } from '../../../core/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
-  type ChatRequest,
   type Conversation,
   type FunctionTool,
   invalid,
   readAnswerFormat,
   readToolChoice,
   readTools,
-  type Schema,
   type ToolMode,
   tellDropped,
-} from '../../../core/index.ts';
+} from '../kit/index.ts';
 import { cacheControlOf } from './blocks.ts';
 import type { AnthropicTraits } from './models.ts';
 import { fitsStrictly, isToolSchema, strictSchema } from './schema.ts';

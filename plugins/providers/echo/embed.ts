@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { toUnitLength } from '../../../core/index.ts';
+import { toUnitLength } from '../kit/index.ts';
 
 /**
  * A vector made of the text's words by hashing: the same for the same text, nearer for texts that share words. No

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type HttpRequest, minimalInstance, type Transport, type TransportAnswer } from '../../../core/index.ts';
+import type { HttpRequest, Transport, TransportAnswer } from '../../../core/index.ts';
+import { minimalInstance } from '../kit/index.ts';
 import { isRecord, text } from '../openai-compatible.ts';
 import { embedWords } from './embed.ts';
 

@@ -1,5 +1,4 @@
 import {
-  ANSWER_TOOL,
   type CodecCall,
   type FinishReason,
   isObject,
@@ -12,6 +11,7 @@ import {
   type ToolCall,
   type Usage,
 } from '../../../core/index.ts';
+import { ANSWER_TOOL } from '../kit/index.ts';
 import { signatureField, signedCallId } from './signatures.ts';
 
 /** `STOP` is looked at apart: Gemini says it for tool calls too. */

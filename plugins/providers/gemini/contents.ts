@@ -1,13 +1,13 @@
+import type { ChatMessage } from '../../../core/index.ts';
 import {
   type CalledTool,
-  type ChatMessage,
   type Conversation,
   invalid,
   parseArguments,
   readConversation,
   type ToolResult,
   textOf,
-} from '../../../core/index.ts';
+} from '../kit/index.ts';
 import type { GeminiTraits } from './models.ts';
 import { geminiPart } from './parts.ts';
 import { readCallId, SKIP_SIGNATURE, signatureOf } from './signatures.ts';

@@ -1,19 +1,16 @@
 import {
-  applyFieldRules,
   type CodecCall,
   type EmbeddingRequest,
   type EmbeddingResponse,
   estimateTextTokens,
   type FieldTable,
-  floatsToBase64,
   type HttpRequest,
-  invalid,
   readArray,
   readCount,
   readObject,
   StreamFailure,
-  toUnitLength,
 } from '../../../core/index.ts';
+import { applyFieldRules, floatsToBase64, invalid, toUnitLength } from '../kit/index.ts';
 import { modelPath } from './request.ts';
 
 /** What becomes of each field of an embeddings request. */

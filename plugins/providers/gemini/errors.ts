@@ -6,10 +6,10 @@ import {
   type ResponseHeaders,
   readArray,
   readObject,
-  readRetryAfter,
   readString,
   type UpstreamFailure,
 } from '../../../core/index.ts';
+import { readRetryAfter } from '../kit/index.ts';
 
 /** Google's canonical status names. Source: https://cloud.google.com/apis/design/errors */
 const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({

@@ -1,4 +1,5 @@
-import { type ContentPart, invalid, isObject, type Located, readDataUrl, textOf, urlOf } from '../../../core/index.ts';
+import { type ContentPart, isObject } from '../../../core/index.ts';
+import { invalid, type Located, readDataUrl, textOf, urlOf } from '../kit/index.ts';
 import type { GeminiPart } from './types.ts';
 
 const AUDIO_TYPE: Readonly<Record<string, string>> = Object.freeze({

@@ -1,13 +1,12 @@
 import {
-  applyFieldRules,
   type ChatRequest,
   type CodecCall,
   type HttpRequest,
-  invalid,
   isObject,
   type JsonObject,
   readArray,
 } from '../../../core/index.ts';
+import { applyFieldRules, invalid } from '../kit/index.ts';
 import { geminiContents } from './contents.ts';
 import { GEMINI_FIELDS } from './fields.ts';
 import { type GeminiTraits, geminiTraits } from './models.ts';

@@ -1,12 +1,5 @@
-import {
-  GatewayError,
-  isObject,
-  type JsonObject,
-  readArray,
-  readObject,
-  type Schema,
-  tellDropped,
-} from '../../../core/index.ts';
+import { GatewayError, isObject, type JsonObject, readArray, readObject, type Schema } from '../../../core/index.ts';
+import { tellDropped } from '../kit/index.ts';
 
 /**
  * The part of JSON Schema that `responseJsonSchema` and `parametersJsonSchema` take; anything else is a 400.

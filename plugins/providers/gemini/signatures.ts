@@ -1,4 +1,5 @@
-import { isObject, type JsonObject, toolCallId } from '../../../core/index.ts';
+import { isObject, type JsonObject } from '../../../core/index.ts';
+import { toolCallId } from '../kit/index.ts';
 
 /**
  * Gemini 3 signs its function calls and answers 400 when a call comes back unsigned. OpenAI's shape has no place for a

@@ -1,4 +1,5 @@
-import { type ChatRequest, invalid, isObject } from '../../../core/index.ts';
+import { type ChatRequest, isObject } from '../../../core/index.ts';
+import { invalid } from '../kit/index.ts';
 import type { GeminiTraits, ThinkingLevel } from './models.ts';
 import type { GeminiThinking } from './types.ts';
 

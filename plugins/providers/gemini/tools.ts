@@ -1,15 +1,14 @@
+import type { ChatRequest, JsonObject } from '../../../core/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
-  type ChatRequest,
   type FunctionTool,
   invalid,
-  type JsonObject,
   readAnswerFormat,
   readToolChoice,
   readTools,
   type ToolMode,
-} from '../../../core/index.ts';
+} from '../kit/index.ts';
 import type { GeminiTraits } from './models.ts';
 import { geminiSchema } from './schema.ts';
 import type { GeminiFunction, GeminiToolConfig } from './types.ts';

@@ -1,12 +1,11 @@
 import {
-  base64ToFloats,
   type CodecCall,
   type EmbedCodec,
   type EmbeddingRequest,
   type EmbeddingResponse,
-  floatsToBase64,
   StreamFailure,
 } from '../../../core/index.ts';
+import { base64ToFloats, floatsToBase64 } from '../kit/index.ts';
 import { failureIn } from './failures.ts';
 import { compileRules, mapFields } from './fields.ts';
 import { isRecord, text } from './records.ts';

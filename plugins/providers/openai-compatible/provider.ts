@@ -1,11 +1,5 @@
-import {
-  type ChatCodec,
-  type Plugin,
-  PROVIDER_OPTIONS,
-  type Provider,
-  type ProviderConfig,
-  readProviderOptions,
-} from '../../../core/index.ts';
+import type { ChatCodec, Plugin, Provider } from '../../../core/index.ts';
+import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
 import { fieldTable } from './field-table.ts';

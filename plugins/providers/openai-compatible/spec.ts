@@ -6,12 +6,12 @@ import type {
   FailureClass,
   FinishReason,
   ModelInfo,
-  ProviderConfig,
   ResponseHeaders,
   Schema,
   Timeouts,
   Transport,
 } from '../../../core/index.ts';
+import type { ProviderConfig } from '../kit/index.ts';
 import type { VendorError } from './errors.ts';
 import type { CompatibleRules } from './rules.ts';
 

@@ -1,8 +1,6 @@
 import {
   decodeSound,
-  failureOfStatus,
   mendWavHeader,
-  pickSpeechOptions,
   type ResolvedSpeech,
   type ResponseHeaders,
   type SpeechCodec,
@@ -10,6 +8,8 @@ import {
   type UpstreamFailure,
   unwrapWav,
 } from '../../../core/index.ts';
+import { failureOfStatus } from '../../providers/kit/index.ts';
+import { pickSpeechOptions } from '../kit/index.ts';
 import { type EspeakVoices, voiceArgument } from './voices.ts';
 
 /** What the transport is asked to run. */

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import pc from 'picocolors';
 import { createGateway } from '../../../core/app.ts';
 import { reportFailure } from '../../../core/cli/failure.ts';
-import { createLogger } from '../../../core/logger.ts';
+import { createLogger } from '../../../core/cli/logger.ts';
 import { runCli, startCli } from '../../support/cli.ts';
 import { makeFolder, removeFolders } from '../../support/config-folder.ts';
 import { createSilentLog } from '../../support/silent-log.ts';

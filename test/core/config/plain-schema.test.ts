@@ -4,8 +4,8 @@ import { CORE_SCHEMA } from '../../../core/config/core-schema.ts';
 import { compilePlain } from '../../../core/config/plain-schema.ts';
 import { sealPluginSchema } from '../../../core/config/seal-schema.ts';
 import { createAjv } from '../../../core/config/validator.ts';
-import { readBuiltinSchemas } from '../../../core/load-config.ts';
-import type { Schema } from '../../../core/types/json.ts';
+import type { Schema } from '../../../core/contract/json.ts';
+import { readBuiltinSchemas } from '../../../core/plugins/load-config.ts';
 import { arbitrarySchema } from '../../support/arbitrary-schema.ts';
 
 /** What Ajv makes of a schema; undefined when it refuses it. */

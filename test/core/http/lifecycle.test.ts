@@ -1,9 +1,9 @@
 import http, { type ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type { CallerSignal } from '../../../core/caller-signal.ts';
+import { isShutdown } from '../../../core/calls/run.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
-import { isShutdown } from '../../../core/pipeline/run.ts';
+import type { CallerSignal } from '../../../core/upstream/caller-signal.ts';
 import { until } from '../../support/until.ts';
 
 describe('the life of a server', () => {

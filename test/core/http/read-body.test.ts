@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
-import { isGatewayError } from '../../../core/errors.ts';
+import { isGatewayError } from '../../../core/contract/errors.ts';
 import { type JsonBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
 import { until } from '../../support/until.ts';
 

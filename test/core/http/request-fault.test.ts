@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
+import type { Schema } from '../../../core/contract/json.ts';
 import { requestFault, toParam } from '../../../core/http/request-fault.ts';
-import type { Schema } from '../../../core/types/json.ts';
 
 /** The fault that a value has by a schema. */
 function faultOf(schema: Schema, value: unknown, where?: string) {

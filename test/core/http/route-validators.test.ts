@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import type { Schema } from '../../../core/contract/json.ts';
+import type { Route } from '../../../core/contract/plugin.ts';
 import { createRouteValidators } from '../../../core/http/route-validators.ts';
-import type { Route } from '../../../core/plugin.ts';
-import type { Schema } from '../../../core/types/json.ts';
 
 const ROUTE = { method: 'POST', path: '/x' } as Route;
 const GOOD: Schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type Koa from 'koa';
+import type { Principal } from '../../../core/contract/call.ts';
+import type { Route } from '../../../core/contract/plugin.ts';
 import { createKoa } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { createRouteValidators } from '../../../core/http/route-validators.ts';
 import { createRouter, type RouterDeps } from '../../../core/http/router.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';
-import type { Route } from '../../../core/plugin.ts';
-import type { Principal } from '../../../core/types/call.ts';
 import { createSilentLog } from '../../support/silent-log.ts';
 
 const route = (method: Route['method'], path: string, rest: Partial<Route> = {}): Route => ({

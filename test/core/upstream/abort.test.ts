@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { UpstreamError } from '../../../core/upstream.ts';
+import type { UpstreamError } from '../../../core/upstream/upstream.ts';
 import { drip, failsUpstream, givenUpstream, startBlackHole } from '../../support/given-upstream.ts';
 import { answer } from '../../support/scripted-upstream.ts';
 import { until } from '../../support/until.ts';

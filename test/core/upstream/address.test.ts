@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import type { Endpoint } from '../../../core/provider.ts';
+import type { Endpoint } from '../../../core/contract/provider.ts';
 import { bindCredential, joinPath, parseBaseUrl } from '../../../core/upstream/address.ts';
 
 const CASES = new URL('../../../../shared/corpora/gateway-cases/', import.meta.url);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { UpstreamPhase } from '../../../core/upstream.ts';
+import type { UpstreamPhase } from '../../../core/upstream/upstream.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../../support/given-upstream.ts';
 import { answer, head, type Script, startScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { until } from '../../support/until.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Timeouts } from '../../../core/provider.ts';
-import { createUpstream, type UpstreamPhase } from '../../../core/upstream.ts';
+import type { Timeouts } from '../../../core/contract/provider.ts';
+import { createUpstream, type UpstreamPhase } from '../../../core/upstream/upstream.ts';
 import { drip, failsUpstream, givenUpstream, SHORT } from '../../support/given-upstream.ts';
 import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../../support/scripted-upstream.ts';
 import { createSilentLog } from '../../support/silent-log.ts';

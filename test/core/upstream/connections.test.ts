@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createUpstream } from '../../../core/upstream.ts';
+import { createUpstream } from '../../../core/upstream/upstream.ts';
 import { failsUpstream, givenUpstream, startBlackHole } from '../../support/given-upstream.ts';
 import { answer, startScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { createSilentLog } from '../../support/silent-log.ts';

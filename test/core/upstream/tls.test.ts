@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import tls from 'node:tls';
 import { expect } from 'chai';
-import { createUpstream, UpstreamError } from '../../../core/upstream.ts';
+import { createUpstream, UpstreamError } from '../../../core/upstream/upstream.ts';
 import { answer, startScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { type Certificate, createSelfSigned } from '../../support/self-signed.ts';
 import { createSilentLog } from '../../support/silent-log.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Endpoint, HttpRequest } from '../../../core/provider.ts';
+import type { Endpoint, HttpRequest } from '../../../core/contract/provider.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../../support/given-upstream.ts';
 import { until } from '../../support/until.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { NOT_YET } from '../../../core/pull.ts';
+import { NOT_YET } from '../../../core/upstream/pull.ts';
 import { UpstreamBody } from '../../../core/upstream/upstream-body.ts';
 import { UpstreamError } from '../../../core/upstream/upstream-error.ts';
 

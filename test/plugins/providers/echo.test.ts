@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, Provider } from '../../../core/index.ts';
-import { createEventReader } from '../../../core/sse.ts';
+import { createEventReader } from '../../../core/upstream/event-reader.ts';
 import echo from '../../../plugins/providers/echo/index.ts';
 import { readChunks } from '../../conformance/provider-shape.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isGatewayError, minimalInstance, type Schema } from '../../../../core/index.ts';
+import { isGatewayError, type Schema } from '../../../../core/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
+import { minimalInstance } from '../../../../plugins/providers/kit/index.ts';
 import { arbitrarySchema } from '../../../support/arbitrary-schema.ts';
 
 const shared = createSchemaReader();

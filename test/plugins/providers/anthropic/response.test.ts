@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import { ANSWER_TOOL, type ChatResponse, StreamFailure } from '../../../../core/index.ts';
+import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
 import { anthropicRateLimits } from '../../../../plugins/providers/anthropic/rate-limits.ts';
 import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
 import { anthropicUsage } from '../../../../plugins/providers/anthropic/usage.ts';
+import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall, jsonFixture } from '../../../support/codec.ts';
 
 const message = (content: unknown[], more: object = {}): object => ({

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { ANSWER_TOOL, StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../core/index.ts';
 import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
+import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/codec.ts';
 
 function play(name: string): Decoded {

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import { ANSWER_TOOL, type ChatRequest } from '../../../../core/index.ts';
+import type { ChatRequest } from '../../../../core/index.ts';
 import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
 import { fitsStrictly, strictSchema } from '../../../../plugins/providers/anthropic/schema.ts';
 import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { chatRequest, codecCall } from '../../../support/codec.ts';
 
 const FORCED = 'claude-sonnet-5';

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
-import { ANSWER_TOOL, type ChatRequest } from '../../../../core/index.ts';
+import type { ChatRequest } from '../../../../core/index.ts';
 import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
 import { geminiSchema } from '../../../../plugins/providers/gemini/schema.ts';
 import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { chatRequest, codecCall } from '../../../support/codec.ts';
 
 const tool = (name: string, more: object = {}): NonNullable<ChatRequest['tools']>[number] => ({

@@ -1,0 +1,169 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { nearest } from '../config/nearest.ts';
+import { PACKAGE_ROOT } from '../config/package-root.ts';
+import type { Target } from '../contract/call.ts';
+import type { ModelInfo, Price, Provider } from '../contract/provider.ts';
+
+type Facts = Omit<ModelInfo, 'id'>;
+
+/** What `config/models.json` holds: facts by vendor and model; a vendor that is a name shares that vendor's rows. */
+export interface ModelTable {
+  readonly vendors: Readonly<Record<string, string | Readonly<Record<string, Facts>>>>;
+}
+
+/** The models of some providers, as the pipeline, the model lists and the command line see them. */
+export interface ModelCatalog {
+  /** The model whose id is the longest prefix of `model`; undefined when the provider has none. */
+  find(provider: string, model: string): ModelInfo | undefined;
+  /** At most three ids near to `model`, best first. */
+  suggest(provider: string, model: string): readonly string[];
+  /** Instance names, in the order of the configuration. */
+  providers(): readonly string[];
+  has(provider: string): boolean;
+  /** Every model of one provider, in the order of its list. */
+  list(provider: string): readonly string[];
+  /** Adds what a vendor itself lists; replaces what was learnt of it before. */
+  learn(provider: string, ids: readonly string[]): void;
+  /** The price of a model, operator's over table; undefined when it is not known. */
+  priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
+}
+
+/** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */
+export function loadModelTable(): ModelTable {
+  return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
+}
+
+/** Makes the catalog of registered providers; everything is laid out once, look-ups are by name length. */
+export function createCatalog(
+  providers: ReadonlyMap<string, Provider>,
+  table: ModelTable = loadModelTable(),
+): ModelCatalog {
+  const models = new Map<string, readonly ModelInfo[]>();
+  const finders = new Map<string, (requested: string) => ModelInfo | undefined>();
+  const layOut = (name: string, provider: Provider): void => {
+    const listed = modelsOf(provider, table);
+    models.set(name, listed);
+    finders.set(name, createFinder(provider, listed, table));
+  };
+  for (const [name, provider] of providers) layOut(name, provider);
+  const pricers = new Map([...providers].map(([name, provider]) => [name, createPricer(provider)]));
+  return {
+    learn(name, ids) {
+      const provider = providers.get(name);
+      if (!provider) return;
+      const learnt = ids.map((id): ModelInfo => ({ id }));
+      layOut(name, { ...provider, addModels: [...(provider.addModels ?? []), ...learnt] });
+    },
+    find: (provider, model) => finders.get(provider)?.(model),
+    suggest: (provider, model) =>
+      nearest(
+        model,
+        (models.get(provider) ?? []).map(({ id }) => id),
+      ),
+    providers: () => [...providers.keys()],
+    has: (provider) => providers.has(provider),
+    list: (provider) => (models.get(provider) ?? []).map(({ id }) => id),
+    priceOf({ provider, model }, info) {
+      const price = pricers.get(provider);
+      return price ? price(model, info) : info?.price;
+    },
+  };
+}
+
+/** The models of a provider: its own list, else its vendor's rows; then those the operator adds. */
+export function modelsOf(provider: Provider, table: ModelTable): readonly ModelInfo[] {
+  const rows = rowsOf(provider.vendor, table);
+  const findFacts = longestPrefix(rows);
+  const withFacts = (model: ModelInfo): ModelInfo => ({ ...findFacts(model.id), ...model });
+  const listed = provider.models?.map(withFacts) ?? rows;
+  const all = [...listed, ...(provider.addModels ?? []).map(withFacts)];
+  return [...new Map(all.map((model) => [model.id, model])).values()];
+}
+
+/**
+ * The price of a requested model: the operator's row with the longest matching prefix (`*` is the shortest) over what
+ * the table says. Undefined while input or output is not known: unknown is never free.
+ */
+export function findPrice(provider: Provider, requested: string, model: ModelInfo | undefined): Price | undefined {
+  return createPricer(provider)(requested, model);
+}
+
+type Pricer = (requested: string, model: ModelInfo | undefined) => Price | undefined;
+
+function createPricer({ prices }: Provider): Pricer {
+  if (!prices) return (_requested, model) => model?.price;
+  const rows = Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price }));
+  const find = longestPrefix(rows);
+  const merged = new Map(
+    rows.map(({ price }) => [price, new WeakMap<ModelInfo, { readonly price: Price | undefined }>()]),
+  );
+  return (requested, model) => {
+    const own = find(requested)?.price;
+    if (!own) return model?.price;
+    const known = merged.get(own);
+    if (!model || !known) return mergePrice(own, model);
+    const found = known.get(model) ?? { price: mergePrice(own, model) };
+    known.set(model, found);
+    return found.price;
+  };
+}
+
+function mergePrice(own: Partial<Price>, model: ModelInfo | undefined): Price | undefined {
+  // Rates for the cache and for long prompts belong to the price they were derived from.
+  const table = own.input === undefined ? model?.price : model?.price && { output: model.price.output };
+  const { input, output = model?.kind === 'embeddings' ? 0 : undefined, ...rates } = { ...table, ...own };
+  if (own.characters !== undefined) return { input: input ?? 0, output: output ?? 0, ...rates };
+  return input === undefined || output === undefined ? undefined : { input, output, ...rates };
+}
+
+function createFinder(
+  provider: Provider,
+  models: readonly ModelInfo[],
+  table: ModelTable,
+): (requested: string) => ModelInfo | undefined {
+  const find = longestPrefix(models);
+  if (!provider.anyModel) return remembered(find);
+  const findFacts = longestPrefix(rowsOf(provider.vendor, table));
+  return remembered(
+    (requested) => find(requested) ?? (requested === '' ? undefined : { ...findFacts(requested), id: requested }),
+  );
+}
+
+/** Names that are remembered, and their length: callers make names up, memory must not grow with them. */
+const MAX_REMEMBERED = 1000;
+const MAX_REMEMBERED_LENGTH = 200;
+
+/** A finder that looks once for each name: every call asks several times for the same few. */
+function remembered(find: (requested: string) => ModelInfo | undefined): (requested: string) => ModelInfo | undefined {
+  const found = new Map<string, ModelInfo>();
+  return (requested) => {
+    const known = found.get(requested);
+    if (known) return known;
+    const model = find(requested);
+    if (!model || requested.length > MAX_REMEMBERED_LENGTH) return model;
+    if (found.size >= MAX_REMEMBERED) found.clear();
+    found.set(requested, model);
+    return model;
+  };
+}
+
+function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelInfo[] {
+  const rows = Object.hasOwn(vendors, vendor) ? vendors[vendor] : undefined;
+  if (rows === undefined) return [];
+  if (typeof rows === 'string') return rows === vendor ? [] : rowsOf(rows, { vendors });
+  return Object.entries(rows).map(([id, facts]) => ({ id, ...facts }));
+}
+
+/** Finds the entry whose id is the longest prefix of a name: one look-up for each length that occurs. */
+function longestPrefix<T extends { readonly id: string }>(entries: readonly T[]): (name: string) => T | undefined {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const lengths = [...new Set(entries.map(({ id }) => id.length))].sort((a, b) => b - a);
+  return (name) => {
+    for (const length of lengths) {
+      const found = length <= name.length ? byId.get(name.slice(0, length)) : undefined;
+      if (found) return found;
+    }
+    return undefined;
+  };
+}

@@ -1,0 +1,89 @@
+import type { ChatRequest, EmbeddingRequest, Usage } from './chat.ts';
+import type { GatewayError } from './errors.ts';
+import type { SpeechRequest } from './speech.ts';
+
+/** Who calls, as an auth plugin found out. Frozen; never holds the credential itself. */
+export interface Principal {
+  /** What was presented: an API key, or a token of the identity provider. */
+  readonly credential: 'key' | 'token';
+  readonly userId: string;
+  /** The account that pays; the user's own unless a claim or key names another. */
+  readonly account: string;
+  /** The public id of the key, for limits, budgets, logs and usage. */
+  readonly keyId?: string;
+  readonly keyName?: string;
+  readonly plan?: string;
+  /** What a token permits, such as `keys:write`. */
+  readonly permissions?: readonly string[];
+  /** Model allow-list: prefixes of `provider/model` or of `model`, or aliases; absent allows all. */
+  readonly models?: readonly string[];
+  /** Provider allow-list by instance name; absent allows all. */
+  readonly providers?: readonly string[];
+  /** Requests and tokens a minute, for this key. */
+  readonly rpm?: number;
+  readonly tpm?: number;
+  /** Micro-dollars this key may spend in all. */
+  readonly budget?: number;
+}
+
+export type Operation = 'chat' | 'embeddings' | 'speech';
+
+/** The request of each operation. */
+export interface OperationRequest {
+  chat: ChatRequest;
+  embeddings: EmbeddingRequest;
+  speech: SpeechRequest;
+}
+
+/** Where a call goes: a provider's instance name and the model as that provider knows it. */
+export interface Target {
+  readonly provider: string;
+  readonly model: string;
+}
+
+/**
+ * One call's life, as hooks see it. What changes on the way (`targets`, `attempts`, `usage`) is changed by core alone;
+ * a plugin keeps its own things in `state` under its own symbol.
+ */
+export interface Call<O extends Operation = Operation> {
+  readonly id: string;
+  readonly operation: O;
+  /** The request id of the HTTP request; differs from `id` when one request makes several model calls (agents). */
+  readonly requestId: string;
+  readonly principal: Principal;
+  readonly request: OperationRequest[O];
+  /** Whether the caller reads a stream. */
+  readonly stream: boolean;
+  /** Candidates in order; the first that answers wins. */
+  readonly targets: readonly Target[];
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  /** Fired by client close, deadline and drain. */
+  readonly signal: AbortSignal;
+  /** Limits that this call does not count against, because its parent already did (`rpm`, `concurrency`). */
+  readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
+  readonly state: Map<symbol, unknown>;
+}
+
+export type OutcomeStatus = 'ok' | 'error' | 'aborted';
+
+/** What a call came to; given to the `finish` hook exactly once, after the last byte. */
+export interface Outcome {
+  readonly status: OutcomeStatus;
+  readonly error?: GatewayError;
+  /** Which target answered (or was tried last); absent when none was tried. */
+  readonly target?: Target;
+  readonly attempts: number;
+  /** Token counts; `estimated` when the provider told none. */
+  readonly usage?: Usage;
+  readonly characters?: number;
+  readonly estimated: boolean;
+  /** Micro-dollars; absent when the price is not known. */
+  readonly cost?: number;
+  /** Whether anything was sent upstream: nothing sent, nothing owed. */
+  readonly sent: boolean;
+  /** Milliseconds, all measured from the start of the call. */
+  readonly durationMs: number;
+  readonly firstByteMs?: number;
+  readonly upstreamMs: number;
+}

@@ -1,0 +1,35 @@
+import type { ChatChunk, ChatDelta, FinishReason, Usage } from './chat.ts';
+import type { CodecCall } from './provider.ts';
+
+/** What every chunk of one stream repeats. */
+export interface ChunkHead {
+  readonly id: string;
+  readonly model: string;
+  readonly created: number;
+}
+
+/** The head of a stream whose vendor has told nothing yet. */
+export function chunkHead(call: CodecCall): ChunkHead {
+  return { id: call.id, model: call.model, created: call.created };
+}
+
+/** A chunk with one choice. */
+export function deltaChunk(
+  head: ChunkHead,
+  delta: ChatDelta,
+  options: { readonly index?: number; readonly finish?: FinishReason; readonly logprobs?: unknown } = {},
+): ChatChunk {
+  const { index = 0, finish = null, logprobs = null } = options;
+  return {
+    id: head.id,
+    object: 'chat.completion.chunk',
+    created: head.created,
+    model: head.model,
+    choices: [{ index, delta, finish_reason: finish, logprobs }],
+  };
+}
+
+/** The chunk that ends a stream's counting: no choices, the whole call's usage. */
+export function usageChunk(head: ChunkHead, usage: Usage): ChatChunk {
+  return { id: head.id, object: 'chat.completion.chunk', created: head.created, model: head.model, choices: [], usage };
+}

@@ -1,0 +1,199 @@
+import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './chat.ts';
+import type { FieldTable } from './fields.ts';
+
+/** Speech vendors are part of this contract; their side of it has a file of its own. */
+export type * from './speech-provider.ts';
+
+/** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  readonly cached_input?: number;
+  readonly cache_write?: number;
+  /** Cache writes that live an hour; twice `input` where it is not told, as Anthropic's list has it. */
+  readonly cache_write_1h?: number;
+  readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
+  /** US dollars per million characters, for speech. */
+  readonly characters?: number;
+  /** US dollars per million seconds of sound, for speech that is billed by time. */
+  readonly seconds?: number;
+}
+
+export interface ModelInfo {
+  /** A name; requests whose model begins with it are accepted (the longest wins). */
+  readonly id: string;
+  readonly kind?: 'chat' | 'embeddings' | 'speech';
+  readonly contextWindow?: number;
+  readonly maxOutput?: number;
+  /** The longest text of a speech model, where it differs from its vendor's. */
+  readonly maxCharacters?: number;
+  readonly price?: Price;
+}
+
+/** What a codec may know of the call it translates for. Everything a codec needs: it has no clock and no I/O. */
+export interface CodecCall {
+  /** The model as the provider knows it. */
+  readonly model: string;
+  readonly stream: boolean;
+  /** Unix seconds, for vendors that tell no creation time. */
+  readonly created: number;
+  /** Unique for the attempt, for vendors that give answers no id. */
+  readonly id: string;
+  /** The caller's own bytes, when they are still exactly what `input` says. */
+  readonly raw?: Uint8Array;
+}
+
+/** An HTTP request relative to the provider's base URL. Holds no credential: core adds it, for declared hosts only. */
+export interface HttpRequest {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  /** Appended to the base URL; begins with `/`, may hold a query. Parts from a caller are percent-encoded. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** An object is sent as JSON, bytes as they are. */
+  readonly body?: object | Uint8Array;
+  /** Request fields that this provider does not have and that were left out; told in `x-tollgate-dropped`. */
+  readonly dropped?: readonly string[];
+}
+
+/** Why an upstream answer is not a success; `core/calls/failures.ts` says what follows from each class. */
+export type FailureClass =
+  | 'authentication'
+  | 'billing'
+  | 'rate_limit'
+  | 'overloaded'
+  | 'context_length'
+  | 'content_filter'
+  | 'model_not_found'
+  | 'invalid_request'
+  | 'upstream_error'
+  | 'timeout';
+
+export interface UpstreamFailure {
+  readonly class: FailureClass;
+  /** The vendor's words, for classes that are the caller's to mend; core redacts keys and ids before it shows them. */
+  readonly message: string;
+  readonly param?: string;
+  readonly retryAfterMs?: number;
+}
+
+export type ResponseHeaders = Readonly<Record<string, string | undefined>>;
+
+/** One server-sent event. */
+export interface SseEvent {
+  readonly event?: string | undefined;
+  readonly data: string;
+}
+
+/** Decodes one stream. Made per attempt, so it may keep state; `push` and `end` do no I/O. */
+export interface StreamDecoder {
+  /** Canonical chunks for one event; throws an {@link UpstreamFailure}-carrying `StreamFailure` on an error event. */
+  push(event: SseEvent): readonly ChatChunk[];
+  /** Called at the end of the bytes. `complete` is false when no terminal sign (finish reason, vendor's end event) was seen. */
+  end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean };
+}
+
+const STREAM_FAILURE = Symbol.for('tollgate.StreamFailure');
+
+/** Whether a value is a {@link StreamFailure}, also one made by another copy of this package (a plugin's). */
+export function isStreamFailure(value: unknown): value is StreamFailure {
+  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[STREAM_FAILURE] === true;
+}
+
+/** Thrown by a codec when an answer with a good status, or an event of a stream, turns out to be a failure. */
+export class StreamFailure extends Error {
+  override readonly name = 'StreamFailure';
+  readonly failure: UpstreamFailure;
+  constructor(failure: UpstreamFailure) {
+    super(failure.message);
+    this.failure = failure;
+    Object.defineProperty(this, STREAM_FAILURE, { value: true });
+  }
+}
+
+/** Translates chat; every method is pure and called anew for every attempt. */
+export interface ChatCodec {
+  /** May throw `GatewayError('invalid_request', …, { param })` for what the vendor cannot do. */
+  request(input: ChatRequest, call: CodecCall): HttpRequest;
+  /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
+  response(body: unknown, call: CodecCall): ChatResponse;
+  stream(call: CodecCall): StreamDecoder;
+  /**
+   * True when an event that adds plain text to the first choice, spelt as OpenAI spells it, comes out of `stream` as it went
+   * in and leaves nothing behind there: such events may pass as bytes, and the decoder does not see them.
+   */
+  identity?(call: CodecCall): boolean;
+}
+
+export interface EmbedCodec {
+  request(input: EmbeddingRequest, call: CodecCall): HttpRequest;
+  response(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse;
+}
+
+/** What a provider without a network (echo, a program on this machine) answers with. */
+export interface TransportAnswer {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** Replaces the network. Aborting the signal ends the work at once. */
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<TransportAnswer>;
+
+export interface Credential {
+  /** Lower case, such as `authorization`. */
+  readonly header: string;
+  /** Put before the value, such as `Bearer `. */
+  readonly prefix?: string;
+  /** Undefined when the operator has set none. */
+  readonly value: string | undefined;
+  /** Whether calls need it; when true and the value is missing they answer `provider_not_configured`. */
+  readonly required: boolean;
+  /** The environment variable that usually holds it, for messages. */
+  readonly env?: string;
+}
+
+export interface Timeouts {
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+export interface Endpoint {
+  /** Without a trailing slash. Not used with a {@link Transport}. */
+  readonly baseUrl: string;
+  /** Hosts (`name` or `name:port`) the credential may be sent to. The base URL's host is always one. */
+  readonly hosts?: readonly string[];
+  readonly credential?: Credential;
+  /** Sent with every request; never a credential. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly timeouts?: Partial<Timeouts>;
+  readonly transport?: Transport;
+  /** Classifies an answer with an error status. `body` is parsed JSON where it parses (arrays unwrapped), else text. */
+  error(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure;
+  /** Rate-limit headers of the vendor as OpenAI's `x-ratelimit-*`; absent passes those names through. */
+  rateLimits?(headers: ResponseHeaders): Readonly<Record<string, string>>;
+}
+
+/** A vendor of models, as a plugin registers it. */
+export interface Provider extends Endpoint {
+  readonly specVersion: 1;
+  /** The vendor's name, which finds its rows in `config/models.json`; several instances may share it. */
+  readonly vendor: string;
+  /** The models it has; absent takes the vendor's rows of `config/models.json`. */
+  readonly models?: readonly ModelInfo[];
+  /** Added to the models above. */
+  readonly addModels?: readonly ModelInfo[];
+  /** True accepts every model name (`models: ["*"]`). */
+  readonly anyModel?: boolean;
+  /** Operator's prices by model prefix or `*`; they win over every table. */
+  readonly prices?: Readonly<Record<string, Partial<Price>>>;
+  readonly chat?: ChatCodec;
+  /** What the chat codec does with each request field, for docs and tests. */
+  readonly fields?: FieldTable;
+  readonly embed?: EmbedCodec;
+  /** How often the vendor's own model list is fetched, in milliseconds; absent never does. */
+  readonly refreshModelsMs?: number;
+  /** Lists models from the vendor: the request, and the ids in its answer. */
+  readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
+}

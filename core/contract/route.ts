@@ -1,0 +1,74 @@
+import type Koa from 'koa';
+import type { Call, Outcome, Principal } from './call.ts';
+import type { FromSchema } from './from-schema.ts';
+import type { Schema } from './json.ts';
+
+/** What a route needs. `key`: an API key; `token`: a JWT of the identity provider, with `permission` when one is named. */
+export type RouteAuth = 'none' | readonly ('key' | 'token')[];
+
+/** What a form with files may be. */
+export interface FormLimits {
+  /** Of one file. */
+  readonly maxFileBytes: number;
+  /** One unless told. */
+  readonly maxFiles?: number;
+}
+
+/** A file of a form; it is deleted when the handler is done. */
+export interface UploadedFile {
+  /** The form's field. */
+  readonly field: string;
+  /** The caller's name for it: text to show, never a path to use. */
+  readonly name: string;
+  readonly contentType: string;
+  readonly bytes: number;
+  /** Where it is meanwhile. Absolute. */
+  readonly path: string;
+}
+
+/** What a handler finds in `ctx.state`. Body and files are there until the answer is over: keep what is needed longer. */
+export interface RouteState<Body = unknown> {
+  readonly requestId: string;
+  /** Present unless the route's auth is `none`. */
+  readonly principal: Principal;
+  /** The validated body; undefined when none was sent to a route whose body is optional. */
+  readonly body: Body;
+  /** The files of a form, for routes with `form`. */
+  readonly files?: readonly UploadedFile[];
+  /** The body's bytes as sent. */
+  readonly rawBody?: Uint8Array;
+  /** Fires when the caller hangs up or the gateway drains. */
+  readonly signal: AbortSignal;
+  /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
+  onOutcome(call: Call, outcome: Outcome): void;
+}
+
+export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {
+  readonly params: Readonly<Record<string, string>>;
+};
+
+export interface Route<Body extends object = object> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** @koa/router's syntax: `/api/things/:id`, `/files/*path`. */
+  readonly path: string;
+  /** One line, for OpenAPI. */
+  readonly summary: string;
+  readonly description?: string;
+  readonly auth: RouteAuth;
+  /** A permission that a token needs; keys do not have any and are not asked. */
+  readonly permission?: string;
+  /** The JSON body's schema; a route without one takes no body. */
+  readonly body?: Body;
+  /** Whether an empty body is fine. */
+  readonly bodyOptional?: boolean;
+  readonly maxBodyBytes?: number;
+  /** Takes `multipart/form-data` instead of JSON: text fields in `state.body` (which `body` then describes), files in `state.files`. */
+  readonly form?: FormLimits;
+  /** Schema of the query (type object; values arrive as strings). Unknown names are refused. */
+  readonly query?: Schema;
+  /** By status: a description, or a JSON schema (or `{ contentType, schema }`) of the answer. Errors are added by core. */
+  readonly responses: Readonly<
+    Record<number, string | { readonly description: string; readonly schema?: Schema; readonly contentType?: string }>
+  >;
+  handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
+}

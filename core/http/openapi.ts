@@ -1,0 +1,176 @@
+import { ERRORS, type ErrorCode } from '../contract/errors.ts';
+import type { Schema } from '../contract/json.ts';
+import type { Route } from '../contract/plugin.ts';
+import type { Owned } from '../plugins/registry.ts';
+
+/** The OpenAPI 3.1 document of the mounted routes: made of the very schemas that validate, so the two cannot drift. */
+export function createOpenApi(routes: readonly Owned<Route>[], schemas: readonly Schema[], version: string): Schema {
+  const paths: Record<string, Record<string, unknown>> = {};
+  const components: Record<string, unknown> = { Error: ERROR_SCHEMA };
+  for (const schema of schemas) register(components, schema);
+  for (const { owner, value: route } of routes) {
+    const path = openApiPath(route.path);
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = operation(owner, route, components);
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Tollgate',
+      version,
+      description: 'A gateway for language models. Errors have one format; docs/errors.md lists the codes.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    paths,
+    components: {
+      schemas: components,
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of this gateway: `tg_…`.' },
+        apiKeyHeader: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'A token of the identity provider.',
+        },
+      },
+    },
+  };
+}
+
+function operation(owner: string, route: Route, components: Record<string, unknown>): Record<string, unknown> {
+  const { summary, description, auth } = route;
+  return {
+    operationId: operationId(route),
+    tags: [owner],
+    summary,
+    ...(description && { description }),
+    security:
+      auth === 'none'
+        ? []
+        : auth.flatMap((kind): Record<string, never[]>[] =>
+            kind === 'key' ? [{ apiKey: [] }, { apiKeyHeader: [] }] : [{ token: [] }],
+          ),
+    ...parameters(route),
+    ...requestBody(route, components),
+    responses: { ...responses(route, components), ...errorResponses(route) },
+  };
+}
+
+/** The body of a route: JSON, or a form with files. */
+function requestBody(route: Route, components: Record<string, unknown>): { requestBody?: unknown } {
+  const schema = route.body && reference(components, route.body as Schema);
+  const required = !route.bodyOptional;
+  if (route.form)
+    return { requestBody: { required, content: { 'multipart/form-data': { schema: schema ?? { type: 'object' } } } } };
+  return schema ? { requestBody: { required, content: { 'application/json': { schema } } } } : {};
+}
+
+function responses(route: Route, components: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(route.responses).map(([status, response]) => {
+      const { description, schema, contentType } =
+        typeof response === 'string' ? { description: response, schema: undefined, contentType: undefined } : response;
+      if (!schema && !contentType) return [status, { description }];
+      return [
+        status,
+        {
+          description,
+          content: { [contentType ?? 'application/json']: schema ? { schema: reference(components, schema) } : {} },
+        },
+      ];
+    }),
+  );
+}
+
+/** The error statuses that any route of this kind may answer with. */
+function errorResponses(route: Route): Record<string, unknown> {
+  const codes: ErrorCode[] = ['internal_error'];
+  if (route.auth !== 'none') codes.push('missing_api_key', 'permission_denied', 'store_unavailable', 'rate_limited');
+  if (route.body || route.query) codes.push('invalid_request');
+  if (route.body) codes.push('request_too_large', 'unsupported_media_type');
+  const statuses = [...new Set(codes.map((code) => ERRORS[code].status))].sort();
+  return Object.fromEntries(
+    statuses.map((status) => [
+      String(status),
+      { description: 'An error.', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+    ]),
+  );
+}
+
+function parameters(route: Route): { parameters?: unknown[] } {
+  const inPath = [...route.path.matchAll(/[:*](\w+)/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  const properties = (route.query?.['properties'] ?? {}) as Record<string, Schema>;
+  const required = (route.query?.['required'] ?? []) as string[];
+  const inQuery = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema,
+  }));
+  const all = [...inPath, ...inQuery];
+  return all.length > 0 ? { parameters: all } : {};
+}
+
+/** `POST /api/core/:provider/chat/completions` as `post_api_core_provider_chat_completions`. */
+function operationId(route: Route): string {
+  return `${route.method.toLowerCase()}${route.path.replaceAll(/[^A-Za-z0-9]+/g, '_')}`.replace(/_$/, '');
+}
+
+function openApiPath(path: string): string {
+  return path.replaceAll(/[:*](\w+)/g, '{$1}');
+}
+
+/** A schema with an `$id` becomes a component and is referred to; others stay in place. */
+function reference(components: Record<string, unknown>, schema: Schema): Schema {
+  return typeof schema['$id'] === 'string'
+    ? { $ref: `#/components/schemas/${register(components, schema)}` }
+    : rewriteRefs(schema);
+}
+
+function register(components: Record<string, unknown>, schema: Schema): string {
+  const name = componentName(String(schema['$id']));
+  const { $id: _, ...rest } = schema;
+  components[name] ??= rewriteRefs(rest);
+  return name;
+}
+
+function componentName(id: string): string {
+  return id.replace(/^.*[:/]/, '').replaceAll(/[^\w.-]/g, '_');
+}
+
+/** `$ref`s to other schemas' ids as references to their components. */
+function rewriteRefs<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(rewriteRefs) as T;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, child]) =>
+      key === '$ref' && typeof child === 'string' && !child.startsWith('#')
+        ? [key, `#/components/schemas/${componentName(child)}`]
+        : [key, rewriteRefs(child)],
+    ),
+  ) as T;
+}
+
+const ERROR_SCHEMA: Schema = {
+  type: 'object',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['message', 'type', 'code', 'param'],
+      properties: {
+        message: { type: 'string' },
+        type: { enum: [...new Set(Object.values(ERRORS).map(({ type }) => type))] },
+        code: { enum: Object.keys(ERRORS) },
+        param: { type: ['string', 'null'] },
+        request_id: { type: 'string' },
+      },
+    },
+  },
+};

@@ -1,0 +1,149 @@
+import type { ChatAnswer } from '../../calls/chat.ts';
+import type { ChatBatch } from '../../calls/chat-source.ts';
+import { type ChatStream, isChunks } from '../../calls/chat-stream.ts';
+import type { CallInit } from '../../calls/live-call.ts';
+import type { Ask } from '../../calls/run.ts';
+import { type Aliases, type Catalog, requestedTargets, targetOfPath } from '../../calls/targets.ts';
+import type { ChatRequest } from '../../contract/chat.ts';
+import { isGatewayError, toGatewayError } from '../../contract/errors.ts';
+import type { Schema } from '../../contract/json.ts';
+import type { Route, RouteContext } from '../../contract/plugin.ts';
+import type { Abortable } from '../../upstream/caller-signal.ts';
+import { DONE, formatData, KEEP_ALIVE } from '../../upstream/event-reader.ts';
+import { NOT_YET } from '../../upstream/pull.ts';
+import type { RequestState } from '../request-state.ts';
+import { CHAT_REQUEST, CHAT_RESPONSE } from '../schemas.ts';
+import { createSseWriter, type SseWriter } from '../sse-writer.ts';
+import { answerHeaders, sendAnswer } from './answer.ts';
+
+export interface ChatRouteDeps {
+  readonly catalog: Catalog;
+  readonly aliases: Aliases;
+  complete(ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer>;
+  stream(ask: Ask<'chat'>, init: CallInit): Promise<ChatStream>;
+  readonly keepAliveMs: number;
+}
+
+type Targets = Pick<Ask<'chat'>, 'targets' | 'requested'>;
+
+/** Chat completions on both surfaces: the provider in the path, or in the model. */
+export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
+  const route = (
+    path: string,
+    summary: string,
+    find: (ctx: RouteContext, model: string) => Targets,
+  ): Route<Schema> => ({
+    method: 'POST',
+    path,
+    summary,
+    description:
+      'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.',
+    auth: ['key'],
+    body: CHAT_REQUEST,
+    responses: { 200: { description: 'The completion.', schema: CHAT_RESPONSE } },
+    handler(ctx) {
+      const request = ctx.state.body as unknown as ChatRequest;
+      return handleChat(deps, ctx as RouteContext, {
+        operation: 'chat',
+        request,
+        stream: request.stream === true,
+        ...withRaw(ctx.state.rawBody),
+        ...find(ctx as RouteContext, request.model),
+      });
+    },
+  });
+  return [
+    route('/api/core/:provider/chat/completions', 'Chat completion by one provider', (ctx, model) => ({
+      targets: [targetOfPath(deps.catalog, ctx.params['provider'] ?? '', model)],
+    })),
+    route('/v1/chat/completions', 'Chat completion; the model is `provider/model` or an alias', (_ctx, model) =>
+      requestedTargets(deps, model),
+    ),
+  ];
+}
+
+function withRaw(raw: Uint8Array | undefined): { raw?: Uint8Array } {
+  return raw ? { raw } : {};
+}
+
+/** What every route passes into the pipeline. */
+export function callInit(ctx: RouteContext): CallInit {
+  const { requestId, principal, onOutcome } = ctx.state;
+  return { requestId, principal, signal: callerOf(ctx), onOutcome };
+}
+
+/** The caller's signal, without making an AbortSignal of it. */
+export function callerOf(ctx: RouteContext): Abortable {
+  return (ctx.state as unknown as RequestState).caller ?? ctx.state.signal;
+}
+
+async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
+  if (ask.stream) return streamAnswer(deps, ctx, ask);
+  const answer = await deps.complete(ask, callInit(ctx));
+  sendAnswer(ctx, answer, answer.bytes ?? JSON.stringify(answer.response));
+}
+
+function framesOf(batch: ChatBatch): string | Uint8Array {
+  if (!isChunks(batch)) return batch.bytes;
+  let frames = '';
+  for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
+  return frames;
+}
+
+/** Writes what comes as it comes, within the upstream's own calls, until the end; rejects with what the stream throws. */
+function relay(stream: ChatStream, writer: SseWriter): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const pump = (): void => {
+      try {
+        for (let batch = stream.read(); batch; batch = stream.read()) {
+          if (batch === NOT_YET) stream.whenReadable(pump);
+          else if (!writer.write(framesOf(batch))) void writer.drained().then(pump);
+          else continue;
+          return;
+        }
+        resolve();
+      } catch (thrown) {
+        reject(thrown);
+      }
+    };
+    pump();
+  });
+}
+
+/**
+ * Streams to the caller. While the provider is silent the stream opens with a comment, so that proxies keep it; a target
+ * that then fails can still be replaced, since nothing of an answer was sent.
+ */
+async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
+  const writer = createSseWriter(ctx.res, { keepAliveMs: deps.keepAliveMs, signal: callerOf(ctx) });
+  let opened = false;
+  const open = (headers: Record<string, string> = {}): void => {
+    if (opened) return;
+    opened = true;
+    ctx.respond = false;
+    ctx.status = 200;
+    ctx.set(headers);
+    writer.start();
+  };
+  const silence = setTimeout(() => {
+    open();
+    writer.write(KEEP_ALIVE);
+  }, deps.keepAliveMs);
+  let stream: ChatStream | undefined;
+  try {
+    stream = await deps.stream(ask, callInit(ctx));
+    clearTimeout(silence);
+    open(answerHeaders(stream));
+    await relay(stream, writer);
+    writer.write(DONE);
+    writer.end();
+  } catch (thrown) {
+    clearTimeout(silence);
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- `open` above changes it
+    if (!opened) throw thrown;
+    if (isGatewayError(thrown) || !callerOf(ctx).aborted)
+      writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
+  } finally {
+    stream?.close();
+  }
+}

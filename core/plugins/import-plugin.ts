@@ -1,0 +1,127 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { didYouMean } from '../config/nearest.ts';
+import { API_VERSION, PLUGIN_KINDS, type Plugin, type PluginKind } from '../contract/plugin.ts';
+import type { Builtin } from './builtins.ts';
+
+export interface ImportOptions {
+  readonly kind: PluginKind;
+  readonly builtins: readonly Builtin[];
+  /** Where packages are looked for and what paths are relative to: the configuration file's folder. Absolute. */
+  readonly baseDir: string;
+}
+
+/** Where a plugin of each kind is named. */
+const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
+  provider: 'Name it under "providers".',
+  auth: 'Name it under "auth".',
+  agent: 'Name it under "agents".',
+  tts: 'Name it under "tts".',
+  policy: 'Name it under "policies", or in "plugins" when it needs no options.',
+  store: 'Name it as "store: { plugin: … }".',
+});
+
+/** How plugins on npm are called when they have no scope. */
+const PACKAGE_PREFIX = 'tollgate-plugin-';
+
+/** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
+export class PluginImportError extends Error {
+  override readonly name = 'PluginImportError';
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.hint = hint;
+  }
+}
+
+/**
+ * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, the npm package
+ * `tollgate-plugin-…`, or anything with `.`, `/` or `@` as it is written (package, path or URL). Packages are looked for
+ * from `baseDir`, paths are relative to it. Throws a {@link PluginImportError} when it is not there, cannot be loaded, or
+ * is no plugin of this kind and API version. Nothing is guessed: no other plain word becomes a package's name.
+ */
+export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
+  const builtin = options.builtins.find(({ kind, name }) => kind === options.kind && name === spec);
+  const url = builtin?.url ?? (isPath(spec) ? resolvePath(spec, options.baseDir) : await resolvePackage(spec, options));
+  return checkPlugin(await load(url, spec, builtin !== undefined), spec, options.kind);
+}
+
+function isPath(spec: string): boolean {
+  return /^\.{0,2}\//.test(spec) || isUrl(spec) || path.isAbsolute(spec);
+}
+
+function isUrl(spec: string): boolean {
+  return /^[a-z][a-z0-9+.-]+:/i.test(spec);
+}
+
+function resolvePath(spec: string, baseDir: string): string {
+  if (isUrl(spec)) return spec;
+  const file = path.resolve(baseDir, spec);
+  if (!existsSync(file)) {
+    const hint = 'Check the path; a relative one is relative to the configuration file.';
+    throw new PluginImportError(`the plugin file ${spec} does not exist`, hint);
+  }
+  return pathToFileURL(file).href;
+}
+
+async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportOptions): Promise<string> {
+  const sameKind = builtins.filter((builtin) => builtin.kind === kind).map(({ name }) => name);
+  if (!/[./@]/.test(spec) && !spec.startsWith(PACKAGE_PREFIX)) {
+    // A near miss is a typing error: nobody should be told to install whatever package has that name.
+    const others = `Built in are: ${sameKind.join(', ') || 'none'}. Any other is named by "plugin:", as a package ${PACKAGE_PREFIX}…, with its scope, or as a path.`;
+    throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, didYouMean(spec, sameKind) ?? others);
+  }
+  const { createJiti } = await import('jiti');
+  const parentURL = pathToFileURL(path.join(baseDir, 'tollgate.config.js')).href;
+  const url = createJiti(parentURL).esmResolve(spec, { parentURL, try: true });
+  if (url !== undefined) return url;
+  const name = /^(@[^/]+\/)?[^/]+/.exec(spec)?.[0] ?? spec;
+  throw new PluginImportError(`the package "${name}" is not installed`, `Run: npm install ${name}`);
+}
+
+async function load(url: string, spec: string, isBuiltin: boolean): Promise<unknown> {
+  try {
+    const module: Readonly<Record<string, unknown>> = await importModule(url, isBuiltin);
+    const exported = module['default'];
+    return isObject(exported) && isObject(exported['default']) ? exported['default'] : exported;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}`, undefined, error);
+  }
+}
+
+/** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */
+async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
+  if (isBuiltin || !/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
+  const { createJiti } = await import('jiti');
+  return await createJiti(import.meta.url, { fsCache: false }).import(fileURLToPath(url));
+}
+
+function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {
+  const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
+  if (!isObject(value)) {
+    throw fail('is no plugin: its default export is missing or no object', 'Export default definePlugin({ … }).');
+  }
+  const { name, apiVersion, setup, configSchema } = value;
+  if (typeof name !== 'string' || name === '') throw fail('is no plugin: it has no "name"');
+  if (apiVersion !== API_VERSION) {
+    throw fail(
+      `speaks plugin API ${String(apiVersion)}, this gateway speaks ${API_VERSION}`,
+      'Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+    );
+  }
+  if (!PLUGIN_KINDS.some((known) => known === value['kind'])) {
+    throw fail(`is of the unknown kind "${String(value['kind'])}"`, `Kinds are ${PLUGIN_KINDS.join(', ')}.`);
+  }
+  if (value['kind'] !== kind)
+    throw fail(`is a ${String(value['kind'])} plugin, not a ${kind} plugin`, SECTIONS[String(value['kind'])]);
+  if (typeof setup !== 'function') throw fail('is no plugin: it has no "setup" function');
+  if (configSchema !== undefined && !isObject(configSchema)) throw fail('has a "configSchema" that is no object');
+  return value as unknown as Plugin;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,128 @@
+import { StringDecoder } from 'node:string_decoder';
+import { createParser } from 'eventsource-parser';
+import type { ErrorBody } from '../contract/errors.ts';
+import { type SseEvent, StreamFailure } from '../contract/provider.ts';
+
+/** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
+export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
+
+export interface SseReaderOptions {
+  /** In UTF-16 units; {@link MAX_EVENT_LENGTH} unless told. */
+  readonly maxEventLength?: number;
+}
+
+/** Turns bytes into events, as they come. Comments, `id` and `retry` pass unseen. */
+export interface SseReader {
+  /** The events that these bytes complete. Throws a {@link StreamFailure} for an event that is too long. */
+  push(bytes: Uint8Array): readonly SseEvent[];
+  /**
+   * The bytes came to a clean end. The standard drops an event without its blank line; vendors do end so, therefore one
+   * is still delivered when its data is whole: `[DONE]` or a JSON object.
+   */
+  end(): readonly SseEvent[];
+}
+
+const LF = 10;
+const CR = 13;
+const NONE: readonly SseEvent[] = Object.freeze([]);
+
+/**
+ * Reads `text/event-stream`: UTF-8 with code points split anywhere (invalid bytes become U+FFFD), a byte order mark, and
+ * lines ended by CR, LF or CRLF. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+export function createEventReader(options: SseReaderOptions = {}): SseReader {
+  const maxLength = options.maxEventLength ?? MAX_EVENT_LENGTH;
+  const decoder = new StringDecoder('utf8');
+  let events: SseEvent[] = [];
+  let started = false;
+  let afterCr = false;
+  let tooLong = false;
+  const parser = createParser({
+    maxBufferSize: maxLength,
+    onEvent(event) {
+      tooLong ||= event.data.length > maxLength;
+      events.push(event);
+    },
+    onError(error) {
+      tooLong ||= error.type === 'max-buffer-size-exceeded';
+    },
+  });
+
+  function feed(text: string): readonly SseEvent[] {
+    parser.feed(text);
+    if (tooLong) {
+      throw new StreamFailure({ class: 'upstream_error', message: `an event is longer than ${maxLength} characters` });
+    }
+    if (events.length === 0) return NONE;
+    const batch = events;
+    events = [];
+    return batch;
+  }
+
+  /** The parser waits for what follows a CR; an event ended by one should not wait, so a last CR is made CRLF. */
+  function feedUnwaiting(text: string): readonly SseEvent[] {
+    if (text === '') return NONE;
+    const isMark = !started && text.charCodeAt(0) === 0xfeff;
+    const isSecondHalf = afterCr && text.charCodeAt(0) === LF;
+    started = true;
+    afterCr = text.charCodeAt(text.length - 1) === CR;
+    const start = isMark || isSecondHalf ? 1 : 0;
+    return feed((start ? text.slice(1) : text) + (afterCr ? '\n' : ''));
+  }
+
+  return {
+    push: (bytes) => feedUnwaiting(decoder.write(bytes)),
+    end() {
+      const rest = feedUnwaiting(decoder.end());
+      const last = feed('\n\n').filter(({ data }) => isWhole(data));
+      return [...rest, ...last];
+    },
+  };
+}
+
+/** The events of a body in batches: all that one buffer of bytes completed. Errors of the body pass through. */
+export async function* readEvents(
+  body: AsyncIterable<Uint8Array>,
+  options?: SseReaderOptions,
+): AsyncGenerator<readonly SseEvent[], void, undefined> {
+  const reader = createEventReader(options);
+  for await (const bytes of body) {
+    const events = reader.push(bytes);
+    if (events.length > 0) yield events;
+  }
+  const events = reader.end();
+  if (events.length > 0) yield events;
+}
+
+function isWhole(data: string): boolean {
+  if (data === '[DONE]') return true;
+  if (!data.startsWith('{')) return false;
+  try {
+    JSON.parse(data);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The end of a chat stream, as OpenAI writes it. */
+export const DONE = 'data: [DONE]\n\n';
+
+/** A comment that says that we are still here. */
+export const KEEP_ALIVE = ': keep-alive\n\n';
+
+/** A frame with one line of data, such as the output of `JSON.stringify`. Other texts go through {@link formatEvent}. */
+export function formatData(json: string): string {
+  return `data: ${json}\n\n`;
+}
+
+/** The one error frame of a stream that failed. */
+export function formatError(body: ErrorBody): string {
+  return formatData(JSON.stringify(body));
+}
+
+/** A named frame, of any text: line ends in the data make more `data:` lines, those in the name are left out. */
+export function formatEvent(name: string, data: string): string {
+  const lines = data.split(/\r\n|[\r\n]/).map((line) => `data: ${line}\n`);
+  return `event: ${name.replace(/[\r\n]/g, '')}\n${lines.join('')}\n`;
+}

@@ -1,0 +1,42 @@
+import type { CancelableRequest, Got } from 'got';
+import type { Endpoint } from '../contract/provider.ts';
+
+/** The longest control-plane answer, in bytes: model and voice lists. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The client for control-plane calls (model lists, voices): got, bounded in time and size, never following a redirect
+ * (it would send the vendor's key along), and for the hosts of the given endpoints only. The hot path does not use it.
+ */
+export async function createHttpClient(endpoints: readonly Endpoint[], version: string): Promise<Got> {
+  const { got } = await import('got');
+  const hosts = new Set(endpoints.flatMap(({ baseUrl, hosts: more }) => [new URL(baseUrl).host, ...(more ?? [])]));
+  return got.extend({
+    followRedirect: false,
+    retry: { limit: 1, methods: ['GET'], maxRetryAfter: 2000 },
+    timeout: { lookup: 5000, connect: 5000, secureConnect: 5000, response: 15_000, request: 30_000 },
+    headers: { 'user-agent': `tollgate/${version}`, accept: 'application/json' },
+    enableUnixSockets: false,
+    hooks: {
+      beforeRequest: [
+        (options) => {
+          const host = options.url instanceof URL ? options.url.host : undefined;
+          if (host === undefined || !hosts.has(host))
+            throw new Error(`control-plane calls go to ${[...hosts].join(', ') || 'no host'} only`);
+        },
+      ],
+    },
+    handlers: [
+      (options, next) => {
+        const request = next(options);
+        if (!options.isStream) {
+          const pending = request as CancelableRequest;
+          void pending.on('downloadProgress', ({ transferred }) => {
+            if (transferred > MAX_BYTES) pending.cancel();
+          });
+        }
+        return request;
+      },
+    ],
+  });
+}

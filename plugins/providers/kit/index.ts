@@ -1,0 +1,16 @@
+/** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. */
+
+export type { Located } from './content.ts';
+export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
+export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
+export { applyFieldRules, tellDropped } from './field-rules.ts';
+export type { EndpointDefaults, ProviderConfig } from './options.ts';
+export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
+export { readRetryAfter } from './retry-after.ts';
+export { minimalInstance } from './schema-instance.ts';
+export { failureOfStatus } from './status-failure.ts';
+export { toolCallId } from './tool-call-ids.ts';
+export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
+export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';
+export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
+export { parseArguments, readConversation } from './turns.ts';

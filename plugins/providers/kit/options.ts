@@ -1,0 +1,132 @@
+import type { Credential, Endpoint, ModelInfo, Price, Provider, Schema, Timeouts } from '../../../core/index.ts';
+import { parseDuration } from '../../../core/index.ts';
+
+/** The options every provider takes; spread into a plugin's `configSchema.properties`. */
+export const PROVIDER_OPTIONS = Object.freeze({
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
+  apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
+  baseUrl: {
+    type: 'string',
+    format: 'url',
+    description: 'Replaces the vendor’s base URL. The key goes to this host only.',
+  },
+  models: {
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+    description: 'Replaces the model list; `"*"` accepts every name, `"+name"` adds to the built-in list.',
+  },
+  refreshModels: {
+    type: 'string',
+    format: 'duration',
+    description: 'How often the vendor’s own model list is fetched and added, such as `24h`; never unless set.',
+  },
+  prices: {
+    type: 'object',
+    description: 'US dollars per million tokens by model prefix, or `*`.',
+    additionalProperties: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        input: { type: 'number', minimum: 0 },
+        output: { type: 'number', minimum: 0 },
+        cached_input: { type: 'number', minimum: 0 },
+        cache_write: { type: 'number', minimum: 0 },
+        cache_write_1h: { type: 'number', minimum: 0 },
+        characters: { type: 'number', minimum: 0 },
+        seconds: { type: 'number', minimum: 0 },
+      },
+    },
+  },
+  timeouts: {
+    type: 'object',
+    additionalProperties: false,
+    description: 'Deadlines of one attempt.',
+    properties: {
+      connect: { type: 'string', format: 'duration' },
+      firstByte: { type: 'string', format: 'duration' },
+      idle: { type: 'string', format: 'duration' },
+      total: { type: 'string', format: 'duration' },
+    },
+  },
+  headers: {
+    type: 'object',
+    description: 'Extra request headers.',
+    additionalProperties: { type: 'string' },
+  },
+} as const satisfies Record<string, Schema>);
+
+/** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
+export interface ProviderConfig {
+  readonly apiKey?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly prices?: Readonly<Record<string, Partial<Price>>> | undefined;
+  readonly timeouts?:
+    | { readonly connect?: string; readonly firstByte?: string; readonly idle?: string; readonly total?: string }
+    | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly refreshModels?: string | undefined;
+}
+
+export interface EndpointDefaults {
+  readonly baseUrl: string;
+  /** How the key is sent; `authorization: Bearer` unless told. */
+  readonly credential?: Pick<Credential, 'header' | 'prefix'>;
+  /** The environment variable that usually holds the key, for messages. */
+  readonly apiKeyEnv?: string;
+  /** False for vendors that also answer without a key. */
+  readonly keyRequired?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly models?: readonly ModelInfo[];
+}
+
+/** The configured half of a {@link Provider} or speech vendor: where it is, with which key, which models, which clocks. */
+export function readProviderOptions(
+  config: ProviderConfig,
+  defaults: EndpointDefaults,
+): Omit<Endpoint, 'error'> & Pick<Provider, 'models' | 'addModels' | 'anyModel' | 'prices' | 'refreshModelsMs'> {
+  const { header, prefix } = defaults.credential ?? { header: 'authorization', prefix: 'Bearer ' };
+  return {
+    baseUrl: (config.baseUrl ?? defaults.baseUrl).replace(/\/+$/, ''),
+    credential: {
+      header,
+      ...(prefix !== undefined && { prefix }),
+      value: config.apiKey || undefined,
+      required: defaults.keyRequired ?? true,
+      ...(defaults.apiKeyEnv && { env: defaults.apiKeyEnv }),
+    },
+    headers: { ...defaults.headers, ...config.headers },
+    ...(config.timeouts && { timeouts: readTimeouts(config.timeouts) }),
+    ...(config.prices && { prices: config.prices }),
+    ...(config.refreshModels !== undefined && { refreshModelsMs: parseDuration(config.refreshModels) }),
+    ...readModels(config.models, defaults.models),
+  };
+}
+
+function readTimeouts(timeouts: NonNullable<ProviderConfig['timeouts']>): Partial<Timeouts> {
+  const { connect, firstByte, idle, total } = timeouts;
+  return {
+    ...(connect !== undefined && { connectMs: parseDuration(connect) }),
+    ...(firstByte !== undefined && { firstByteMs: parseDuration(firstByte) }),
+    ...(idle !== undefined && { idleMs: parseDuration(idle) }),
+    ...(total !== undefined && { totalMs: parseDuration(total) }),
+  };
+}
+
+/** `["*"]` takes any name, `["a"]` replaces the list, `["+a"]` adds to it. */
+function readModels(
+  names: readonly string[] | undefined,
+  builtIn: readonly ModelInfo[] | undefined,
+): Pick<Provider, 'models' | 'addModels' | 'anyModel'> {
+  const listed = names ?? [];
+  const replacing = listed.filter((name) => name !== '*' && !name.startsWith('+')).map((id) => ({ id }));
+  const adding = listed
+    .filter((name) => name.startsWith('+') && name.length > 1)
+    .map((name) => ({ id: name.slice(1) }));
+  const models = replacing.length > 0 ? replacing : builtIn;
+  return {
+    ...(models && { models }),
+    ...(adding.length > 0 && { addModels: adding }),
+    ...(listed.includes('*') && { anyModel: true }),
+  };
+}

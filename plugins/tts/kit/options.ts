@@ -1,0 +1,81 @@
+import { GatewayError, type ModelInfo, type Schema, type SpeechProvider, type Voice } from '../../../core/index.ts';
+import {
+  type EndpointDefaults,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readProviderOptions,
+} from '../../providers/kit/index.ts';
+
+/** The options every speech vendor takes; spread into a plugin's `configSchema.properties`. */
+export const SPEECH_OPTIONS = Object.freeze({
+  ...PROVIDER_OPTIONS,
+  voice: { type: 'string', minLength: 1, description: 'The voice of requests that name none.' },
+  voices: {
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+    description: 'Replaces the voice list; `"*"` accepts every id, `"+id"` adds to the built-in list.',
+  },
+} as const satisfies Record<string, Schema>);
+
+export interface SpeechConfig extends ProviderConfig {
+  readonly voice?: string | undefined;
+  readonly voices?: readonly string[] | undefined;
+}
+
+export interface SpeechDefaults extends EndpointDefaults {
+  readonly models: readonly ModelInfo[];
+  readonly voice: string;
+  /** Absent when the vendor takes any id. */
+  readonly voices?: readonly Voice[];
+}
+
+/**
+ * The configured half of a {@link SpeechProvider}: where it is, with which key, models, prices, clocks and voices.
+ * `config` is a plugin's, validated by a schema that holds {@link SPEECH_OPTIONS}. Without `voice`, a list of `voices`
+ * that replaces the vendor's gives its first as the default.
+ */
+export function readSpeechOptions(validated: object, defaults: SpeechDefaults) {
+  const config: SpeechConfig = validated;
+  const { models, ...endpoint } = readProviderOptions(config, defaults);
+  return {
+    specVersion: 1,
+    ...endpoint,
+    models: models ?? defaults.models,
+    defaultVoice: config.voice ?? config.voices?.find((id) => !/^[*+]/.test(id)) ?? defaults.voice,
+    ...readVoices(config.voices, defaults.voices),
+  } satisfies Partial<SpeechProvider>;
+}
+
+/** The grammar of `models`: `["*"]` takes any id, `["a"]` replaces the list, `["+a"]` adds to it. */
+function readVoices(
+  ids: readonly string[] | undefined,
+  builtIn: readonly Voice[] | undefined,
+): Pick<SpeechProvider, 'voices' | 'acceptsVoice'> {
+  const listed = ids ?? [];
+  const voiceOf = (id: string): Voice => ({ id, name: id });
+  const replacing = listed.filter((id) => id !== '*' && !id.startsWith('+')).map(voiceOf);
+  const adding = listed.filter((id) => id.startsWith('+') && id.length > 1).map((id) => voiceOf(id.slice(1)));
+  const base = replacing.length > 0 ? replacing : builtIn;
+  return {
+    ...(base && { voices: [...base, ...adding] }),
+    ...(listed.includes('*') && { acceptsVoice: () => true }),
+  };
+}
+
+/**
+ * The caller's `options` that a vendor has. Anything else is refused by name: an unknown field could change what is
+ * billed, where the sound is sent, or silently do nothing.
+ */
+export function pickSpeechOptions<N extends string>(
+  options: Readonly<Record<string, unknown>> | undefined,
+  allowed: readonly N[],
+): Partial<Record<N, unknown>> {
+  for (const name of Object.keys(options ?? {})) {
+    if ((allowed as readonly string[]).includes(name)) continue;
+    const known = allowed.length > 0 ? `It has ${allowed.join(', ')}.` : 'It has none.';
+    throw new GatewayError('invalid_request', `This speech provider has no such option. ${known}`, {
+      param: `options.${name.slice(0, 64)}`,
+    });
+  }
+  return { ...(options as Partial<Record<N, unknown>> | undefined) };
+}

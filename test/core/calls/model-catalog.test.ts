@@ -1,0 +1,169 @@
+import { expect } from 'chai';
+import {
+  createCatalog,
+  findPrice,
+  loadModelTable,
+  type ModelTable,
+  modelsOf,
+} from '../../../core/calls/model-catalog.ts';
+import type { ModelInfo, Provider } from '../../../core/contract/provider.ts';
+
+const TABLE: ModelTable = {
+  vendors: {
+    acme: {
+      big: { contextWindow: 1000, price: { input: 2, output: 8, cached_input: 0.5 } },
+      'big-mini': { contextWindow: 500, price: { input: 1, output: 4 } },
+      embed: { kind: 'embeddings', price: { input: 0.1, output: 0 } },
+      mystery: {},
+    },
+    twin: 'acme',
+  },
+};
+
+function provider(more: Partial<Provider> = {}): Provider {
+  return {
+    specVersion: 1,
+    vendor: 'acme',
+    baseUrl: 'http://localhost',
+    error: () => ({ class: 'upstream_error', message: '' }),
+    ...more,
+  };
+}
+
+function catalogOf(more: Partial<Provider> = {}) {
+  return createCatalog(new Map([['acme', provider(more)]]), TABLE);
+}
+
+describe('models', () => {
+  const FOUND: readonly (readonly [requested: string, id: string | undefined])[] = [
+    ['big', 'big'],
+    ['big-2026-01-01', 'big'],
+    ['big-mini-2026-01-01', 'big-mini'],
+    ['bi', undefined],
+    ['', undefined],
+    ['Big', undefined],
+    ['__proto__', undefined],
+  ];
+  for (const [requested, id] of FOUND) {
+    it(`finds ${id ?? 'nothing'} for "${requested}"`, () => {
+      expect(catalogOf().find('acme', requested)?.id).to.equal(id);
+    });
+  }
+
+  it('shares the rows of a vendor that is named for another', () => {
+    expect(modelsOf(provider({ vendor: 'twin' }), TABLE).map(({ id }) => id)).to.include('big-mini');
+  });
+
+  it('has no models for a vendor that the table does not know', () => {
+    expect(modelsOf(provider({ vendor: 'toString' }), TABLE)).to.deep.equal([]);
+  });
+
+  it('replaces the list by the configured one and keeps the facts of what the names begin with', () => {
+    const catalog = catalogOf({ models: [{ id: 'big-2026' }, { id: 'own' }] });
+    expect(catalog.list('acme')).to.deep.equal(['big-2026', 'own']);
+    expect(catalog.find('acme', 'big-2026')?.contextWindow).to.equal(1000);
+    expect(catalog.find('acme', 'big-mini')).to.equal(undefined);
+  });
+
+  it('adds configured names to the list', () => {
+    expect(catalogOf({ addModels: [{ id: 'new' }] }).list('acme')).to.deep.equal([
+      'big',
+      'big-mini',
+      'embed',
+      'mystery',
+      'new',
+    ]);
+  });
+
+  it('takes every name but the empty one when told so', () => {
+    const catalog = catalogOf({ anyModel: true, models: [] });
+    expect(catalog.find('acme', 'big-mini-turbo')).to.deep.include({ id: 'big-mini-turbo', contextWindow: 500 });
+    expect(catalog.find('acme', 'unheard-of')).to.deep.equal({ id: 'unheard-of' });
+    expect(catalog.find('acme', '')).to.equal(undefined);
+  });
+
+  it('suggests near names', () => {
+    expect(catalogOf().suggest('acme', 'bigmini')[0]).to.equal('big-mini');
+  });
+
+  it('answers nothing for an instance that is not there', () => {
+    expect(catalogOf().has('nobody')).to.equal(false);
+    expect(catalogOf().find('nobody', 'big')).to.equal(undefined);
+  });
+});
+
+describe('prices', () => {
+  const big = modelsOf(provider(), TABLE)[0] as ModelInfo;
+  const CASES: readonly (readonly [string, Provider['prices'], ModelInfo | undefined, unknown])[] = [
+    ['takes the table’s', undefined, big, { input: 2, output: 8, cached_input: 0.5 }],
+    ['puts the operator’s over it', { big: { input: 3, output: 9 } }, big, { input: 3, output: 9 }],
+    [
+      'takes the operator’s longest prefix',
+      { '*': { input: 1, output: 1 }, bi: { input: 5, output: 5 } },
+      big,
+      {
+        input: 5,
+        output: 5,
+      },
+    ],
+    ['takes `*` for every model', { '*': { input: 1, output: 1 } }, undefined, { input: 1, output: 1 }],
+    ['keeps the table’s output when only input is told', { big: { input: 3 } }, big, { input: 3, output: 8 }],
+    [
+      'keeps the table’s cache rate when only output is told',
+      { big: { output: 9 } },
+      big,
+      {
+        input: 2,
+        output: 9,
+        cached_input: 0.5,
+      },
+    ],
+    ['is unknown when half of it is', { '*': { input: 1 } }, undefined, undefined],
+    ['is unknown when nobody told one', undefined, { id: 'mystery' }, undefined],
+    ['needs no output for embeddings', { '*': { input: 1 } }, { id: 'e', kind: 'embeddings' }, { input: 1, output: 0 }],
+  ];
+  for (const [title, prices, model, price] of CASES) {
+    it(title, () => {
+      expect(findPrice(provider(prices ? { prices } : {}), 'big', model)).to.deep.equal(price);
+    });
+  }
+});
+
+describe('config/models.json', () => {
+  const { vendors } = loadModelTable();
+  const rows = Object.entries(vendors).flatMap(([vendor, models]) =>
+    typeof models === 'string' ? [] : Object.entries(models).map(([id, facts]) => ({ vendor, id, ...facts })),
+  );
+
+  it('says where it comes from and of what date', () => {
+    expect(loadModelTable()).to.have.property('_source');
+    expect(loadModelTable())
+      .to.have.property('_date')
+      .that.matches(/^\d{4}-\d\d-\d\d$/);
+  });
+
+  it('never prices a paid model at nothing', () => {
+    const free = rows.filter(({ id, price }) => price && price.input === 0 && !id.endsWith(':free'));
+    expect(free).to.deep.equal([]);
+  });
+
+  it('has no rate of 0 for the cache: that would mean unknown', () => {
+    const zero = rows.filter(({ price }) =>
+      [price, ...(price?.tiers ?? [])].some((rates) => rates?.cached_input === 0),
+    );
+    expect(zero).to.deep.equal([]);
+  });
+
+  it('has tiers in rising order, each dearer than the last', () => {
+    const falling = rows.filter(({ price }) => {
+      const inputs = [price, ...(price?.tiers ?? [])].map((rates) => rates?.input ?? 0);
+      return inputs.some((input, at) => at > 0 && input <= (inputs[at - 1] ?? 0));
+    });
+    expect(falling).to.deep.equal([]);
+  });
+
+  it('knows only fields that the catalog reads', () => {
+    const fields = new Set(rows.flatMap((row) => Object.keys(row)));
+    expect([...fields].sort()).to.deep.equal(['contextWindow', 'id', 'kind', 'maxOutput', 'price', 'vendor']);
+  });
+});

@@ -1,0 +1,120 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { costOf, costOfCharacters, estimate, maxOutput } from '../../../core/calls/pricing.ts';
+import type { Usage } from '../../../core/contract/chat.ts';
+import type { Price } from '../../../core/contract/provider.ts';
+
+function usage(prompt: number, completion: number, cached = 0, written = 0): Usage {
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written },
+  };
+}
+
+/** `written` tokens went to the cache, `hour` of them for an hour. */
+function hourly(prompt: number, written: number, hour: number): Usage {
+  const details = { cache_write_tokens: written, cache_write_1h_tokens: hour };
+  return { ...usage(prompt, 0), prompt_tokens_details: details };
+}
+
+const PRICE: Price = {
+  input: 2,
+  output: 10,
+  cached_input: 0.2,
+  cache_write: 2.5,
+  tiers: [
+    { input_tokens_above: 1_000_000, input: 8, output: 40 },
+    { input_tokens_above: 200_000, input: 4, output: 15, cached_input: 0.4 },
+  ],
+};
+
+describe('costOf', () => {
+  const COSTS: readonly (readonly [string, Usage, Price | undefined, number | undefined])[] = [
+    ['counts dollars per million tokens as micro-dollars per token', usage(1000, 100), PRICE, 3000],
+    ['prices cached tokens at their own rate', usage(1000, 0, 1000), PRICE, 200],
+    ['prices written tokens at their own rate', usage(1000, 0, 0, 400), PRICE, 2200],
+    ['prices tokens written for an hour at twice the input', hourly(1000, 400, 100), PRICE, 1200 + 750 + 400],
+    [
+      'prices tokens written for an hour at their own rate where one is known',
+      hourly(1000, 400, 100),
+      { ...PRICE, cache_write_1h: 5 },
+      1200 + 750 + 500,
+    ],
+    ['counts no more tokens written for an hour than written', hourly(1000, 100, 900), PRICE, 1800 + 400],
+    ['prices cached tokens as input when no rate is known', usage(1000, 0, 1000), { input: 2, output: 10 }, 2000],
+    ['keeps the base price at the very bound of a tier', usage(200_000, 0), PRICE, 400_000],
+    ['takes the tier above its bound for the whole call', usage(200_001, 10), PRICE, 800_154],
+    ['takes the highest tier reached, whatever their order', usage(1_000_001, 0), PRICE, 8_000_008],
+    ['rounds a fraction up: nothing is free', usage(1, 0), { input: 0.01, output: 0 }, 1],
+    ['is exact where floating point is not', usage(3, 0), { input: 0.1, output: 0 }, 1],
+    ['sums thirds without drift', usage(1_000_000, 0), { input: 0.083333, output: 0 }, 83_333],
+    ['is 0 for a model that costs nothing', usage(1000, 1000), { input: 0, output: 0 }, 0],
+    ['is unknown for an unknown price, not 0', usage(1000, 1000), undefined, undefined],
+    ['does not go below 0 for more cached tokens than prompt', usage(10, 0, 500, 500), PRICE, 2],
+  ];
+  for (const [title, used, price, cost] of COSTS) {
+    it(title, () => {
+      expect(costOf(used, price)).to.equal(cost);
+    });
+  }
+
+  it('is a whole number that grows with every count', () => {
+    const tokens = fc.nat(2_000_000);
+    fc.assert(
+      fc.property(tokens, tokens, tokens, (prompt, completion, cached) => {
+        const cost = costOf(usage(prompt, completion, Math.min(cached, prompt)), PRICE) ?? -1;
+        const more = costOf(usage(prompt, completion + 1, Math.min(cached, prompt)), PRICE) ?? -1;
+        return Number.isSafeInteger(cost) && cost >= 0 && more >= cost;
+      }),
+    );
+  });
+});
+
+describe('costOfCharacters', () => {
+  it('counts dollars per million characters', () => {
+    expect(costOfCharacters(1000, { input: 0, output: 0, characters: 15 })).to.equal(15_000);
+  });
+
+  it('is unknown without such a price', () => {
+    expect(costOfCharacters(1000, { input: 1, output: 1 })).to.equal(undefined);
+  });
+});
+
+describe('estimate', () => {
+  const model = { id: 'm', maxOutput: 1000, price: { input: 2, output: 10 } };
+  const messages = [{ role: 'user', content: 'x'.repeat(400) }] as const;
+
+  it('adds the prompt and as much output as the caller allows', () => {
+    expect(estimate({ model: 'm', messages, max_tokens: 50 }, model)).to.equal((100 + 4) * 2 + 50 * 10);
+  });
+
+  const OUTPUTS: readonly (readonly [string, object, number])[] = [
+    ['what the model can write, without a limit', {}, 1000],
+    ['no more than the model can write', { max_tokens: 5000 }, 1000],
+    ['max_completion_tokens before max_tokens', { max_completion_tokens: 7, max_tokens: 9 }, 7],
+    ['the output of every choice', { max_tokens: 10, n: 3 }, 30],
+  ];
+  for (const [title, fields, tokens] of OUTPUTS) {
+    it(`counts ${title}`, () => {
+      expect(maxOutput({ model: 'm', messages, ...fields }, model)).to.equal(tokens);
+    });
+  }
+
+  it('counts no output for embeddings', () => {
+    expect(estimate({ model: 'm', input: 'x'.repeat(400) }, model)).to.equal(200);
+  });
+
+  it('is never below the cost of what it estimates', () => {
+    const used = usage(104, 50, 0, 104);
+    const price = { input: 2, output: 10, cache_write: 2.5 };
+    expect(estimate({ model: 'm', messages, max_tokens: 50 }, { ...model, price })).to.be.at.least(
+      costOf(used, price) ?? Number.NaN,
+    );
+  });
+
+  it('is unknown for an unknown price', () => {
+    expect(estimate({ model: 'm', messages }, { id: 'm' })).to.equal(undefined);
+  });
+});

@@ -1,0 +1,163 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type Running, runCli, startCli } from '../../support/cli.ts';
+import { useTempFolder } from '../../support/temp-folder.ts';
+
+const START_MS = 60_000;
+
+interface LogLine {
+  readonly msg: string;
+  readonly worker?: number;
+  readonly [field: string]: unknown;
+}
+
+function configure(folder: string, name: string, more: object): string {
+  const file = path.join(folder, `${name}.json`);
+  const config = {
+    server: { host: '127.0.0.1', port: 0, workers: 2 },
+    store: `sqlite:./${name}`,
+    logging: { format: 'json' },
+    providers: { echo: {} },
+    auth: { 'api-key': { bootstrap: true } },
+    ...more,
+  };
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+/** A plugin with which a test finds a worker. */
+const TELLS_PID = `export default { name: 'pid', kind: 'policy', apiVersion: 1, setup(api) {
+  api.route({ method: 'GET', path: '/test/pid', summary: 'Process id', auth: 'none', responses: { 200: 'The id.' },
+    handler(ctx) { ctx.body = String(process.pid); } });
+} };`;
+
+interface Gateway {
+  readonly running: Running;
+  readonly url: string;
+  chat(): Promise<Response>;
+}
+
+async function startGateway(folder: string, file: string): Promise<Gateway> {
+  const running = startCli(['start', '--config', file], folder);
+  const [, url = ''] = await running.seen(/listens on (\S+)/);
+  const [, key = ''] = await running.seen(/\b(tg_\w{62})\b/);
+  return {
+    running,
+    url,
+    chat: () =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' },
+        body: JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'hello' }] }),
+      }),
+  };
+}
+
+async function eventually<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
+  const giveUpAt = performance.now() + START_MS;
+  for (;;) {
+    const answer = await ask().catch(() => undefined);
+    if (answer !== undefined) return answer;
+    if (performance.now() > giveUpAt) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+function linesOf({ running }: Gateway): readonly LogLine[] {
+  return running
+    .stdout()
+    .split('\n')
+    .filter((line) => line.startsWith('{') && line.endsWith('}'))
+    .map((line) => JSON.parse(line) as LogLine);
+}
+
+/** Asks until both workers have answered; the log says who did. */
+async function untilBothAnswered(gateway: Gateway): Promise<void> {
+  await eventually('both workers answer', async () => {
+    await gateway.chat();
+    const seen = new Set(linesOf(gateway).flatMap(({ msg, worker }) => (msg === 'request' ? [worker] : [])));
+    return seen.size === 2 ? true : undefined;
+  });
+}
+
+describe('a gateway of several workers', function () {
+  this.timeout(2 * START_MS);
+  const folder = useTempFolder('cluster');
+  writeFileSync(path.join(folder, 'pid.mjs'), TELLS_PID);
+  const running: Running[] = [];
+  after(() => {
+    for (const { child } of running) child.kill('SIGKILL');
+  });
+  const start = async (name: string, more: object = {}): Promise<Gateway> => {
+    const gateway = await startGateway(folder, configure(folder, name, more));
+    running.push(gateway.running);
+    return gateway;
+  };
+
+  it('answers on one port from both, shows its first key once, and ends cleanly on SIGTERM', async () => {
+    const gateway = await start('plain');
+    await untilBothAnswered(gateway);
+    gateway.running.child.kill('SIGTERM');
+    const { code, stderr } = await gateway.running.finished;
+    expect(code).to.equal(0);
+    expect(stderr.match(/listens on/g)).to.have.length(1);
+    expect(stderr).to.contain('workers    2');
+  });
+
+  it('replaces a worker that was killed, and goes on answering', async () => {
+    const gateway = await start('killed', { plugins: ['./pid.mjs'] });
+    await untilBothAnswered(gateway);
+    const victim = await eventually('a worker tells its process id', async () =>
+      Number(await (await fetch(`${gateway.url}/test/pid`, { headers: { connection: 'close' } })).text()),
+    );
+    process.kill(victim, 'SIGKILL');
+    await eventually('the death is logged', async () =>
+      linesOf(gateway).some(({ msg, signal }) => msg === 'a worker ended and is replaced' && signal === 'SIGKILL')
+        ? true
+        : undefined,
+    );
+    const others = new Set<number>();
+    await eventually('two workers answer again', async () => {
+      others.add(Number(await (await fetch(`${gateway.url}/test/pid`, { headers: { connection: 'close' } })).text()));
+      return others.size === 2 ? true : undefined;
+    });
+    expect([...others]).to.not.include(victim);
+    expect((await gateway.chat()).status).to.equal(200);
+  });
+
+  it('counts requests of all workers against one limit', async () => {
+    const gateway = await start('limited', { plans: { small: { rpm: 20 } }, defaultPlan: 'small' });
+    const statuses = await Promise.all(Array.from({ length: 60 }, async () => (await gateway.chat()).status));
+    expect(statuses.filter((status) => status === 200)).to.have.length(20);
+    expect(statuses.filter((status) => status === 429)).to.have.length(40);
+  });
+
+  it('answers metrics for all workers, whichever is asked', async () => {
+    const gateway = await start('measured');
+    await untilBothAnswered(gateway);
+    const asked = linesOf(gateway).filter(({ msg }) => msg === 'request').length;
+    const count = await eventually('the metrics hold every call', async () => {
+      const text = await (await fetch(`${gateway.url}/metrics`, { headers: { connection: 'close' } })).text();
+      const sum = [...text.matchAll(/^tollgate_calls_total\{.*\} (\d+)/gm)].reduce((all, [, n]) => all + Number(n), 0);
+      return sum >= asked ? sum : undefined;
+    });
+    expect(count).to.be.at.least(asked);
+  });
+
+  it('is refused on a store that lives in one process', async () => {
+    const file = configure(folder, 'memory', { store: 'memory:' });
+    const { code, stderr } = await runCli(['start', '--config', file], folder);
+    expect(code).to.equal(3);
+    expect(stderr).to.contain('server.workers is 2').and.to.contain('sqlite, redis or postgres');
+  });
+
+  it('ends with the fault of its first worker when none can listen', async () => {
+    const taken = await start('first');
+    const port = Number(new URL(taken.url).port);
+    const file = configure(folder, 'second', { server: { host: '127.0.0.1', port, workers: 2 } });
+    const { code, stderr } = await runCli(['start', '--config', file], folder);
+    expect(code).to.equal(69);
+    expect(stderr.match(/cannot listen/g)).to.have.length(1);
+  });
+});

@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { DURATION, formatUsd, parseDuration, parseUsd } from '../../../core/contract/units.ts';
+
+describe('durations', () => {
+  const GOOD: readonly (readonly [text: string, ms: number])[] = [
+    ['500ms', 500],
+    ['30s', 30_000],
+    ['1.5s', 1500],
+    ['2m', 120_000],
+    ['1h', 3_600_000],
+    ['30d', 2_592_000_000],
+    [' 5s ', 5000],
+    ['0s', 0],
+  ];
+  for (const [text, ms] of GOOD) it(`"${text}" is ${ms} ms`, () => expect(parseDuration(text)).to.equal(ms));
+
+  for (const text of ['', '5', 's', '-5s', '5 s', '5S', '5w', '1e3s', '5s5', '١s']) {
+    it(`"${text}" is none, and the forms are shown`, () => {
+      expect(() => parseDuration(text)).to.throw(TypeError, /write 500ms, 30s, 2m, 1h or 30d/);
+      expect(DURATION.test(text)).to.equal(false);
+    });
+  }
+});
+
+describe('amounts of money', () => {
+  const GOOD: readonly (readonly [amount: string | number, micro: number])[] = [
+    ['25', 25_000_000],
+    ['0.50', 500_000],
+    ['12.345678', 12_345_678],
+    ['0.000001', 1],
+    ['-3.5', -3_500_000],
+    [0.1, 100_000],
+    [1e-6, 1],
+    [0, 0],
+    ['-0', 0],
+    ['999999999.999999', 999_999_999_999_999],
+  ];
+  for (const [amount, micro] of GOOD)
+    it(`${JSON.stringify(amount)} is ${micro} micro-dollars`, () => expect(parseUsd(amount)).to.equal(micro));
+
+  for (const amount of [
+    '',
+    '$5',
+    '1,5',
+    '1.2345678',
+    '1e3',
+    '.5',
+    '5.',
+    '1000000000',
+    'NaN',
+    Number.NaN,
+    Infinity,
+    1e21,
+  ]) {
+    it(`${JSON.stringify(amount)} (${String(amount)}) is none`, () => {
+      expect(() => parseUsd(amount)).to.throw(TypeError, /is not an amount of US dollars/);
+    });
+  }
+
+  it('are written with two to six decimals', () => {
+    expect([0, 25_000_000, 500_000, 125, -1, 12_345_678].map(formatUsd)).to.deep.equal([
+      '0.00',
+      '25.00',
+      '0.50',
+      '0.000125',
+      '-0.000001',
+      '12.345678',
+    ]);
+  });
+
+  it('come back from their text', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: -999_999_999_999_999, max: 999_999_999_999_999 }), (micro) => {
+        expect(parseUsd(formatUsd(micro))).to.equal(micro);
+      }),
+    );
+  });
+});

@@ -1,0 +1,34 @@
+import { pathToFileURL } from 'node:url';
+import { expect } from 'chai';
+import { listBuiltins } from '../../../core/plugins/builtins.ts';
+import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+
+describe('the built-in plugins', () => {
+  afterEach(removeFolders);
+
+  it('are the modules and folders with an index of each kind’s folder', () => {
+    const root = pathToFileURL(
+      `${makeFolder({
+        'providers/acme.ts': '',
+        'providers/acme.d.ts': '',
+        'providers/acme.js.map': '',
+        'providers/native/index.js': '',
+        'providers/native/codec.js': '',
+        'providers/parts/shared.ts': '',
+        'providers/README.md': '',
+        'tts/acme.js': '',
+        'policies/gate.ts': '',
+      })}/`,
+    );
+    expect(listBuiltins(root).map(({ kind, name, url }) => [kind, name, url.slice(root.href.length)])).to.deep.equal([
+      ['provider', 'acme', 'providers/acme.ts'],
+      ['provider', 'native', 'providers/native/index.js'],
+      ['tts', 'acme', 'tts/acme.js'],
+      ['policy', 'gate', 'policies/gate.ts'],
+    ]);
+  });
+
+  it('include the access log', () => {
+    expect(listBuiltins().map(({ kind, name }) => `${kind} ${name}`)).to.include('policy access-log');
+  });
+});

@@ -1,0 +1,193 @@
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import type { Operation } from '../../../core/contract/call.ts';
+import { GatewayError } from '../../../core/contract/errors.ts';
+import { HOOKS, type HookName } from '../../../core/contract/hooks.ts';
+import { HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-call.ts';
+import { type CompiledHooks, compileHooks, type HookEntry } from '../../../core/plugins/hook-runner.ts';
+
+type Loose = (...args: unknown[]) => unknown;
+type LooseHook =
+  | Loose
+  | { readonly handler: Loose; readonly order?: 'pre' | 'post'; readonly operations?: Operation[] };
+
+/** Compiles hooks of these owners, in this order. */
+function compile(
+  hooks: readonly (readonly [owner: string, name: HookName, hook: LooseHook])[],
+  {
+    operation = 'chat',
+    onFinishError = () => {},
+  }: { operation?: Operation; onFinishError?: (owner: string) => void } = {},
+): Record<HookName, Loose> {
+  const entries = hooks.map(([owner, name, hook]) => ({ owner, name, hook }) as unknown as HookEntry);
+  return compileHooks(entries, operation, onFinishError) as CompiledHooks as unknown as Record<HookName, Loose>;
+}
+
+/** What a hook ended in: the error, or fails. */
+async function failure(run: () => unknown): Promise<GatewayError> {
+  try {
+    await run();
+  } catch (error) {
+    expect(error).to.be.instanceOf(GatewayError);
+    return error as GatewayError;
+  }
+  return expect.fail('it did not fail');
+}
+
+describe('hooks', () => {
+  it('that nobody uses are undefined', () => {
+    expect(Object.values(compile([])).every((hook) => hook === undefined)).to.equal(true);
+    expect(Object.keys(compile([]))).to.have.members(Object.keys(HOOKS));
+  });
+
+  for (const [name, { direction }] of Object.entries(HOOKS) as [HookName, { direction: string }][]) {
+    it(`of the kind ${name} run ${direction === 'in' ? 'in the order of the configuration' : 'in reverse'}`, async () => {
+      const ran: string[] = [];
+      const note = (owner: string) => () => void ran.push(owner);
+      await compile([
+        ['b', name, note('b')],
+        ['last', name, { order: 'post', handler: note('last') }],
+        ['a', name, note('a')],
+        ['early', name, { order: 'pre', handler: note('early') }],
+      ])[name]({}, {});
+      const inward = ['early', 'b', 'a', 'last'];
+      expect(ran).to.deep.equal(direction === 'in' ? inward : inward.toReversed());
+    });
+  }
+
+  it('run for their operations only', () => {
+    const hooks = [['a', 'admit', { operations: ['embeddings'], handler: () => undefined }]] as const;
+    expect(compile(hooks as never, { operation: 'chat' }).admit).to.equal(undefined);
+    expect(compile(hooks as never, { operation: 'embeddings' }).admit).to.be.a('function');
+  });
+
+  it('of the kind first stop at the first answer', async () => {
+    const answer = { userId: 'u' };
+    const { authenticate } = compile([
+      ['a', 'authenticate', () => undefined],
+      ['b', 'authenticate', async () => answer],
+      ['c', 'authenticate', () => expect.fail('it was answered already')],
+    ]);
+    expect(await authenticate({})).to.equal(answer);
+    expect(await compile([['a', 'authenticate', () => undefined]]).authenticate({})).to.equal(undefined);
+  });
+
+  it('of the kind waterfall get what the one before made, and keep it with undefined', async () => {
+    const seen: unknown[] = [];
+    const { prepare } = compile([
+      ['a', 'prepare', (_call, request) => ({ ...(request as object), a: 1 })],
+      ['b', 'prepare', (_call, request) => void seen.push(request)],
+      ['c', 'prepare', async (_call, request) => ({ ...(request as object), c: 3 })],
+    ]);
+    expect(await prepare({}, { model: 'm' })).to.deep.equal({ model: 'm', a: 1, c: 3 });
+    expect(seen).to.deep.equal([{ model: 'm', a: 1 }]);
+  });
+
+  it('of the kind sequence stop at a throw', async () => {
+    const { admit } = compile([
+      ['a', 'admit', () => Promise.reject(new GatewayError('rate_limited', 'No.'))],
+      ['b', 'admit', () => expect.fail('the call was refused already')],
+    ]);
+    expect((await failure(() => admit({}))).code).to.equal('rate_limited');
+  });
+
+  it('of the kind parallel all run, and a throw is told with its owner', async () => {
+    const failed: string[] = [];
+    const ran: string[] = [];
+    const { finish } = compile(
+      [
+        ['a', 'finish', () => Promise.reject(new Error('books are closed'))],
+        ['b', 'finish', () => void ran.push('b')],
+        [
+          'c',
+          'finish',
+          () => {
+            throw new Error('c');
+          },
+        ],
+      ],
+      { onFinishError: (owner) => failed.push(owner) },
+    );
+    await finish({}, {});
+    expect(ran).to.deep.equal(['b']);
+    expect(failed).to.have.members(['a', 'c']);
+  });
+
+  it('of chunks drop one with null, and the rest is not asked', () => {
+    const { chunk } = compile([
+      ['outer', 'chunk', () => expect.fail('it was dropped')],
+      ['inner', 'chunk', () => null],
+    ]);
+    expect(chunk({}, { choices: [] })).to.equal(null);
+  });
+
+  it('of chunks are synchronous', () => {
+    const chunk = { choices: [] };
+    expect(compile([['a', 'chunk', () => undefined]]).chunk({}, chunk)).to.equal(chunk);
+  });
+
+  const WRONG: readonly (readonly [name: HookName, returned: unknown])[] = [
+    ['authenticate', 'somebody'],
+    ['authenticate', null],
+    ['route', 5],
+    ['prepare', 5],
+    ['prepare', null],
+    ['send', 'request'],
+    ['receive', true],
+    ['error', 'oops'],
+    ['chunk', 'text'],
+  ];
+  for (const [name, returned] of WRONG) {
+    it(`refuse ${String(returned)} (${typeof returned}) from ${name}, naming the plugin to the log alone`, async () => {
+      const hooks = compile([['bad-plugin', name, () => returned]]);
+      const error = await failure(() => hooks[name]({}, {}));
+      expect(error.code).to.equal('internal_error');
+      expect(error.message).not.to.include('bad-plugin');
+      expect(String(error.cause)).to.include('bad-plugin').and.include(name);
+    });
+  }
+
+  it('that throw anything but a GatewayError are a bug of their plugin', async () => {
+    const { admit } = compile([
+      [
+        'bad-plugin',
+        'admit',
+        () => {
+          throw new TypeError('x of undefined');
+        },
+      ],
+    ]);
+    const error = await failure(() => admit({}));
+    expect(error.code).to.equal('internal_error');
+    expect(error.message).not.to.include('undefined');
+    expect(String(error.cause)).to.include('x of undefined');
+  });
+
+  it('of chunks that return a promise are refused, and what it rejects with ends nobody', async () => {
+    const stray: unknown[] = [];
+    const note = (reason: unknown) => void stray.push(reason);
+    process.on('unhandledRejection', note);
+    try {
+      const { chunk } = compile([['bad-plugin', 'chunk', () => Promise.reject(new Error('later'))]]);
+      expect((await failure(() => chunk({}, { choices: [] }))).code).to.equal('internal_error');
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(stray).to.deep.equal([]);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+  });
+
+  it('that never end are ended by their deadline, soon after it', async () => {
+    const { admit } = compile([['slow-plugin', 'admit', () => new Promise(() => {})]]);
+    const ended = failure(() => admit({}));
+    const past = performance.now() + HOOK_TIMEOUT_MS;
+    const clock = mock.method(performance, 'now', () => past);
+    try {
+      expect(String((await ended).cause))
+        .to.include('slow-plugin')
+        .and.include('did not finish');
+    } finally {
+      clock.mock.restore();
+    }
+  });
+});

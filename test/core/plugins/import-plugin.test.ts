@@ -1,0 +1,121 @@
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect } from 'chai';
+import type { PluginKind } from '../../../core/contract/plugin.ts';
+import type { Builtin } from '../../../core/plugins/builtins.ts';
+import { importPlugin, PluginImportError } from '../../../core/plugins/import-plugin.ts';
+import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+
+const plugin = (fields = ''): string =>
+  `export default { name: 'x', kind: 'provider', apiVersion: 1, setup() {}, ${fields} };\n`;
+
+const find = (baseDir: string, spec: string, kind: PluginKind = 'provider', builtins: readonly Builtin[] = []) =>
+  importPlugin(spec, { kind, builtins, baseDir });
+
+const reason = async (...args: Parameters<typeof find>): Promise<string> => {
+  try {
+    await find(...args);
+    return 'imported';
+  } catch (error) {
+    if (!(error instanceof PluginImportError)) throw error;
+    return `${error.message}. ${error.hint ?? ''}`.trim();
+  }
+};
+
+describe('importing a plugin', () => {
+  afterEach(removeFolders);
+
+  const specs: readonly [spec: string, file: string, text: string][] = [
+    ['./mine.mjs', 'mine.mjs', plugin()],
+    ['./mine.ts', 'mine.ts', plugin('level: 1 as number')],
+    ['./mine.cjs', 'mine.cjs', plugin().replace('export default', 'module.exports =')],
+    ['tollgate-plugin-acme', 'node_modules/tollgate-plugin-acme/index.mjs', plugin()],
+    ['@acme/gate', 'node_modules/@acme/gate/index.mjs', plugin()],
+    ['acme/plugins/x.mjs', 'node_modules/acme/plugins/x.mjs', plugin()],
+  ];
+  for (const [spec, file, text] of specs) {
+    it(`takes ${spec}`, async () => {
+      const manifest = '{ "type": "module", "exports": { "import": "./index.mjs" } }';
+      const folder = path.dirname(file);
+      const isPackage = file.endsWith('index.mjs');
+      const cwd = makeFolder({ [file]: text, ...(isPackage && { [`${folder}/package.json`]: manifest }) });
+      expect(await find(cwd, spec)).to.include({ name: 'x', kind: 'provider' });
+    });
+  }
+
+  it('takes an absolute path and a file URL', async () => {
+    const file = path.join(makeFolder({ 'mine.mjs': plugin() }), 'mine.mjs');
+    expect((await find('/', file)).name).to.equal('x');
+    expect((await find('/', pathToFileURL(file).href)).name).to.equal('x');
+  });
+
+  it('takes the built-in of the kind that is asked for', async () => {
+    const cwd = makeFolder({ 'a.mjs': plugin(), 'b.mjs': plugin().replace("'provider'", "'tts'") });
+    const url = (file: string): string => pathToFileURL(path.join(cwd, file)).href;
+    const builtins: readonly Builtin[] = [
+      { kind: 'provider', name: 'acme', url: url('a.mjs') },
+      { kind: 'tts', name: 'acme', url: url('b.mjs') },
+    ];
+    expect((await find(cwd, 'acme', 'tts', builtins)).kind).to.equal('tts');
+  });
+
+  const builtins: readonly Builtin[] = [{ kind: 'provider', name: 'openrouter', url: 'file:///nope.js' }];
+  const missing: readonly [spec: string, expected: string][] = [
+    ['opnrouter', 'there is no built-in provider plugin "opnrouter". Did you mean "openrouter"?'],
+    [
+      'koa',
+      'there is no built-in provider plugin "koa". Built in are: openrouter. Any other is named by "plugin:", as a package tollgate-plugin-…, with its scope, or as a path.',
+    ],
+    [
+      'tollgate-plugin-nope',
+      'the package "tollgate-plugin-nope" is not installed. Run: npm install tollgate-plugin-nope',
+    ],
+    ['@acme/nope/sub', 'the package "@acme/nope" is not installed. Run: npm install @acme/nope'],
+    [
+      './nope.mjs',
+      'the plugin file ./nope.mjs does not exist. Check the path; a relative one is relative to the configuration file.',
+    ],
+  ];
+  for (const [spec, expected] of missing) {
+    it(`says what to do about the missing ${spec}`, async () => {
+      expect(await reason(makeFolder(), spec, 'provider', builtins)).to.equal(expected);
+    });
+  }
+
+  const invalid: readonly [title: string, text: string, expected: string][] = [
+    [
+      'without a default export',
+      'export const a = 1;',
+      'is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+    ],
+    [
+      'of a newer API',
+      plugin().replace('apiVersion: 1', 'apiVersion: 2'),
+      'speaks plugin API 2, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+    ],
+    [
+      'without an API version',
+      plugin().replace('apiVersion: 1,', ''),
+      'speaks plugin API undefined, this gateway speaks 1.',
+    ],
+    ['without a name', plugin().replace("name: 'x',", ''), 'is no plugin: it has no "name".'],
+    [
+      'of an unknown kind',
+      plugin().replace("'provider'", "'porvider'"),
+      'is of the unknown kind "porvider". Kinds are provider, auth, agent, tts, store, policy.',
+    ],
+    [
+      'of another kind',
+      plugin().replace("'provider'", "'tts'"),
+      'is a tts plugin, not a provider plugin. Name it under "tts".',
+    ],
+    ['without setup', plugin().replace('setup() {},', ''), 'is no plugin: it has no "setup" function.'],
+    ['with a schema that is none', plugin("configSchema: 'x'"), 'has a "configSchema" that is no object.'],
+    ['that throws', 'throw new Error("boom\\nsecond line");', 'the plugin "./mine.mjs" cannot be loaded: boom.'],
+  ];
+  for (const [title, text, expected] of invalid) {
+    it(`refuses a module ${title}`, async () => {
+      expect(await reason(makeFolder({ 'mine.mjs': text }), './mine.mjs')).to.include(expected);
+    });
+  }
+});

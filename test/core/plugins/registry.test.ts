@@ -1,0 +1,66 @@
+import { expect } from 'chai';
+import type { HookName } from '../../../core/contract/hooks.ts';
+import type { Route } from '../../../core/contract/plugin.ts';
+import { Registry } from '../../../core/plugins/registry.ts';
+
+const route = (path: string): Route => ({
+  method: 'GET',
+  path,
+  summary: 'x',
+  auth: 'none',
+  responses: { 200: 'x' },
+  handler() {},
+});
+
+describe('the registry', () => {
+  it('names both owners of what two plugins claim', () => {
+    const registry = new Registry();
+    registry.addRoute('first', route('/x'));
+    expect(() => registry.addRoute('second', route('/x')))
+      .to.throw(/plugin "second": plugin_conflict: route "GET \/x" is already registered by plugin "first"/)
+      .with.property('plugin', 'second');
+  });
+
+  it('knows a route again whose parameters are called otherwise', () => {
+    const registry = new Registry();
+    registry.addRoute('first', route('/x/:id'));
+    expect(() => registry.addRoute('second', route('/x/:name'))).to.throw(
+      /route "GET \/x\/:name" is already .* "first"/,
+    );
+  });
+
+  it('takes the same path with another method', () => {
+    const registry = new Registry();
+    registry.addRoute('first', route('/x'));
+    registry.addRoute('second', { ...route('/x'), method: 'POST' });
+    expect(registry.routes).to.have.property('size', 2);
+  });
+
+  const BAD_HOOKS: readonly (readonly [what: string, name: string, hook: unknown, message: RegExp])[] = [
+    ['an unknown name', 'prepair', () => {}, /there is no hook "prepair"; did you mean "prepare"\?/],
+    ['a name of every object', 'constructor', () => {}, /there is no hook "constructor"/],
+    ['no function', 'admit', undefined, /hook "admit" has no function/],
+    ['an object without a handler', 'admit', { order: 'pre' }, /hook "admit" has no function/],
+    ['an async chunk', 'chunk', async () => null, /the chunk hook is synchronous/],
+  ];
+  for (const [what, name, hook, message] of BAD_HOOKS) {
+    it(`refuses a hook with ${what}`, () => {
+      const entry = { owner: 'a', name: name as HookName, hook: hook as never };
+      expect(() => new Registry().addHook(entry)).to.throw(message);
+    });
+  }
+
+  it('refuses middleware that is no function', () => {
+    expect(() => new Registry().addMiddleware('a', 'cors' as never)).to.throw(
+      /plugin "a": api\.use\(\) takes a Koa middleware/,
+    );
+  });
+
+  it('takes nothing once it is frozen, and says who was late', () => {
+    const registry = new Registry();
+    registry.freeze();
+    expect(() => registry.addRoute('late', route('/x'))).to.throw(/plugin "late": registers route after the start/);
+    expect(() => registry.addHook({ owner: 'late', name: 'admit', hook: () => {} })).to.throw(/registers hook "admit"/);
+    expect(() => registry.addMiddleware('late', () => {})).to.throw(/registers middleware after the start/);
+  });
+});
