@@ -20,12 +20,16 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   store: 'stores',
 });
 
+/** Folders with what plugins of one kind share: never plugins themselves. */
+const SHARED: ReadonlySet<string> = new Set(['kit', 'parts']);
+
 /** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name. */
 export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.url)): readonly Builtin[] {
   return Object.entries(FOLDERS).flatMap(([kind, folder]) => {
     const base = new URL(`${folder}/`, root);
     if (!existsSync(base)) return [];
     return readdirSync(base, { withFileTypes: true })
+      .filter(({ name }) => !SHARED.has(name))
       .flatMap((entry): readonly Builtin[] => {
         const file = entry.isDirectory() ? indexOf(new URL(`${entry.name}/`, base)) : new URL(entry.name, base);
         const name = entry.isDirectory() ? entry.name : moduleName(entry.name);

@@ -122,6 +122,8 @@ describe('TypeScript in the docs', function () {
     const compilerOptions = {
       paths: {
         tollgate: at('core/index.ts'),
+        'tollgate/codec': at('plugins/providers/kit/index.ts'),
+        'tollgate/speech': at('plugins/tts/kit/index.ts'),
         'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),
         'tollgate/conformance': at('test/conformance/index.ts'),
         openai: at('node_modules/openai/index.d.mts'),
