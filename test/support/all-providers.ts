@@ -22,7 +22,8 @@ export interface BuiltInProvider {
 export async function loadProviders(): Promise<readonly BuiltInProvider[]> {
   const names = readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => {
     if (entry.isFile() && entry.name.endsWith('.ts')) return [entry.name];
-    const isPlugin = entry.isDirectory() && readdirSync(new URL(entry.name, FOLDER)).includes('index.ts');
+    const isPlugin =
+      entry.isDirectory() && entry.name !== 'kit' && readdirSync(new URL(entry.name, FOLDER)).includes('index.ts');
     return isPlugin ? [`${entry.name}/index.ts`] : [];
   });
   return Promise.all(
