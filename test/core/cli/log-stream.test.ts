@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import { useTempFolder } from '../../support/temp-folder.ts';
 import { until } from '../../support/until.ts';
 
-const SCRIPT = fileURLToPath(new URL('../support/write-log-lines.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../../support/write-log-lines.ts', import.meta.url));
 const TSX = import.meta.resolve('tsx/esm');
 const LINES = 2000;
 
