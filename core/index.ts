@@ -1,30 +1,31 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
 export type { Gateway, GatewayOptions } from './app.ts';
-export * from './audio.ts';
+export { createGateway } from './app.ts';
+export { costOf } from './calls/pricing.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/call.ts';
 export type * from './contract/chat.ts';
+export { CHAT_REQUEST, CHAT_RESPONSE } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';
 export { chunkHead, deltaChunk, usageChunk } from './contract/chunks.ts';
+export type * from './contract/dialect.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './contract/errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './contract/errors.ts';
 export type * from './contract/fields.ts';
-export type { AuthRequest, Hook, HookFunctions, HookName, HookObject } from './contract/hooks.ts';
+export type * from './contract/hooks.ts';
 export { HOOKS } from './contract/hooks.ts';
 export type * from './contract/json.ts';
 export type { Log } from './contract/log.ts';
+export type * from './contract/operation.ts';
 export type * from './contract/plugin.ts';
 export { API_VERSION, definePlugin, PLUGIN_KINDS } from './contract/plugin.ts';
 export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './contract/read-json.ts';
-export type * from './contract/speech.ts';
-export type * from './contract/speech-provider.ts';
 export type * from './contract/store.ts';
 export { formatUsd, parseDuration, parseUsd } from './contract/units.ts';
-export { createGateway } from './create-gateway.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
 export type { CounterState, LocalCounters } from './plugins/local-counters.ts';

@@ -1,23 +1,13 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import type { Endpoint, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
+import type { AttemptReport } from '../contract/hooks.ts';
+import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
 import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
 import { parseErrorBody } from '../contract/read-json.ts';
-import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import { type Upstream, UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
-import { FAILURES, failureToError } from './failures.ts';
+import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
+import type { CallDeps } from './call-deps.ts';
+import { FAILURES, failureToError, redact } from './failures.ts';
 import type { LiveCall } from './live-call.ts';
-
-/** A failed attempt: what the caller would be told, and whether another target may be asked instead. */
-export interface FailedAttempt {
-  readonly error: GatewayError;
-  readonly failover: boolean;
-}
-
-export interface AttemptDeps {
-  readonly upstream: Upstream;
-  readonly hooks: CompiledHooks;
-}
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -25,64 +15,115 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** How often a target is asked again when the connection failed before anything was sent. */
 const CONNECT_RETRIES = 1;
 
-/** Sends one request and answers a response with a good status; anything else throws, classified. */
-export async function exchange(
-  deps: AttemptDeps,
+/** The largest whole response that is read, in bytes. */
+export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
+
+/** Sends one request and resolves with a response of a good status; anything else throws, classified. */
+export async function sendAttempt(
+  deps: CallDeps,
   call: LiveCall,
   target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
 ): Promise<UpstreamResponse> {
   assertConfigured(endpoint, target);
-  const { hooks, upstream } = deps;
-  const outgoing = hooks.send ? ((await hooks.send(call as unknown as Call, request, target)) ?? request) : request;
-  call.measures.target = target;
-  call.measures.attempts += 1;
-  const started = performance.now();
+  const outgoing = (await call.hooks.send?.(call, request, target)) ?? request;
+  if (outgoing.body !== request.body)
+    throw new GatewayError('internal_error', 'A plugin of the gateway failed on this request.', {
+      cause: new Error('a send hook replaced the body: what was checked and priced is what is sent. Use prepare.'),
+    });
+  const { record } = call;
+  record.target = target;
+  record.attempts += 1;
+  const startedMs = performance.now();
   try {
-    const response = await send(upstream, call, target, endpoint, outgoing, CONNECT_RETRIES);
-    if (response.status >= 200 && response.status < 300 && response.status !== 204 && response.status !== 205) {
-      call.measures.unanswered.push(target);
+    const response = await sendOrReconnect(deps, call, target, endpoint, outgoing, CONNECT_RETRIES);
+    record.status = response.status;
+    if (isContent(response.status)) {
+      record.sentTo.push(target);
+      record.firstByteMs ??= call.elapsedMs;
       return response;
     }
-    // An error status is an answer that no vendor charges for.
+    // An error status is a response that no vendor charges for.
     throw new StreamFailure(await classify(endpoint, response));
   } finally {
-    call.measures.upstreamMs += performance.now() - started;
+    record.upstreamMs += performance.now() - startedMs;
   }
 }
 
+function isContent(status: number): boolean {
+  return status >= 200 && status < 300 && status !== 204 && status !== 205;
+}
+
 /** Sends a request, and again where the connection failed before anything of it was sent. */
-function send(
-  upstream: Upstream,
+async function sendOrReconnect(
+  deps: CallDeps,
   call: LiveCall,
   target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
   retries: number,
 ): Promise<UpstreamResponse> {
-  return upstream.send(endpoint, request, { signal: call.caller }).catch((error: unknown) => {
-    if (error instanceof UpstreamError && error.sent && !error.refused) call.measures.unanswered.push(target);
-    const again =
-      error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
-    if (!again || retries === 0 || call.caller.aborted) throw error;
-    return send(upstream, call, target, endpoint, request, retries - 1);
-  });
+  try {
+    return await deps.upstream.send(endpoint, request, { signal: call.signal });
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error;
+    if (error.sent && !error.refused) call.record.sentTo.push(target);
+    const isUnsent = error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
+    if (!isUnsent || retries === 0 || call.signal.aborted) throw error;
+    return sendOrReconnect(deps, call, target, endpoint, request, retries - 1);
+  }
+}
+
+/** Decodes a response; an error inside it means that its provider did not do the work, so the attempt owes nothing. */
+export function decodeResponse<T>(call: LiveCall, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    forgetRefused(call, error);
+    throw error;
+  }
 }
 
 /**
- * An error inside an answer with a good status, before any of the answer: the vendor did not do the work, so the attempt
- * that {@link exchange} noted last owes nothing. What earlier attempts owe stays.
+ * An error inside a response with a good status, before any content: the attempt that was noted last owes nothing. What earlier
+ * attempts owe stays.
  */
-export function noteRefusal(call: LiveCall, error: unknown): void {
-  if (isStreamFailure(error) || error instanceof PageError) call.measures.unanswered.pop();
+export function forgetRefused(call: LiveCall, error: unknown): void {
+  if (isStreamFailure(error) || isWebPage(error)) call.record.sentTo.pop();
 }
 
-/** A page of HTML under a good status, as proxies and sign-in walls send: whoever wrote it, no model did. */
-export class PageError extends GatewayError {
-  constructor(cause?: unknown) {
-    super('provider_invalid_response', 'The provider answered with a web page, not with an answer.', { cause });
+const WEB_PAGE = Symbol('web page');
+
+/** A page of HTML under a good status, as proxies and sign-in walls send: no model wrote it. */
+export function webPageError(cause?: unknown): GatewayError {
+  const error = new GatewayError(
+    'provider_invalid_response',
+    'The provider answered with a web page, not with an answer.',
+    { cause },
+  );
+  return Object.assign(error, { [WEB_PAGE]: true });
+}
+
+function isWebPage(error: unknown): boolean {
+  return isGatewayError(error) && WEB_PAGE in error;
+}
+
+/** Parses a whole response; vendors may send blank lines before the JSON to keep the connection alive. */
+export function parseResponse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw webPageError(cause);
+    throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', {
+      cause,
+    });
   }
+}
+
+/** What a codec is told of the call. */
+export function codecCallOf(call: LiveCall, target: Target): CodecCall {
+  return { model: target.model, stream: call.stream, created: Math.floor(call.startedAt / 1000), id: call.id };
 }
 
 function assertConfigured(endpoint: Endpoint, target: Target): void {
@@ -104,24 +145,66 @@ async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise
   return endpoint.error(response.status, parseErrorBody(bytes.toString('utf8')), response.headers);
 }
 
+/** A failed attempt: what the caller would be told, and whether another target may be asked instead. */
+export interface FailedAttempt {
+  readonly error: GatewayError;
+  readonly failover: boolean;
+  readonly class?: FailureClass;
+  /** For operators; not yet redacted. */
+  readonly message: string;
+}
+
 /** Errors of core's own that say something about the target, so that another one may do better. */
-const UPSTREAM_FAULTS: ReadonlySet<string> = new Set([
+const TARGET_ERRORS: ReadonlySet<string> = new Set([
   'provider_not_configured',
   'provider_invalid_response',
   'provider_unavailable',
 ]);
 
 /** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */
-export function failedAttempt(thrown: unknown, target: Target): FailedAttempt {
-  if (isStreamFailure(thrown)) return fromFailure(thrown.failure, target, thrown);
+export function readFailedAttempt(thrown: unknown, target: Target): FailedAttempt {
+  if (isStreamFailure(thrown)) return ofFailure(thrown.failure, target, thrown);
   if (thrown instanceof UpstreamError) {
     if (thrown.phase === 'aborted') throw thrown;
-    return fromFailure({ class: thrown.failure, message: thrown.message }, target, thrown);
+    const { cause } = thrown;
+    const message = cause instanceof Error ? `${thrown.message} (${cause.message})` : thrown.message;
+    return { ...ofFailure({ class: thrown.failure, message: thrown.message }, target, thrown), message };
   }
-  if (isGatewayError(thrown)) return { error: thrown, failover: UPSTREAM_FAULTS.has(thrown.code) };
+  if (isGatewayError(thrown))
+    return { error: thrown, failover: TARGET_ERRORS.has(thrown.code), message: thrown.message };
   throw thrown;
 }
 
-function fromFailure(failure: UpstreamFailure, target: Target, cause: unknown): FailedAttempt {
-  return { error: failureToError(failure, target.provider, cause), failover: FAILURES[failure.class].failover };
+function ofFailure(failure: UpstreamFailure, target: Target, cause: unknown): FailedAttempt {
+  return {
+    error: failureToError(failure, target.provider, cause),
+    failover: FAILURES[failure.class].failover,
+    class: failure.class,
+    message: failure.message,
+  };
+}
+
+/** What the `attempt` hook is told. */
+export function attemptReport(
+  call: LiveCall,
+  target: Target,
+  startedMs: number,
+  failed: FailedAttempt | undefined,
+  next: AttemptReport['next'],
+): AttemptReport {
+  const { attempts, status } = call.record;
+  return Object.freeze({
+    target,
+    number: attempts,
+    durationMs: call.elapsedMs - startedMs,
+    next,
+    ...(status !== undefined && { status }),
+    ...(failed && {
+      failure: Object.freeze({
+        message: redact(failed.message),
+        error: failed.error,
+        ...(failed.class && { class: failed.class }),
+      }),
+    }),
+  });
 }

@@ -44,3 +44,25 @@ export function hasContent(chunk: ChatChunk): boolean {
 export function isFinished({ choices }: ChatChunk): boolean {
   return choices.some(({ finish_reason }) => finish_reason !== null);
 }
+
+/** A chunk apart: what it adds, and what ends a choice; both where it does both. */
+export function splitFinish(chunk: ChatChunk): { readonly content?: ChatChunk; readonly finish?: ChatChunk } {
+  if (!isFinished(chunk)) return { content: chunk };
+  if (!chunk.choices.some(({ delta }) => Object.keys(delta).length > 0)) return { finish: chunk };
+  return {
+    content: { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, finish_reason: null })) },
+    finish: { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, delta: {} })) },
+  };
+}
+
+/** UTF-8 bytes of what the model wrote in a chunk, for an estimate when no usage comes. */
+export function textLength(chunk: ChatChunk): number {
+  let bytes = 0;
+  for (const { delta } of chunk.choices) {
+    if (delta.content) bytes += Buffer.byteLength(delta.content);
+    if (delta.reasoning_content) bytes += Buffer.byteLength(delta.reasoning_content);
+    if (delta.tool_calls)
+      for (const call of delta.tool_calls) bytes += Buffer.byteLength(call.function?.arguments ?? '');
+  }
+  return bytes;
+}

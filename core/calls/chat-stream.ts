@@ -1,212 +1,183 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
-import { type GatewayError, toGatewayError } from '../contract/errors.ts';
-import { NOT_YET, next, type Pull } from '../upstream/pull.ts';
-import type { UpstreamResponse } from '../upstream/upstream.ts';
-import { failedAttempt, noteRefusal } from './attempt.ts';
-import type { AnswerNotes, OpenedChat } from './chat.ts';
-import { hasContent, isFinished } from './chat-chunks.ts';
-import { type ChatBatch, type ChatSource, createChatSource } from './chat-source.ts';
-import type { LiveCall } from './live-call.ts';
+import type { GatewayError } from '../contract/errors.ts';
+import type { ChunkTransform } from '../plugins/hook-runner.ts';
+import { forgetRefused, readFailedAttempt } from './attempt.ts';
+import type { CallDeps } from './call-deps.ts';
+import { noteAnswered, openChat } from './chat.ts';
+import { chunksOfResponse, hasContent, splitFinish, textLength } from './chat-chunks.ts';
+import { readChunks } from './chat-source.ts';
+import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
+import type { ResponseNotes } from './response-notes.ts';
+import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
-/** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */
-export interface ChatStream extends AnswerNotes, Pull<ChatBatch> {
+/** Chunks in batches, as they came. */
+type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
+
+/** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
+export interface ChatStream extends ResponseNotes {
   /**
-   * What comes next. Throws the GatewayError that the caller is told in an error frame. Bytes come only to those who
-   * {@link StreamOptions.takesBytes}.
+   * To be iterated once. Ends with a usage chunk. Throws the GatewayError that the caller is told; the call ends when the
+   * iteration does, also when it is left before its end.
    */
-  read(): ChatBatch | undefined | typeof NOT_YET;
-  /** Ends the call, once: after the last byte, after an error, or when the caller left. */
+  readonly chunks: AsyncIterable<readonly ChatChunk[]>;
+  /** Ends the call of a stream that is not iterated to its end. Harmless after it. */
   close(): void;
 }
 
-export interface StreamOptions {
-  /** Whether events that nothing has to look at may come as the vendor's bytes. */
-  readonly takesBytes: boolean;
+/** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
+const MAX_PEEKED = 64;
+
+/** A chat completion as a stream. Rejects before the first byte when no target responds. */
+export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatStream> {
+  return runCall(deps, asked, init, {
+    async answered(call, answered) {
+      const { response, ...notes } = noteAnswered(call, answered);
+      return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
+    },
+    ask: async (call) =>
+      passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
+  });
 }
 
-/** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
-const MAX_PEEK_CHUNKS = 64;
+async function* once(chunks: readonly ChatChunk[]): Chunks {
+  yield chunks;
+}
 
-/** Reads up to the first content and answers the stream from there; a failure before that lets another target try. */
-export async function openStream(
-  deps: PipelineDeps,
-  call: LiveCall<'chat'>,
-  target: Target,
-  opened: OpenedChat,
-  { takesBytes }: StreamOptions,
-): Promise<ChatStream> {
-  const { upstreamResponse, dropped, rateLimits } = opened;
+interface OpenStream extends ResponseNotes {
+  readonly target: Target | undefined;
+  readonly source: Chunks;
+  /** Hangs up. */
+  destroy?(): void;
+}
+
+/** Asks one target and reads up to the first content; a failure before that lets another target try. */
+async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenStream> {
+  const opened = await openChat(deps, call, target);
+  const source = readChunks(opened);
   const peeked: ChatChunk[] = [];
-  let source: ChatSource;
   try {
-    source = await createChatSource(opened);
-    while (!peeked.some(hasContent) && peeked.length < MAX_PEEK_CHUNKS) {
-      const batch = await next(source);
-      if (!batch) break;
-      if (isChunks(batch)) peeked.push(...batch);
+    while (!peeked.some(hasContent) && peeked.length < MAX_PEEKED) {
+      const next = await source.next();
+      if (next.done) break;
+      peeked.push(...next.value);
     }
   } catch (error) {
-    upstreamResponse.destroy();
-    noteRefusal(call as unknown as LiveCall, error);
+    opened.upstreamResponse.destroy();
+    forgetRefused(call, error);
     throw error;
   }
-  const [first] = peeked;
-  if (first && takesBytes && !deps.hooks.chat.chunk && !peeked.some(isFinished)) source.passBytes(first);
-  const live = new LiveStream(deps, call, target, { upstream: upstreamResponse, source, peeked });
-  return {
-    call: call as unknown as LiveCall,
-    target,
-    dropped,
-    rateLimits,
-    read: () => live.read(),
-    whenReadable: (listener) => live.whenReadable(listener),
-    close: () => live.close(),
-  };
+  const { headers } = opened;
+  return { call, headers, target, source: startWith(peeked, source), destroy: () => opened.upstreamResponse.destroy() };
 }
 
-/** Whether a batch is chunks, not the vendor's bytes. */
-export function isChunks(batch: ChatBatch): batch is readonly ChatChunk[] {
-  return Array.isArray(batch);
+async function* startWith(first: readonly ChatChunk[], rest: Chunks): Chunks {
+  yield first;
+  yield* rest;
 }
 
-interface Begun {
-  readonly upstream: UpstreamResponse;
-  readonly source: ChatSource;
-  readonly peeked: readonly ChatChunk[];
+/** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
+async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Promise<ChatStream> {
+  const transform = await call.hooks.stream?.(call);
+  const running = new RunningStream(deps, call, opened, transform);
+  return { call, headers: opened.headers, chunks: running.chunks(), close: () => running.close('aborted') };
 }
 
-/** One running stream: hooks, usage and the way it ends. */
-class LiveStream {
+/** One stream on its way out: usage, what was written, and the way it ends. */
+class RunningStream {
+  readonly #deps: CallDeps;
+  readonly #call: LiveCall;
+  readonly #opened: OpenStream;
+  readonly #transform: ChunkTransform | undefined;
+  readonly #startedMs = performance.now();
   #usage: Usage | undefined;
-  #textBytes = 0;
-  #ended = false;
-  /** The end of a stream that failed, with the error that `read` throws then. */
-  #failing: Promise<void> | undefined;
-  #error: GatewayError | undefined;
+  #writtenBytes = 0;
   #last: ChatChunk | undefined;
-  readonly #deps: PipelineDeps;
-  readonly #call: LiveCall<'chat'>;
-  readonly #target: Target;
-  readonly #upstream: UpstreamResponse;
-  readonly #source: ChatSource;
-  readonly #started = performance.now();
-  /** What was read before the stream was known to have begun. */
-  #peeked: readonly ChatChunk[] | undefined;
 
-  constructor(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, begun: Begun) {
+  constructor(deps: CallDeps, call: LiveCall, opened: OpenStream, transform: ChunkTransform | undefined) {
     this.#deps = deps;
     this.#call = call;
-    this.#target = target;
-    this.#upstream = begun.upstream;
-    this.#source = begun.source;
-    this.#peeked = begun.peeked;
+    this.#opened = opened;
+    this.#transform = transform;
   }
 
-  read(): ChatBatch | undefined | typeof NOT_YET {
-    if (this.#error) throw this.#error;
-    if (this.#ended) return undefined;
-    if (this.#failing) return NOT_YET;
+  async *chunks(): Chunks {
     try {
-      for (;;) {
-        const batch = this.#peeked ?? this.#source.read();
-        this.#peeked = undefined;
-        if (batch === NOT_YET) return NOT_YET;
-        if (!batch) return this.#end();
-        if (!isChunks(batch)) {
-          this.#textBytes += batch.textBytes;
-          return batch;
-        }
-        const chunks = this.#outward(batch);
-        if (chunks.length > 0) return chunks;
-      }
+      yield* this.#transform ? this.#transformed(this.#transform) : this.#plain();
+      this.#meter();
+      const { usage } = this.#call.record;
+      if (this.#last && usage) yield [usageChunk(this.#last, usage)];
+      this.close('ok');
     } catch (thrown) {
-      this.#upstream.destroy();
-      this.#failing = this.#fail(thrown).catch((other: unknown) => {
-        this.#error = toGatewayError(other);
-      });
-      return NOT_YET;
+      throw await this.#fail(thrown);
+    } finally {
+      this.close('aborted');
     }
   }
 
-  whenReadable(listener: () => void): void {
-    if (this.#failing) void this.#failing.then(listener);
-    else this.#source.whenReadable(listener);
-  }
-
-  #end(): ChatBatch | undefined {
-    this.#ended = true;
-    const usage = this.#usageChunk();
-    return usage && [usage];
-  }
-
-  close(): void {
-    this.#upstream.destroy();
-    this.#meter();
-    finishBeside(this.#deps, this.#call as unknown as LiveCall, this.#ended ? 'ok' : 'aborted');
-  }
-
-  /** Runs the chunk hooks, notes usage, and takes out what the caller did not ask for. */
-  #outward(batch: readonly ChatChunk[]): readonly ChatChunk[] {
-    const { chunk: hook } = this.#deps.hooks.chat;
-    const out: ChatChunk[] = [];
-    for (const chunk of batch) {
-      if (chunk.usage) this.#usage = chunk.usage;
-      const changed = hook ? hook(this.#call as unknown as Call<'chat'>, chunk) : chunk;
-      if (changed === null) continue;
-      const kept = changed ?? chunk;
-      this.#last = kept;
-      this.#textBytes += textLength(kept);
-      if (kept.usage === undefined) out.push(kept);
-      else if (kept.choices.length > 0) out.push(withoutUsage(kept));
+  async *#plain(): Chunks {
+    for await (const batch of this.#opened.source) {
+      const chunks = batch.flatMap((chunk) => this.#count(chunk));
+      if (chunks.length > 0) yield chunks;
     }
-    return out;
   }
 
-  /** The one usage chunk at the end, for a caller who asked for it. */
-  #usageChunk(): ChatChunk | undefined {
-    this.#meter();
-    const { usage } = this.#call.measures;
-    if (this.#call.request.stream_options?.include_usage !== true || !usage || !this.#last) return undefined;
-    return usageChunk(this.#last, usage);
+  /** What finishes a choice is kept back until the transforms have given all that they hold. */
+  async *#transformed(transform: ChunkTransform): Chunks {
+    const finishing: ChatChunk[] = [];
+    try {
+      for await (const batch of this.#opened.source)
+        for (const chunk of batch.flatMap((each) => this.#count(each))) {
+          const { content, finish } = splitFinish(chunk);
+          if (finish) finishing.push(finish);
+          const changed = content ? await transform.push(content) : [];
+          if (changed.length > 0) yield changed;
+        }
+    } catch (error) {
+      if (!this.#call.signal.aborted) yield await transform.end();
+      throw error;
+    }
+    yield await transform.end();
+    yield finishing;
+  }
+
+  /** Notes usage and text before anybody changes them; usage itself goes out once, at the end. */
+  #count(chunk: ChatChunk): readonly ChatChunk[] {
+    if (chunk.usage) this.#usage = chunk.usage;
+    this.#writtenBytes += textLength(chunk);
+    this.#last = chunk;
+    if (chunk.usage === undefined) return [chunk];
+    const { usage: _, ...rest } = chunk;
+    return chunk.choices.length > 0 ? [rest] : [];
   }
 
   #meter(): void {
-    if (this.#call.measures.usage) return;
-    this.#call.measures.upstreamMs += performance.now() - this.#started;
-    meterChat(this.#deps, this.#call, this.#target, this.#usage, () => Math.ceil(this.#textBytes / BYTES_PER_TOKEN));
+    const { record } = this.#call;
+    const { target } = this.#opened;
+    if (record.metered || !target) return;
+    record.upstreamMs += performance.now() - this.#startedMs;
+    const writtenTokens = () => Math.ceil(this.#writtenBytes / BYTES_PER_TOKEN);
+    meterChat(this.#deps, this.#call, target, this.#usage, writtenTokens);
   }
 
-  async #fail(thrown: unknown): Promise<void> {
-    const call = this.#call as unknown as LiveCall;
+  async #fail(thrown: unknown): Promise<GatewayError> {
+    this.#opened.destroy?.();
     let error = thrown;
     try {
       this.#meter();
-      if (!call.caller.aborted) ({ error } = failedAttempt(thrown, this.#target));
+      if (!this.#call.signal.aborted && this.#opened.target) ({ error } = readFailedAttempt(thrown, this.#opened.target));
     } catch (other) {
       error = other;
     }
-    this.#error = await endWithError(this.#deps, call, error);
+    return endWithError(this.#deps, this.#call, error);
   }
-}
 
-function withoutUsage(chunk: ChatChunk): ChatChunk {
-  const { usage: _, ...rest } = chunk;
-  return rest as ChatChunk;
-}
-
-/** UTF-8 bytes of what the model wrote in a chunk, for an estimate when no usage comes. */
-function textLength(chunk: ChatChunk): number {
-  let bytes = 0;
-  for (const { delta } of chunk.choices) {
-    if (delta.content) bytes += Buffer.byteLength(delta.content);
-    if (delta.reasoning_content) bytes += Buffer.byteLength(delta.reasoning_content);
-    if (delta.tool_calls)
-      for (const call of delta.tool_calls) bytes += Buffer.byteLength(call.function?.arguments ?? '');
+  close(status: 'ok' | 'aborted'): void {
+    this.#opened.destroy?.();
+    this.#meter();
+    finishBeside(this.#deps, this.#call, status);
   }
-  return bytes;
 }

@@ -1,86 +1,66 @@
-import { isUtf8 } from 'node:buffer';
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { ChatCodec, HttpRequest, ResponseHeaders } from '../contract/provider.ts';
+import type { Answered } from '../contract/hooks.ts';
+import type { ChatCodec, CodecCall, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
-import { exchange, noteRefusal, PageError } from './attempt.ts';
-import { type ChatStream, openStream, type StreamOptions } from './chat-stream.ts';
-import type { CallInit, LiveCall } from './live-call.ts';
+import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
+import { responseNotes, type ResponseNotes } from './response-notes.ts';
+import type { CallDeps } from './call-deps.ts';
+import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
-import { sameJson } from './same-json.ts';
+import { finishBeside, runCall, tryTargets } from './run-call.ts';
 import { estimateTextTokens } from './tokens.ts';
 
-/** The largest whole answer that is read, in bytes. */
-export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
-
-/** What the HTTP layer tells about an answer beside its body. */
-export interface AnswerNotes {
-  readonly call: LiveCall;
-  readonly target: Target;
-  readonly dropped: readonly string[];
-  /** The vendor's rate limits as `x-ratelimit-*`. */
-  readonly rateLimits: Readonly<Record<string, string>>;
-}
-
-export interface ChatAnswer extends AnswerNotes {
+export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
-  /** The vendor's own bytes of exactly that response, where nothing had to change: no need to write it anew. */
-  readonly bytes?: Uint8Array;
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
-export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer> {
-  return runCall(deps, ask, init, (call, raw) => {
-    const live = call as unknown as LiveCall;
-    return tryTargets(live, (target) => completeOn(deps, call, target, raw)).then((answer) => {
-      finishBeside(deps, live, 'ok');
-      return answer;
-    });
+export function completeChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
+  return runCall(deps, asked, init, {
+    answered: (call, answered) => respond(deps, call, noteAnswered(call, answered)),
+    ask: async (call) => respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, target))),
   });
 }
 
-async function completeOn(
-  deps: PipelineDeps,
-  call: LiveCall<'chat'>,
-  target: Target,
-  raw: Uint8Array | undefined,
-): Promise<ChatAnswer> {
-  const { upstreamResponse, codec, codecInfo, dropped, rateLimits } = await openChat(deps, call, target, false, raw);
-  const started = performance.now();
+/** Lets hooks see a response on its way out, and ends the call. */
+async function respond(deps: CallDeps, call: LiveCall, result: ChatResult): Promise<ChatResult> {
+  let { response } = result;
+  if (call.hooks.receive) response = (await call.hooks.receive(call, response)) as ChatResponse;
+  // What was charged is what is told, also where the vendor told no count of its own or a hook left it out.
+  if (!response.usage && call.record.usage) response = { ...response, usage: call.record.usage };
+  finishBeside(deps, call, 'ok');
+  return { ...result, response };
+}
+
+async function askTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
+  const { upstreamResponse, codec, codecCall, ...notes } = await openChat(deps, call, target);
+  const startedMs = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
-  call.measures.upstreamMs += performance.now() - started;
-  let answered: unknown;
-  const decoded = readAnswer(call as unknown as LiveCall, () => {
-    answered = parseAnswer(bytes);
-    return codec.response(answered, codecInfo);
-  });
-  let response = decoded;
-  // Metered as the vendor answered: no hook changes what a call cost.
-  meterChat(deps, call, target, response.usage, () => estimateTextTokens(answerText(response)));
-  // What was charged is what is told, also where the vendor's own count is none.
-  if (call.measures.estimated && call.measures.usage) response = { ...response, usage: call.measures.usage };
-  const receive = deps.hooks.chat.receive;
-  if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
-  if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
-  const notes = { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
-  // A hook may have changed it in place, and with it the parts that the answer shares.
-  const isSame = !receive && response === decoded && sameJson(decoded, answered);
-  return isSame && isUtf8(bytes) ? { ...notes, bytes } : notes;
+  call.record.upstreamMs += performance.now() - startedMs;
+  const decoded = decodeResponse(call, () => codec.response(parseResponse(bytes), codecCall));
+  // Metered as the vendor responded: no hook changes what a call cost.
+  meterChat(deps, call, target, decoded.usage, () => estimateTextTokens(textOf(decoded)));
+  const { usage, metered } = call.record;
+  const response = metered?.estimated && usage ? { ...decoded, usage } : decoded;
+  return { ...notes, response };
 }
 
-/** Decodes an answer; an error inside it is noted as work that was not done. */
-export function readAnswer<T>(call: LiveCall, decode: () => T): T {
-  try {
-    return decode();
-  } catch (error) {
-    noteRefusal(call, error);
-    throw error;
-  }
+/** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
+export function noteAnswered(call: LiveCall, { response, cost = 0, headers = {} }: Answered): ChatResult {
+  const { usage } = response as ChatResponse;
+  call.record.metered = { units: {}, cost };
+  const [first] = call.targets;
+  return {
+    ...responseNotes(call, first, { headers }),
+    response: (usage ? response : { ...response, usage: NO_USAGE }) as ChatResponse,
+  };
 }
 
-function answerText(response: ChatResponse): string {
+const NO_USAGE = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
+
+function textOf(response: ChatResponse): string {
   return response.choices
     .map(
       ({ message }) =>
@@ -89,89 +69,32 @@ function answerText(response: ChatResponse): string {
     .join('');
 }
 
-/** Parses a whole answer; vendors may send blank lines before the JSON as keep-alive. */
-export function parseAnswer(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch (cause) {
-    if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw new PageError(cause);
-    throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', {
-      cause,
-    });
-  }
-}
-
-export interface OpenedChat {
+/** A target that has begun to respond. */
+export interface OpenedChat extends ResponseNotes {
   readonly upstreamResponse: UpstreamResponse;
   readonly codec: ChatCodec;
-  readonly codecInfo: ReturnType<typeof codecCall>;
-  readonly dropped: readonly string[];
-  readonly rateLimits: Readonly<Record<string, string>>;
+  readonly codecCall: CodecCall;
 }
 
 /** Translates and sends a chat request to one target. */
-export async function openChat(
-  deps: PipelineDeps,
-  call: LiveCall<'chat'>,
-  target: Target,
-  stream: boolean,
-  raw: Uint8Array | undefined,
-): Promise<OpenedChat> {
-  const provider = providerOf(deps, target);
-  const codec = provider.chat;
-  if (!codec)
+export async function openChat(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenedChat> {
+  const provider: Provider | undefined = deps.partsOf('chat').offers.get(target.provider);
+  if (!provider)
+    throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
+  if (!provider.chat)
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
       param: 'model',
     });
-  const input: ChatRequest =
-    call.request.model === target.model ? call.request : { ...call.request, model: target.model };
-  const codecInfo = codecCall(call as unknown as LiveCall, target, stream, input === call.request ? raw : undefined);
-  const request: HttpRequest = codec.request(input, codecInfo);
-  const upstreamResponse = await exchange(
-    { upstream: deps.upstream, hooks: deps.hooks.chat },
-    call as unknown as LiveCall,
-    target,
-    provider,
-    request,
-  );
-  call.measures.firstByteAt ??= call.elapsedMs;
+  const asked = call.request as ChatRequest;
+  const input = asked.model === target.model ? asked : { ...asked, model: target.model };
+  const codecCall = codecCallOf(call, target);
+  const request = provider.chat.request(input, codecCall);
+  const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
+  const { dropped = [] } = request;
   return {
+    ...responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers }),
     upstreamResponse,
-    codec,
-    codecInfo,
-    dropped: request.dropped ?? [],
-    rateLimits: rateLimitsOf(provider.rateLimits, upstreamResponse.headers),
+    codec: provider.chat,
+    codecCall,
   };
-}
-
-const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
-const NO_LIMITS: Readonly<Record<string, string>> = Object.freeze({});
-
-function rateLimitsOf(
-  read: ((headers: ResponseHeaders) => Readonly<Record<string, string>>) | undefined,
-  headers: ResponseHeaders,
-): Readonly<Record<string, string>> {
-  if (read) return read(headers);
-  let limits: Record<string, string> | undefined;
-  for (const name in headers) {
-    const value = headers[name];
-    if (value === undefined || !name.startsWith('x-ratelimit-') || !RATE_LIMIT.test(name)) continue;
-    limits ??= {};
-    limits[name] = value;
-  }
-  return limits ?? NO_LIMITS;
-}
-
-/** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */
-export function streamChat(
-  deps: PipelineDeps,
-  ask: Ask<'chat'>,
-  init: CallInit,
-  options: StreamOptions = { takesBytes: false },
-): Promise<ChatStream> {
-  return runCall(deps, ask, init, (call, raw) =>
-    tryTargets(call as unknown as LiveCall, async (target) =>
-      openStream(deps, call, target, await openChat(deps, call, target, true, raw), options),
-    ),
-  );
 }

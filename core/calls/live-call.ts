@@ -1,89 +1,86 @@
-import type { Call, Operation, OperationRequest, Outcome, OutcomeStatus, Principal, Target } from '../contract/call.ts';
+import type { Call, Operation, Outcome, OutcomeStatus, Principal, RequestOf, Target, Units } from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
+import type { Metered } from '../contract/operation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import { type Abortable, toAbortSignal } from '../upstream/caller-signal.ts';
 import { createOrderedId } from './ids.ts';
 
-/** Who asks, and how: what every way into the pipeline gives. */
+/** Who calls, and how: what every way into a call gives. */
 export interface CallInit {
   readonly requestId: string;
   readonly principal: Principal;
   /** Fires when the caller hangs up. */
-  readonly signal: Abortable;
+  readonly signal: AbortSignal;
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** Receives the outcome before the `finish` hooks run. */
   onOutcome?(call: Call, outcome: Outcome): void;
 }
 
-const NOTHING_SKIPPED: ReadonlySet<'rpm' | 'concurrency'> = new Set();
+/** What is asked, and of whom. */
+export interface CallRequest<O extends Operation = Operation> {
+  readonly operation: O;
+  readonly request: RequestOf<O>;
+  readonly stream: boolean;
+  readonly targets: readonly Target[];
+  /** The model as the caller wrote it, when that was an alias. */
+  readonly requested?: string;
+}
 
-/** What the answer measured, filled in by core as the call goes on. */
-export interface Measures {
+/** What came of a call so far; core fills it in as the call goes on. */
+export interface CallRecord {
+  /** The target that was tried last. */
   target: Target | undefined;
   attempts: number;
+  /** The status of the last attempt; undefined when its provider sent none. */
+  status: number | undefined;
+  /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
+  readonly sentTo: Target[];
   usage: Usage | undefined;
-  estimated: boolean;
-  characters: number | undefined;
-  cost: number | undefined;
-  /** The targets that were sent the call and did not refuse it: what they did is owed even when no answer came. */
-  readonly unanswered: Target[];
-  firstByteAt: number | undefined;
+  metered: Metered | undefined;
+  firstByteMs: number | undefined;
   upstreamMs: number;
 }
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
-export class LiveCall<O extends Operation = Operation> implements Call<O> {
+export class LiveCall implements Call {
   readonly id = createOrderedId('call_');
   readonly requestId: string;
   readonly principal: Principal;
-  readonly operation: O;
+  readonly operation: Operation;
   readonly stream: boolean;
   readonly startedAt = Date.now();
   /** Fires when the caller has left, or the gateway drains. */
-  readonly caller: Abortable;
+  readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
-  readonly measures: Measures = {
+  readonly hooks: CompiledHooks;
+  readonly record: CallRecord = {
     target: undefined,
     attempts: 0,
+    status: undefined,
+    sentTo: [],
     usage: undefined,
-    estimated: false,
-    characters: undefined,
-    cost: undefined,
-    unanswered: [],
-    firstByteAt: undefined,
+    metered: undefined,
+    firstByteMs: undefined,
     upstreamMs: 0,
   };
-  request: OperationRequest[O];
+  request: RequestOf<Operation>;
   targets: readonly Target[];
   readonly #mark = performance.now();
-  readonly #hooks: CompiledHooks;
-  readonly #init: CallInit;
-  #finished: { readonly hooks: Promise<void> | undefined } | undefined;
+  readonly #onOutcome: CallInit['onOutcome'];
+  #finished: Promise<void> | undefined;
 
-  constructor(
-    operation: O,
-    request: OperationRequest[O],
-    stream: boolean,
-    targets: readonly Target[],
-    init: CallInit,
-    hooks: CompiledHooks,
-  ) {
-    this.operation = operation;
-    this.request = request;
-    this.stream = stream;
-    this.targets = targets;
+  constructor(asked: CallRequest, init: CallInit, hooks: CompiledHooks) {
+    this.operation = asked.operation;
+    this.request = asked.request;
+    this.stream = asked.stream;
+    this.targets = asked.targets;
     this.requestId = init.requestId;
     this.principal = init.principal;
-    this.caller = init.signal;
-    this.skip = init.skip ? new Set(init.skip) : NOTHING_SKIPPED;
-    this.#init = init;
-    this.#hooks = hooks;
-  }
-
-  get signal(): AbortSignal {
-    return toAbortSignal(this.caller);
+    this.signal = init.signal;
+    this.skip = new Set(init.skip);
+    this.hooks = hooks;
+    this.#onOutcome = init.onOutcome;
   }
 
   get elapsedMs(): number {
@@ -91,31 +88,42 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
   }
 
   /**
-   * Ends the call: the outcome is told and the `finish` hooks run, once however often this is called. Answers the hooks that
-   * are still at work, undefined when none is.
+   * Ends the call: the outcome is told and the `finish` hooks run, once however often this is called. Resolves when they are
+   * done; they never reject.
    */
-  finish(status: OutcomeStatus, error?: GatewayError): Promise<void> | undefined {
-    this.#finished ??= { hooks: this.#finish(status, error) };
-    return this.#finished.hooks;
+  finish(status: OutcomeStatus, error?: GatewayError): Promise<void> {
+    this.#finished ??= this.#finish(this.#outcome(status, error));
+    return this.#finished;
   }
 
-  #finish(status: OutcomeStatus, error: GatewayError | undefined): Promise<void> | undefined {
-    const { target, attempts, usage, estimated, characters, cost, unanswered, firstByteAt, upstreamMs } = this.measures;
-    const outcome: Outcome = Object.freeze({
+  async #finish(outcome: Outcome): Promise<void> {
+    this.#onOutcome?.(this, outcome);
+    await this.hooks.finish?.(this, outcome);
+  }
+
+  #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
+    const { target, attempts, usage, metered, sentTo, firstByteMs, upstreamMs } = this.record;
+    const told = usage ?? (metered && usageOfUnits(metered.units));
+    return Object.freeze({
       status,
       attempts,
-      estimated,
-      sent: unanswered.length > 0,
+      estimated: metered?.estimated ?? false,
+      sent: sentTo.length > 0,
       upstreamMs,
       durationMs: this.elapsedMs,
       ...(error && { error }),
       ...(target && { target }),
-      ...(usage && { usage }),
-      ...(characters !== undefined && { characters }),
-      ...(cost !== undefined && { cost }),
-      ...(firstByteAt !== undefined && { firstByteMs: firstByteAt }),
+      ...(told && { usage: told }),
+      ...(metered && { units: metered.units }),
+      ...(metered?.cost !== undefined && { cost: metered.cost }),
+      ...(firstByteMs !== undefined && { firstByteMs }),
     });
-    this.#init.onOutcome?.(this as unknown as Call, outcome);
-    return this.#hooks.finish?.(this as unknown as Call, outcome) ?? undefined;
   }
+}
+
+/** Tokens among units as OpenAI counts them; undefined when there are none. */
+function usageOfUnits(units: Units): Usage | undefined {
+  const { prompt_tokens, completion_tokens = 0 } = units;
+  if (prompt_tokens === undefined) return undefined;
+  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }

@@ -1,93 +1,70 @@
 import type { Call, Target } from '../contract/call.ts';
-import type { ChatRequest, EmbeddingRequest, Usage } from '../contract/chat.ts';
-import { findSpeechModel } from '../speech/check.ts';
-import { estimateSpeech, speechPrice } from '../speech/price.ts';
-import { countCharacters } from '../speech/split-text.ts';
+import type { ChatRequest, Usage } from '../contract/chat.ts';
+import type { Metered } from '../contract/operation.ts';
+import type { CallDeps } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
-import { costOf, estimate } from './pricing.ts';
-import type { PipelineDeps } from './run.ts';
+import { costOf, estimateChat } from './pricing.ts';
 import { estimateInputTokens } from './tokens.ts';
 
 /**
  * Notes what a chat call used and what that costs. Usage that the provider did not tell is estimated from the request
- * and `written` (its answer's tokens, estimated) and marked so: it is never zero and never skipped.
+ * and `writtenTokens` (what its response has, estimated) and marked so: it is never zero and never skipped.
  */
 export function meterChat(
-  deps: PipelineDeps,
-  call: LiveCall<'chat'>,
+  deps: CallDeps,
+  call: LiveCall,
   target: Target,
   usage: Usage | undefined,
-  written: () => number,
+  writtenTokens: () => number,
 ): void {
-  const counted = usage && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens) ? usage : undefined;
-  call.measures.estimated = counted === undefined;
-  call.measures.usage = counted ?? estimatedUsage(estimateInputTokens(call.request), written());
-  price(deps, call as unknown as LiveCall, target);
-}
-
-/** The same for embeddings, which have input only. */
-export function meterEmbeddings(
-  deps: PipelineDeps,
-  call: LiveCall<'embeddings'>,
-  target: Target,
-  usage: { readonly prompt_tokens: number } | undefined,
-): void {
-  const told = usage && isCount(usage.prompt_tokens) ? usage.prompt_tokens : undefined;
-  call.measures.estimated = told === undefined;
-  call.measures.usage = estimatedUsage(told ?? estimateInputTokens(call.request as EmbeddingRequest | ChatRequest), 0);
-  price(deps, call as unknown as LiveCall, target);
-}
-
-/** The most a call may cost, over all its targets, in micro-dollars; undefined when one of them has no known price. */
-export function estimateCost(
-  { catalog, speech }: Pick<PipelineDeps, 'catalog' | 'speech'>,
-  call: Call,
-): number | undefined {
-  if (call.operation === 'speech') return estimateSpoken(speech, call as Call<'speech'>);
-  const { request, targets } = call as Call<'chat' | 'embeddings'>;
-  let most = 0;
-  for (const target of targets) {
-    const model = catalog.find(target.provider, target.model);
-    const cost = estimate(request, model, catalog.priceOf(target, model));
-    if (cost === undefined) return undefined;
-    most = Math.max(most, cost);
-  }
-  return most;
-}
-
-function estimateSpoken(
-  vendors: PipelineDeps['speech'],
-  { request, targets: [target] }: Call<'speech'>,
-): number | undefined {
-  const vendor = target && vendors.get(target.provider);
-  if (!vendor) return undefined;
-  const { info, name } = findSpeechModel(vendor, target.model);
-  return estimateSpeech(countCharacters(request.text), request.speed ?? 1, speechPrice(vendor, name, info));
+  const isTold = usage !== undefined && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens);
+  const counted = isTold ? usage : estimatedUsage(estimateInputTokens(call.request as ChatRequest), writtenTokens());
+  noteUsage(deps, call, target, counted, !isTold);
 }
 
 /**
- * What a call owes whose answer never came whole (the caller left, a clock ran out, the vendor broke off) although the
- * vendor may have worked on it: its prompt, estimated, once, at the price of the target that was sent it last. An error
- * status, or nothing sent, owes nothing. Speech meters itself: by the characters that were sent.
+ * What a call owes whose response never came whole (the caller left, a clock ran out, the vendor broke off) although the vendor
+ * may have worked on it: what was to be sent, estimated, once, at the price of the target that was sent it last. An error
+ * status, or nothing sent, owes nothing.
  */
-export function meterUnanswered(deps: PipelineDeps, call: LiveCall): void {
-  const { unanswered, usage } = call.measures;
-  const target = unanswered.at(-1);
-  if (usage || !target || call.operation === 'speech') return;
-  call.measures.target = target;
-  call.measures.estimated = true;
-  call.measures.usage = estimatedUsage(estimateInputTokens(call.request as ChatRequest | EmbeddingRequest), 0);
-  price(deps, call, target);
+export function meterUnfinished(deps: CallDeps, call: LiveCall): void {
+  const target = call.record.sentTo.at(-1);
+  if (call.record.metered || !target) return;
+  call.record.target = target;
+  if (call.operation === 'chat')
+    noteUsage(deps, call, target, estimatedUsage(estimateInputTokens(call.request as ChatRequest), 0), true);
+  else call.record.metered = { ...estimateAt(deps, call, target), estimated: true };
+}
+
+/** The most a call may come to, over all its targets; its cost is undefined when one of them has no known price. */
+export function estimateCall(deps: CallDeps, call: Call): Metered {
+  const each = call.targets.map((target) => estimateAt(deps, call, target));
+  const units: Record<string, number> = {};
+  for (const { units: some } of each)
+    for (const [unit, amount] of Object.entries(some)) units[unit] = Math.max(units[unit] ?? 0, amount);
+  const costs = each.map(({ cost }) => cost).filter((cost) => cost !== undefined);
+  return { units, cost: costs.length === each.length ? Math.max(0, ...costs) : undefined };
+}
+
+function estimateAt(deps: CallDeps, call: Call, target: Target): Metered {
+  const { catalog, offers, definition } = deps.partsOf(call.operation);
+  const model = catalog.find(target.provider, target.model);
+  const price = catalog.priceOf(target, model);
+  const offer = offers.get(target.provider);
+  if (definition && offer) return definition.estimate(call.request, { target, offer, model, price } as never);
+  return estimateChat(call.request as ChatRequest, model, price);
+}
+
+function noteUsage(deps: CallDeps, call: LiveCall, target: Target, usage: Usage, estimated: boolean): void {
+  const { catalog } = deps.partsOf(call.operation);
+  const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
+  const { prompt_tokens, completion_tokens } = usage;
+  call.record.usage = usage;
+  call.record.metered = { units: { prompt_tokens, completion_tokens }, cost: costOf(usage, price), estimated };
 }
 
 function estimatedUsage(prompt: number, completion: number): Usage {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
-}
-
-function price(deps: PipelineDeps, call: LiveCall, target: Target): void {
-  const { usage } = call.measures;
-  call.measures.cost =
-    usage && costOf(usage, deps.catalog.priceOf(target, deps.catalog.find(target.provider, target.model)));
 }
 
 /** More tokens than any call has, by far: a number beyond it is a vendor's mistake, which nobody is charged for. */

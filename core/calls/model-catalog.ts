@@ -3,7 +3,7 @@ import path from 'node:path';
 import { nearest } from '../config/nearest.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
 import type { Target } from '../contract/call.ts';
-import type { ModelInfo, Price, Provider } from '../contract/provider.ts';
+import type { ModelInfo, Price, Offer } from '../contract/provider.ts';
 
 type Facts = Omit<ModelInfo, 'id'>;
 
@@ -34,14 +34,14 @@ export function loadModelTable(): ModelTable {
   return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
 }
 
-/** Makes the catalog of registered providers; everything is laid out once, look-ups are by name length. */
+/** Makes the catalogue of what is offered for one operation; everything is laid out once, look-ups are by name length. */
 export function createCatalog(
-  providers: ReadonlyMap<string, Provider>,
+  providers: ReadonlyMap<string, Offer>,
   table: ModelTable = loadModelTable(),
 ): ModelCatalog {
   const models = new Map<string, readonly ModelInfo[]>();
   const finders = new Map<string, (requested: string) => ModelInfo | undefined>();
-  const layOut = (name: string, provider: Provider): void => {
+  const layOut = (name: string, provider: Offer): void => {
     const listed = modelsOf(provider, table);
     models.set(name, listed);
     finders.set(name, createFinder(provider, listed, table));
@@ -72,7 +72,7 @@ export function createCatalog(
 }
 
 /** The models of a provider: its own list, else its vendor's rows; then those the operator adds. */
-export function modelsOf(provider: Provider, table: ModelTable): readonly ModelInfo[] {
+export function modelsOf(provider: Offer, table: ModelTable): readonly ModelInfo[] {
   const rows = rowsOf(provider.vendor, table);
   const findFacts = longestPrefix(rows);
   const withFacts = (model: ModelInfo): ModelInfo => ({ ...findFacts(model.id), ...model });
@@ -81,31 +81,22 @@ export function modelsOf(provider: Provider, table: ModelTable): readonly ModelI
   return [...new Map(all.map((model) => [model.id, model])).values()];
 }
 
-/**
- * The price of a requested model: the operator's row with the longest matching prefix (`*` is the shortest) over what
- * the table says. Undefined while input or output is not known: unknown is never free.
- */
-export function findPrice(provider: Provider, requested: string, model: ModelInfo | undefined): Price | undefined {
-  return createPricer(provider)(requested, model);
-}
-
 type Pricer = (requested: string, model: ModelInfo | undefined) => Price | undefined;
 
-function createPricer({ prices }: Provider): Pricer {
-  if (!prices) return (_requested, model) => model?.price;
+/**
+ * Prices of requested models: the operator's row with the longest matching prefix (`*` is the shortest) over what the table
+ * says. Undefined while input or output is not known: unknown is never free.
+ */
+function createPricer({ prices = {}, priceFactors }: Offer): Pricer {
   const rows = Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price }));
   const find = longestPrefix(rows);
-  const merged = new Map(
-    rows.map(({ price }) => [price, new WeakMap<ModelInfo, { readonly price: Price | undefined }>()]),
-  );
+  const withFactors = (price: Price | undefined): Price | undefined =>
+    price && priceFactors && price.cache_write_1h === undefined
+      ? { ...price, cache_write_1h: price.input * priceFactors.cache_write_1h }
+      : price;
   return (requested, model) => {
     const own = find(requested)?.price;
-    if (!own) return model?.price;
-    const known = merged.get(own);
-    if (!model || !known) return mergePrice(own, model);
-    const found = known.get(model) ?? { price: mergePrice(own, model) };
-    known.set(model, found);
-    return found.price;
+    return withFactors(own ? mergePrice(own, model) : model?.price);
   };
 }
 
@@ -118,7 +109,7 @@ function mergePrice(own: Partial<Price>, model: ModelInfo | undefined): Price | 
 }
 
 function createFinder(
-  provider: Provider,
+  provider: Offer,
   models: readonly ModelInfo[],
   table: ModelTable,
 ): (requested: string) => ModelInfo | undefined {

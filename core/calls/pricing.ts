@@ -1,4 +1,5 @@
-import type { ChatRequest, EmbeddingRequest, Usage } from '../contract/chat.ts';
+import type { ChatRequest, Usage } from '../contract/chat.ts';
+import type { Metered } from '../contract/operation.ts';
 import type { ModelInfo, Price } from '../contract/provider.ts';
 import { estimateInputTokens } from './tokens.ts';
 
@@ -8,17 +9,14 @@ import { estimateInputTokens } from './tokens.ts';
  */
 const PICO_PER_MICRO = 1_000_000;
 
-/** What a cache write for an hour costs, by input tokens: https://docs.claude.com/en/docs/build-with-claude/prompt-caching */
-const HOUR_WRITE_FACTOR = 2;
-
 /** What a model may write when neither the caller nor the table bounds it. */
 const DEFAULT_MAX_OUTPUT = 4096;
 
-type Rates = Omit<Price, 'tiers' | 'characters'>;
+type Rates = Omit<Price, 'tiers' | 'characters' | 'seconds'>;
 
 /**
  * Whole micro-dollars of a call's usage; undefined when the price is not known. A tier's rates replace the base ones
- * for the whole call; cached and cache-write tokens cost as input where no rate of their own is known, those written for an hour twice that.
+ * for the whole call; cached and cache-write tokens cost as input where no rate of their own is known.
  */
 export function costOf(usage: Usage, price: Price | undefined): number | undefined {
   if (!price) return undefined;
@@ -31,38 +29,27 @@ export function costOf(usage: Usage, price: Price | undefined): number | undefin
     (usage.prompt_tokens - cached - written) * pico(rates.input) +
       cached * pico(rates.cached_input ?? rates.input) +
       (written - hour) * pico(rates.cache_write ?? rates.input) +
-      hour * pico(rates.cache_write_1h ?? rates.input * HOUR_WRITE_FACTOR) +
+      hour * pico(rates.cache_write_1h ?? rates.cache_write ?? rates.input) +
       usage.completion_tokens * pico(rates.output),
   );
 }
 
-/** Whole micro-dollars of a text that is spoken; undefined when there is no price by character. */
-export function costOfCharacters(characters: number, price: Price | undefined): number | undefined {
-  return price?.characters === undefined ? undefined : toMicro(characters * pico(price.characters));
-}
-
 /**
- * The most a call may cost, in whole micro-dollars: the estimated prompt, and as much output as the caller allows or
- * the model can write. Undefined when the price is not known.
+ * The most a chat may come to: the estimated prompt, and as much output as the caller allows or the model can write. Its cost
+ * is undefined when the price is not known.
  */
-export function estimate(
-  request: ChatRequest | EmbeddingRequest,
-  model: ModelInfo | undefined,
-  price: Price | undefined = model?.price,
-): number | undefined {
-  if (!price) return undefined;
-  const prompt = estimateInputTokens(request);
-  const rates = ratesFor(prompt, price);
+export function estimateChat(request: ChatRequest, model: ModelInfo | undefined, price: Price | undefined): Metered {
+  const units = { prompt_tokens: estimateInputTokens(request), completion_tokens: maxOutput(request, model) };
+  if (!price) return { units, cost: undefined };
+  const rates = ratesFor(units.prompt_tokens, price);
   const input = Math.max(rates.input, rates.cache_write ?? 0);
-  return toMicro(prompt * pico(input) + maxOutput(request, model) * pico(rates.output));
+  return { units, cost: toMicro(units.prompt_tokens * pico(input) + units.completion_tokens * pico(rates.output)) };
 }
 
-/** Output tokens that a request may lead to, over all its choices; 0 for embeddings. */
-export function maxOutput(request: ChatRequest | EmbeddingRequest, model: ModelInfo | undefined): number {
-  if (!('messages' in request)) return 0;
-  const { max_completion_tokens: limit, max_tokens: older, n } = request as ChatRequest;
+/** Output tokens that a request may lead to, over all its choices. */
+function maxOutput({ max_completion_tokens, max_tokens, n }: ChatRequest, model: ModelInfo | undefined): number {
   const most = model?.maxOutput ?? Number.POSITIVE_INFINITY;
-  const wanted = limit ?? older ?? model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
+  const wanted = max_completion_tokens ?? max_tokens ?? model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
   return Math.min(wanted, most) * Math.max(n ?? 1, 1);
 }
 

@@ -1,64 +1,34 @@
 import type { ChatChunk } from '../contract/chat.ts';
-import type { CallContext } from '../contract/plugin.ts';
-import type { GatewayServices } from '../plugins/plugin-api.ts';
-import { next } from '../upstream/pull.ts';
-import { completeChat, streamChat } from './chat.ts';
-import { isChunks } from './chat-stream.ts';
-import { embed } from './embed.ts';
-import type { CallInit } from './live-call.ts';
-import { estimateCost } from './meter.ts';
-import type { ModelCatalog } from './model-catalog.ts';
-import type { PipelineDeps } from './run.ts';
-import { speak } from './speech.ts';
-import { type Aliases, allModels, requestedTargets } from './targets.ts';
+import type { CallServices } from '../plugins/plugin-api.ts';
+import type { CallDeps } from './call-deps.ts';
+import { callInitOf } from './call-init.ts';
+import { completeChat } from './chat.ts';
+import { type ChatStream, streamChat } from './chat-stream.ts';
+import { estimateCall } from './meter.ts';
+import { callOperation } from './operation.ts';
+import { allModels, targetsOfRequest } from './targets.ts';
 
-/** What plugins may call: the same pipeline that requests go through, with the principal they act for. */
-export function createServices(deps: PipelineDeps, catalog: ModelCatalog, aliases: Aliases): GatewayServices {
-  const targetsOf = (model: string) => requestedTargets({ catalog, aliases }, model);
+/** What plugins may call: the same way that requests go, with the principal they act for. */
+export function createServices(deps: CallDeps): CallServices {
+  const { aliases } = deps;
   return {
     async chat(request, context) {
-      const ask = { operation: 'chat', request, ...targetsOf(request.model) } as const;
-      if (request.stream) return streamOf(deps, { ...ask, stream: true }, initOf(context));
-      return (await completeChat(deps, { ...ask, stream: false }, initOf(context))).response;
+      const { catalog } = deps.partsOf('chat');
+      const targets = targetsOfRequest({ catalog, aliases }, request.model);
+      const asked = { operation: 'chat', request, ...targets } as const;
+      if (!request.stream)
+        return (await completeChat(deps, { ...asked, stream: false }, callInitOf(context))).response;
+      const stream = await streamChat(deps, { ...asked, stream: true }, callInitOf(context));
+      return chunksOf(stream, request.stream_options?.include_usage === true);
     },
-    async embed(request, context) {
-      return (
-        await embed(
-          deps,
-          { operation: 'embeddings', request, stream: false, ...targetsOf(request.model) },
-          initOf(context),
-        )
-      ).response;
-    },
-    speak: (vendor, request, context) => speak(deps, vendor, request, initOf(context)),
-    estimate: (call) => estimateCost(deps, call),
-    models: (principal) => allModels({ catalog, aliases }, principal),
+    call: (operation, request, context) => callOperation(deps, operation, request, context),
+    estimate: (call) => estimateCall(deps, call),
+    models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
   };
 }
 
-/** A plugin's call, as the pipeline takes it. */
-export function initOf(context: CallContext): CallInit {
-  const { principal, requestId, signal, skip } = context;
-  return {
-    principal,
-    requestId,
-    signal: signal ?? new AbortController().signal,
-    ...(skip && { skip }),
-    ...(context.onOutcome && { onOutcome: context.onOutcome }),
-  };
-}
-
-async function streamOf(
-  deps: PipelineDeps,
-  ask: Parameters<typeof streamChat>[1],
-  init: CallInit,
-): Promise<AsyncIterable<ChatChunk>> {
-  const stream = await streamChat(deps, ask, init);
-  return (async function* () {
-    try {
-      for (let batch = await next(stream); batch; batch = await next(stream)) if (isChunks(batch)) yield* batch;
-    } finally {
-      stream.close();
-    }
-  })();
+/** Chunk by chunk; the usage chunk only for those who ask for it, as OpenAI has it. */
+async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
+  for await (const batch of stream.chunks)
+    for (const chunk of batch) if (wantsUsage || !chunk.usage) yield chunk;
 }

@@ -49,7 +49,7 @@ export function targetsOfModel(catalog: Catalog, aliases: Aliases, model: string
 }
 
 /** The targets of a model of the `/v1` surface, and the alias they came by. */
-export function requestedTargets(
+export function targetsOfRequest(
   deps: { readonly catalog: Catalog; readonly aliases: Aliases },
   model: string,
 ): { targets: readonly Target[]; requested?: string } {

@@ -1,4 +1,4 @@
-import type { ChatRequest, EmbeddingRequest } from '../contract/chat.ts';
+import type { ChatRequest } from '../contract/chat.ts';
 
 /**
  * Token estimates for when nobody told the true number: before a call (to reserve its cost) and after one whose provider
@@ -16,16 +16,8 @@ export function estimateTextTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }
 
-/** The tokens of a chat or embedding request's input. */
-export function estimateInputTokens(request: ChatRequest | EmbeddingRequest): number {
-  return isChat(request) ? estimateMessages(request) : estimateEmbeddingInput(request.input);
-}
-
-function isChat(request: ChatRequest | EmbeddingRequest): request is ChatRequest {
-  return 'messages' in request;
-}
-
-function estimateMessages(request: ChatRequest): number {
+/** The tokens of a chat request's input. */
+export function estimateInputTokens(request: ChatRequest): number {
   let tokens = request.tools ? estimateTextTokens(JSON.stringify(request.tools)) : 0;
   for (const message of request.messages) {
     tokens += TOKENS_PER_MESSAGE;
@@ -39,12 +31,4 @@ function estimateMessages(request: ChatRequest): number {
 function estimatePart(part: { readonly type: string; readonly [field: string]: unknown }): number {
   if (typeof part['text'] === 'string') return estimateTextTokens(part['text']);
   return TOKENS_PER_IMAGE;
-}
-
-function estimateEmbeddingInput(input: EmbeddingRequest['input']): number {
-  if (typeof input === 'string') return estimateTextTokens(input);
-  let tokens = 0;
-  for (const item of input)
-    tokens += typeof item === 'string' ? estimateTextTokens(item) : typeof item === 'number' ? 1 : item.length;
-  return tokens;
 }

@@ -52,7 +52,7 @@ function describeFailure(error: unknown): Failure {
     const { faults } = error as unknown as { faults: readonly unknown[] };
     return { exitCode: EXIT.config, code: 'config', lines: error.message.split('\n'), faults };
   }
-  if (error.name === 'PluginFault') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };
+  if (error.name === 'PluginError') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };
   if (isGatewayError(error))
     return {
       exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage,

@@ -1,6 +1,6 @@
-import type { ChatRequest, EmbeddingRequest, Usage } from './chat.ts';
+import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
-import type { SpeechRequest } from './speech.ts';
+import type { Provider } from './provider.ts';
 
 /** Who calls, as an auth plugin found out. Frozen; never holds the credential itself. */
 export interface Principal {
@@ -26,14 +26,22 @@ export interface Principal {
   readonly budget?: number;
 }
 
-export type Operation = 'chat' | 'embeddings' | 'speech';
-
-/** The request of each operation. */
-export interface OperationRequest {
-  chat: ChatRequest;
-  embeddings: EmbeddingRequest;
-  speech: SpeechRequest;
+/**
+ * What can be asked, and the shapes of each: `request`, `response`, and `offer`, what a provider registers to take part in it.
+ * Core knows `chat`; a plugin that adds an operation adds its shapes here by declaration merging:
+ * `declare module 'tollgate' { interface Operations { speech: { request: …; response: …; offer: … } } }`.
+ */
+export interface Operations {
+  readonly chat: { readonly request: ChatRequest; readonly response: ChatResponse; readonly offer: Provider };
 }
+
+export type Operation = keyof Operations;
+export type RequestOf<O extends Operation> = Operations[O]['request'];
+export type ResponseOf<O extends Operation> = Operations[O]['response'];
+export type OfferOf<O extends Operation> = Operations[O]['offer'];
+
+/** Amounts of what a call used, by unit: `prompt_tokens`, `completion_tokens`, `characters`; whole numbers. */
+export type Units = Readonly<Record<string, number>>;
 
 /** Where a call goes: a provider's instance name and the model as that provider knows it. */
 export interface Target {
@@ -51,7 +59,7 @@ export interface Call<O extends Operation = Operation> {
   /** The request id of the HTTP request; differs from `id` when one request makes several model calls (agents). */
   readonly requestId: string;
   readonly principal: Principal;
-  readonly request: OperationRequest[O];
+  readonly request: RequestOf<O>;
   /** Whether the caller reads a stream. */
   readonly stream: boolean;
   /** Candidates in order; the first that answers wins. */
@@ -76,7 +84,8 @@ export interface Outcome {
   readonly attempts: number;
   /** Token counts; `estimated` when the provider told none. */
   readonly usage?: Usage;
-  readonly characters?: number;
+  /** What was used, by unit; tokens of {@link usage} among them. Absent when nothing was metered. */
+  readonly units?: Units;
   readonly estimated: boolean;
   /** Micro-dollars; absent when the price is not known. */
   readonly cost?: number;

@@ -191,24 +191,3 @@ export interface ChatChunk {
   readonly usage?: Usage | null;
   readonly [field: string]: unknown;
 }
-
-export interface EmbeddingRequest {
-  readonly model: string;
-  readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
-  readonly encoding_format?: 'float' | 'base64';
-  readonly dimensions?: number;
-  readonly user?: string;
-  readonly [field: string]: unknown;
-}
-
-export interface EmbeddingResponse {
-  readonly object: 'list';
-  /** `embedding` is numbers, or base64 of little-endian float32 when the request asked for it. */
-  readonly data: readonly {
-    readonly object: 'embedding';
-    readonly index: number;
-    readonly embedding: readonly number[] | string;
-  }[];
-  readonly model: string;
-  readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number; readonly [field: string]: unknown };
-}

@@ -1,69 +1,127 @@
-import type { Call, Operation, Outcome, Principal, Target } from './call.ts';
-import type { ChatChunk, ChatResponse, EmbeddingResponse } from './chat.ts';
+import type { Call, Operation, Outcome, Principal, RequestOf, ResponseOf, Target } from './call.ts';
+import type { ChatChunk } from './chat.ts';
 import type { GatewayError } from './errors.ts';
-import type { HttpRequest } from './provider.ts';
+import type { FailureClass, HttpRequest } from './provider.ts';
 
 /** What an auth plugin sees of a request; the credential is here and nowhere else. */
 export interface AuthRequest {
-  /** From `authorization: Bearer` or `x-api-key`. */
+  /** From `authorization: Bearer` or `x-api-key`; empty when neither was sent, for schemes that sign a request. */
   readonly credential: string;
   /** Whether it came as a bearer token; only there a JWT is looked for. */
   readonly bearer: boolean;
+  /** Unix milliseconds. */
   readonly now: number;
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  /** Names in lower case, credentials included. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The caller's address: the socket's, or what trusted proxies say. */
+  readonly address: string;
+  /** The body as it was sent, for signatures over it; at most the route's limit. Rejects as reading the body does. */
+  rawBody(): Promise<Uint8Array>;
+}
+
+/** What the `answer` hook gives instead of asking a target. */
+export interface Answered<O extends Operation = Operation> {
+  /** The canonical response; a caller who asked for a stream gets it as one. */
+  readonly response: ResponseOf<O>;
+  /** Micro-dollars that the caller owes for it; nothing unless set. */
+  readonly cost?: number;
+  /** Told to the caller, such as `x-tollgate-cache`; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One try at one target, told when it is over. */
+export interface AttemptReport {
+  readonly target: Target;
+  /** Counted from 1 over the whole call. */
+  readonly number: number;
+  /** The HTTP status that the provider sent; absent when it sent none. */
+  readonly status?: number;
+  /** Absent when the attempt succeeded. */
+  readonly failure?: {
+    /** Absent for failures that are no provider's, such as a missing key. */
+    readonly class?: FailureClass;
+    /** The provider's or the network's words, with secrets taken out. For operators, never for callers. */
+    readonly message: string;
+    readonly error: GatewayError;
+  };
+  /** Milliseconds from sending to the head of the response, or to the failure. */
+  readonly durationMs: number;
+  /** What is done now: the response is passed on, another target is asked, or the call ends. */
+  readonly next: 'respond' | 'next target' | 'end';
 }
 
 type Awaitable<T> = T | Promise<T>;
 
-/** Every hook's function. Return = change, `undefined` = keep, `null` (chunk only) = drop, throw = stop. */
-export interface HookFunctions {
-  /** Who calls? The first answer wins; a throw refuses. */
+/** Changes the chunks of one stream. Made for each call, so it may keep state: text that is held back until more has come. */
+export interface StreamTransform {
+  /** The chunks that go on instead of this one; none holds it back. */
+  push(chunk: ChatChunk): Awaitable<readonly ChatChunk[]>;
+  /** What is still held back. Called before the finish and usage chunks, and before an error; not when the caller left. */
+  end?(): Awaitable<readonly ChatChunk[]>;
+}
+
+/** Every hook's function. Return = change, `undefined` = keep, throw = stop. Everything handed over is frozen. */
+export interface HookFunctions<O extends Operation = Operation> {
+  /** Who calls? The first result wins; a throw refuses. */
   authenticate(request: AuthRequest): Awaitable<Principal | undefined>;
-  /** May it? Limits, balance: reserve. A throw refuses. */
-  admit(call: Call): Awaitable<void>;
-  /** Changes the request. */
-  prepare<O extends Operation>(call: Call<O>, request: Call<O>['request']): Awaitable<Call<O>['request'] | undefined>;
-  /** Where to? The first answer replaces the candidates. */
-  route(call: Call): Awaitable<readonly Target[] | undefined>;
-  /** Changes one attempt's HTTP request: signatures, headers. */
-  send(call: Call, request: HttpRequest, target: Target): Awaitable<HttpRequest | undefined>;
-  /** Changes a whole answer, on the way out. */
-  receive(
-    call: Call,
-    response: ChatResponse | EmbeddingResponse,
-  ): Awaitable<ChatResponse | EmbeddingResponse | undefined>;
-  /** Changes or drops (null) one chunk of a stream, on the way out. Synchronous. */
-  chunk(call: Call<'chat'>, chunk: ChatChunk): ChatChunk | null | undefined;
+  /** May it? Requests a minute, calls at once. A throw refuses. */
+  admit(call: Call<O>): Awaitable<void>;
+  /** Changes the request; what it returns is checked by the operation's schema again. */
+  prepare(call: Call<O>, request: RequestOf<O>): Awaitable<RequestOf<O> | undefined>;
+  /** May respond at once (cache, refusal in words, test double): no target is asked. The first result wins. */
+  answer(call: Call<O>): Awaitable<Answered<O> | undefined>;
+  /** Where to? The first result replaces the candidates. */
+  route(call: Call<O>): Awaitable<readonly Target[] | undefined>;
+  /** Reserves tokens and money for exactly what will be sent. A throw refuses. */
+  reserve(call: Call<O>): Awaitable<void>;
+  /** Changes one attempt's HTTP request: headers, path, query; not the body. */
+  send(call: Call<O>, request: HttpRequest, target: Target): Awaitable<HttpRequest | undefined>;
+  /** Sees each attempt when it is over. */
+  attempt(call: Call<O>, attempt: AttemptReport): Awaitable<void>;
+  /** Changes a whole response, on the way out. */
+  receive(call: Call<O>, response: ResponseOf<O>): Awaitable<ResponseOf<O> | undefined>;
+  /** Makes what changes the chunks of a stream, on the way out; `undefined` lets this call's stream pass. */
+  stream(call: Call<O>): StreamTransform | undefined;
   /** May rename an error; cannot make it a success. */
-  error(call: Call, error: GatewayError): Awaitable<GatewayError | undefined>;
+  error(call: Call<O>, error: GatewayError): Awaitable<GatewayError | undefined>;
   /** Always, exactly once, after the last byte. A throw is logged. */
-  finish(call: Call, outcome: Outcome): Awaitable<void>;
+  finish(call: Call<O>, outcome: Outcome): Awaitable<void>;
 }
 
 export type HookName = keyof HookFunctions;
 
-export interface HookObject<N extends HookName> {
-  readonly handler: HookFunctions[N];
+export interface HookObject<N extends HookName, O extends Operation = Operation> {
+  readonly handler: HookFunctions<O>[N];
   /** Before (`pre`) or after (`post`) all hooks without one. */
   readonly order?: 'pre' | 'post';
-  /** Runs for these operations only; all, unless told. */
-  readonly operations?: readonly Operation[];
+  /** Runs for these operations only, which narrows the types of the handler; for all unless set. */
+  readonly operations?: readonly O[];
 }
 
 /** A function, or a function with its order and operations. */
-export type Hook<N extends HookName> = HookFunctions[N] | HookObject<N>;
+export type Hook<N extends HookName, O extends Operation = Operation> = HookFunctions[N] | HookObject<N, O>;
 
-/** Kind and direction of each hook; `docs/hooks.md` is held to this table by a test. */
+/** How the hooks of one name are run, and which way. */
+export interface HookRow {
+  readonly kind: 'first' | 'sequence' | 'waterfall' | 'transform' | 'observe';
+  readonly direction: 'in' | 'out';
+}
+
+/** Kind and direction of each hook, in the order of a call; `docs/hooks.md` is held to this table by a test. */
 export const HOOKS = Object.freeze({
   authenticate: { kind: 'first', direction: 'in' },
   admit: { kind: 'sequence', direction: 'in' },
   prepare: { kind: 'waterfall', direction: 'in' },
+  answer: { kind: 'first', direction: 'in' },
   route: { kind: 'first', direction: 'in' },
+  reserve: { kind: 'sequence', direction: 'in' },
   send: { kind: 'waterfall', direction: 'in' },
+  attempt: { kind: 'observe', direction: 'in' },
   receive: { kind: 'waterfall', direction: 'out' },
-  chunk: { kind: 'waterfall', direction: 'out' },
+  stream: { kind: 'transform', direction: 'out' },
   error: { kind: 'waterfall', direction: 'out' },
-  finish: { kind: 'parallel', direction: 'out' },
-} as const satisfies Record<
-  HookName,
-  { kind: 'first' | 'sequence' | 'waterfall' | 'parallel'; direction: 'in' | 'out' }
->);
+  finish: { kind: 'observe', direction: 'out' },
+} as const satisfies Record<HookName, HookRow>);

@@ -1,8 +1,5 @@
-import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from './chat.ts';
+import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { FieldTable } from './fields.ts';
-
-/** Speech vendors are part of this contract; their side of it has a file of its own. */
-export type * from './speech-provider.ts';
 
 /** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
 export interface Price {
@@ -10,7 +7,7 @@ export interface Price {
   readonly output: number;
   readonly cached_input?: number;
   readonly cache_write?: number;
-  /** Cache writes that live an hour; twice `input` where it is not told, as Anthropic's list has it. */
+  /** Cache writes that live an hour. */
   readonly cache_write_1h?: number;
   readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
   /** US dollars per million characters, for speech. */
@@ -22,7 +19,8 @@ export interface Price {
 export interface ModelInfo {
   /** A name; requests whose model begins with it are accepted (the longest wins). */
   readonly id: string;
-  readonly kind?: 'chat' | 'embeddings' | 'speech';
+  /** The operation it is for; chat unless set. */
+  readonly kind?: string;
   readonly contextWindow?: number;
   readonly maxOutput?: number;
   /** The longest text of a speech model, where it differs from its vendor's. */
@@ -39,8 +37,6 @@ export interface CodecCall {
   readonly created: number;
   /** Unique for the attempt, for vendors that give answers no id. */
   readonly id: string;
-  /** The caller's own bytes, when they are still exactly what `input` says. */
-  readonly raw?: Uint8Array;
 }
 
 /** An HTTP request relative to the provider's base URL. Holds no credential: core adds it, for declared hosts only. */
@@ -117,16 +113,6 @@ export interface ChatCodec {
   /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;
-  /**
-   * True when an event that adds plain text to the first choice, spelt as OpenAI spells it, comes out of `stream` as it went
-   * in and leaves nothing behind there: such events may pass as bytes, and the decoder does not see them.
-   */
-  identity?(call: CodecCall): boolean;
-}
-
-export interface EmbedCodec {
-  request(input: EmbeddingRequest, call: CodecCall): HttpRequest;
-  response(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse;
 }
 
 /** What a provider without a network (echo, a program on this machine) answers with. */
@@ -175,8 +161,8 @@ export interface Endpoint {
   rateLimits?(headers: ResponseHeaders): Readonly<Record<string, string>>;
 }
 
-/** A vendor of models, as a plugin registers it. */
-export interface Provider extends Endpoint {
+/** What can be called: an endpoint with its models and prices. Plugins register one for each operation they take part in. */
+export interface Offer extends Endpoint {
   readonly specVersion: 1;
   /** The vendor's name, which finds its rows in `config/models.json`; several instances may share it. */
   readonly vendor: string;
@@ -188,10 +174,15 @@ export interface Provider extends Endpoint {
   readonly anyModel?: boolean;
   /** Operator's prices by model prefix or `*`; they win over every table. */
   readonly prices?: Readonly<Record<string, Partial<Price>>>;
+  /** What a rate costs as a multiple of `input` where a price does not say it. */
+  readonly priceFactors?: { readonly cache_write_1h: number };
+}
+
+/** A vendor of chat models, as a plugin registers it. */
+export interface Provider extends Offer {
   readonly chat?: ChatCodec;
   /** What the chat codec does with each request field, for docs and tests. */
   readonly fields?: FieldTable;
-  readonly embed?: EmbedCodec;
   /** How often the vendor's own model list is fetched, in milliseconds; absent never does. */
   readonly refreshModelsMs?: number;
   /** Lists models from the vendor: the request, and the ids in its answer. */

@@ -27,3 +27,12 @@ export interface SpeechCacheBounds {
   readonly maxSoundBytes: number;
   readonly ttlMs: number;
 }
+
+export interface SpeechAnswer {
+  readonly contentType: string;
+  readonly format: string;
+  readonly model: string;
+  readonly voice: string;
+  readonly characters: number;
+  readonly audio: AsyncIterable<Uint8Array>;
+}

@@ -3,14 +3,14 @@ import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { loadAjv } from '../config/load-ajv.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
-import { PluginFault } from '../plugins/registry.ts';
+import { PluginError } from '../plugins/registry.ts';
 
 /** The first fault of a body or query; undefined when it has none. */
 export type Validate = (value: unknown) => ErrorObject | undefined;
 
 /** Makes what checks the bodies and queries of routes. */
 export interface RouteValidators {
-  /** Throws a PluginFault, now or at the first request, for a schema that does not compile. */
+  /** Throws a PluginError, now or at the first request, for a schema that does not compile. */
   create(schema: Schema, owner: string, route: Route, what: 'body' | 'query'): Validate;
   /** Compiles what nobody has asked for yet, one in each turn of the event loop. */
   compileRest(): Promise<void>;
@@ -36,7 +36,7 @@ export function createRouteValidators({ schemas, areKnownGood = false }: RouteVa
       return ajv.compile(schema);
     } catch (cause) {
       const message = `the ${what} schema of ${route.method} ${route.path} does not compile: ${(cause as Error).message}`;
-      throw new PluginFault(owner, message, { cause });
+      throw new PluginError(owner, message, { cause });
     }
   }
 

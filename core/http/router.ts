@@ -26,7 +26,7 @@ export interface RouterDeps {
 /** Nesting a body may have. */
 const MAX_DEPTH = 64;
 
-/** Compiles routes once; throws a PluginFault for a route that cannot work. */
+/** Compiles routes once; throws a PluginError for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
   const index = createRouteIndex<RouteHandler>();

@@ -6,7 +6,7 @@ import type { Store } from '../contract/store.ts';
 import { ALONE, type Gatherer } from './gather.ts';
 import type { LoadedConfig } from './load-config.ts';
 import { createPluginApi, type GatewayServices } from './plugin-api.ts';
-import { PluginFault, Registry } from './registry.ts';
+import { PluginError, Registry } from './registry.ts';
 import { type Installable, runClosers, setupPlugins } from './set-up.ts';
 
 /** A configuration brought to life: the store open, every plugin set up, registration ended. */
@@ -45,7 +45,7 @@ export async function assemble(loaded: LoadedConfig, log: Log, gatherer: Gathere
   let services: GatewayServices | undefined;
   let opener: (() => Promise<Store>) | undefined;
   const openStore = (owner: string, open: () => Promise<Store>): void => {
-    if (opener) throw new PluginFault(owner, 'plugin_conflict: a store is registered already');
+    if (opener) throw new PluginError(owner, 'plugin_conflict: a store is registered already');
     opener = open;
   };
   const deps = {
@@ -58,7 +58,7 @@ export async function assemble(loaded: LoadedConfig, log: Log, gatherer: Gathere
     openStore,
   };
 
-  if (!storePlugin) throw new PluginFault(storeName, 'was not imported');
+  if (!storePlugin) throw new PluginError(storeName, 'was not imported');
   await setupPlugins([
     {
       instance: storeName,
@@ -67,7 +67,7 @@ export async function assemble(loaded: LoadedConfig, log: Log, gatherer: Gathere
       config: storeConfig,
     },
   ]);
-  if (!opener) throw new PluginFault(storeName, 'is a store plugin and registers no store');
+  if (!opener) throw new PluginError(storeName, 'is a store plugin and registers no store');
   const opened: Store = await opener();
   store = opened;
 
@@ -81,7 +81,7 @@ export async function assemble(loaded: LoadedConfig, log: Log, gatherer: Gathere
   try {
     const installables = config.instances.map((instance, at): Installable => {
       const plugin = plugins[at];
-      if (!plugin) throw new PluginFault(instance.name, 'was not imported');
+      if (!plugin) throw new PluginError(instance.name, 'was not imported');
       return {
         instance: instance.name,
         plugin,

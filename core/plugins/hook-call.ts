@@ -1,93 +1,73 @@
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { HookName } from '../contract/hooks.ts';
-import { Bag, type BagItem } from '../upstream/bag.ts';
+import { runAs } from './attribution.ts';
 
-/** How long one asynchronous hook may take before the call fails. */
+/** How long one hook may take before the call fails. */
 export const HOOK_TIMEOUT_MS = 30_000;
 
-export type Args = [a: unknown, b: unknown, c: unknown];
-/** No hook takes more than three arguments. */
-export type AnyFunction = (...args: Args) => unknown;
+/** One plugin's function for one hook. */
 export interface Step {
   readonly owner: string;
   readonly name: HookName;
-  readonly run: AnyFunction;
+  readonly run: (...args: readonly unknown[]) => unknown;
 }
 
-/**
- * Runs one hook; what it throws is blamed on its owner, and a promise that never settles ends in an error. A promise of
- * any kind is answered as a `Promise`.
- */
-export function call(step: Step, a: unknown, b: unknown, c: unknown): unknown {
-  let answer: unknown;
+/** Runs a step; whatever it throws is attributed to its plugin, and a promise that never settles ends in an error. */
+export async function runStep(step: Step, ...args: readonly unknown[]): Promise<unknown> {
   try {
-    answer = step.run(a, b, c);
+    const result = runAs(step.owner, () => step.run(...args));
+    return isPromise(result) ? await settleInTime(result) : result;
   } catch (error) {
-    throw blame(step, error);
+    throw attributeError(step, error);
   }
-  if (typeof answer !== 'object' || answer === null || typeof (answer as Promise<unknown>).then !== 'function')
-    return answer;
-  return bounded(step, answer as Promise<unknown>);
 }
 
-/** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
-const waiting = new Bag<Waiting>();
-let isWatched = false;
-const WATCH_MS = 1000;
-
-interface Waiting extends BagItem {
-  readonly until: number;
-  readonly expire: () => void;
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-function watchWaiting(): void {
-  const now = performance.now();
-  for (const { until, expire } of waiting.all()) if (until <= now) expire();
-  isWatched = waiting.size > 0;
-  if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
-}
-
-function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
+function settleInTime(work: PromiseLike<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => {
-      waiting.delete(entry);
-      reject(blame(step, error));
-    };
-    const entry: Waiting = {
-      slot: -1,
-      until: performance.now() + HOOK_TIMEOUT_MS,
-      expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
-    };
-    waiting.add(entry);
-    if (!isWatched) {
-      isWatched = true;
-      setTimeout(watchWaiting, WATCH_MS).unref();
-    }
-    promise.then((value) => {
-      waiting.delete(entry);
-      resolve(value);
-    }, fail);
+    const late = setTimeout(
+      () => reject(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
+      HOOK_TIMEOUT_MS,
+    ).unref();
+    work.then(
+      (value) => {
+        clearTimeout(late);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(late);
+        reject(error);
+      },
+    );
   });
 }
 
-/** A GatewayError is the plugin's answer and passes; anything else is a bug in the plugin and names it in the log. */
-export function blame(step: Step, error: unknown): GatewayError {
+/** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
+export function attributeError({ owner, name }: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
   if (isGatewayError(error)) return error;
   return new GatewayError(
     'internal_error',
     'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
     {
-      cause: new Error(
-        `plugin "${step.owner}", hook "${step.name}": ${error instanceof Error ? error.message : String(error)}`,
-        { cause: error },
-      ),
+      cause: new Error(`plugin "${owner}", hook "${name}": ${error instanceof Error ? error.message : String(error)}`, {
+        cause: error,
+      }),
     },
   );
 }
 
-export function wrongReturn(step: Step, value: unknown): GatewayError {
-  return blame(
-    step,
-    new TypeError(`returned ${value === null ? 'null' : typeof value}, which is neither a changed value nor undefined`),
-  );
+/** The error of a step that returned something its hook has no use for. */
+export function wrongResult(step: Step, value: unknown, expected: string): GatewayError {
+  return attributeError(step, new TypeError(`returned ${describe(value)}; expected ${expected}, or undefined`));
+}
+
+function describe(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  const names = Object.keys(value).slice(0, 5);
+  return names.length === 0 ? 'an empty object' : `an object with ${names.join(', ')}`;
 }

@@ -1,201 +1,187 @@
-import type { Operation } from '../contract/call.ts';
-import { HOOKS, type Hook, type HookFunctions, type HookName, type HookObject } from '../contract/hooks.ts';
-import { type AnyFunction, type Args, blame, call, type Step, wrongReturn } from './hook-call.ts';
+import type { Call, Operation, Outcome, Principal, Target } from '../contract/call.ts';
+import type { ChatChunk } from '../contract/chat.ts';
+import { deepFreeze } from '../contract/deep-freeze.ts';
+import type { GatewayError } from '../contract/errors.ts';
+import { type Answered, type AttemptReport, type AuthRequest, HOOKS, type Hook, type HookName } from '../contract/hooks.ts';
+import type { HttpRequest } from '../contract/provider.ts';
+import { runStep, type Step, wrongResult } from './hook-call.ts';
+import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
 
 /** A hook as a plugin registered it. */
-export interface HookEntry<N extends HookName = HookName> {
+export interface HookEntry {
   readonly owner: string;
-  readonly name: N;
-  readonly hook: Hook<N>;
+  readonly name: HookName;
+  readonly handler: Step['run'];
+  readonly order?: 'pre' | 'post';
+  readonly operations?: readonly string[];
 }
 
-/** The hooks of one operation, each compiled into one function; a hook that nobody uses is undefined and costs nothing. */
-export type CompiledHooks = { readonly [N in HookName]: HookFunctions[N] | undefined };
-
-/** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
-export function compileHooks(
-  entries: readonly HookEntry[],
-  operation: Operation,
-  onFinishError: (owner: string, error: unknown) => void,
-): CompiledHooks {
-  const compiled: Record<string, AnyFunction | undefined> = {};
-  for (const name of Object.keys(HOOKS) as HookName[]) {
-    const steps = orderSteps(entries, name, operation);
-    compiled[name] = steps.length === 0 ? undefined : combine(name, steps, onFinishError);
-  }
-  return compiled as unknown as CompiledHooks;
-}
-
-function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Operation): Step[] {
-  const rank = { pre: 0, none: 1, post: 2 } as const;
-  const chosen = entries
-    .filter((entry) => entry.name === name)
-    .map((entry) => ({ owner: entry.owner, ...asObject(entry.hook) }))
-    .filter((entry) => entry.operations === undefined || entry.operations.includes(operation));
-  const sorted = chosen.toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none']);
-  if (HOOKS[name].direction === 'out') sorted.reverse();
-  return sorted.map(({ owner, handler }) => ({ owner, name, run: handler as unknown as AnyFunction }));
-}
-
-function asObject<N extends HookName>(hook: Hook<N>): HookObject<N> {
-  return typeof hook === 'function' ? { handler: hook as HookFunctions[N] } : hook;
-}
-
-function combine(
-  name: HookName,
-  steps: readonly Step[],
-  onFinishError: (owner: string, error: unknown) => void,
-): AnyFunction {
-  if (name === 'chunk') return chunks(steps);
-  switch (HOOKS[name].kind) {
-    case 'first':
-      return first(steps);
-    case 'sequence':
-      return sequence(steps);
-    case 'waterfall':
-      return waterfall(steps);
-    case 'parallel':
-      return parallel(steps, onFinishError);
-  }
+/** The changes that plugins make to the chunks of one stream, in one. */
+export interface ChunkTransform {
+  push(chunk: ChatChunk): Promise<readonly ChatChunk[]>;
+  end(): Promise<readonly ChatChunk[]>;
 }
 
 /**
- * Hooks run without a promise as long as they answer without one: most do, and each turn costs a call as much as a small
- * hook. What runs after the first promise is in the functions named `…From`.
+ * The hooks of one operation, each as one function; one that nobody uses is undefined. Requests and responses are plain objects
+ * here: which operation they belong to is known where they are run.
  */
+export interface CompiledHooks {
+  readonly authenticate: ((request: AuthRequest) => Promise<Principal | undefined>) | undefined;
+  readonly admit: ((call: Call) => Promise<void>) | undefined;
+  readonly prepare: ((call: Call, request: object) => Promise<object>) | undefined;
+  readonly answer: ((call: Call) => Promise<Answered | undefined>) | undefined;
+  readonly route: ((call: Call) => Promise<readonly Target[] | undefined>) | undefined;
+  readonly reserve: ((call: Call) => Promise<void>) | undefined;
+  readonly send: ((call: Call, request: HttpRequest, target: Target) => Promise<HttpRequest>) | undefined;
+  readonly attempt: ((call: Call, report: AttemptReport) => Promise<void>) | undefined;
+  readonly receive: ((call: Call, response: object) => Promise<object>) | undefined;
+  readonly stream: ((call: Call) => Promise<ChunkTransform | undefined>) | undefined;
+  readonly error: ((call: Call, error: GatewayError) => Promise<GatewayError>) | undefined;
+  readonly finish: ((call: Call, outcome: Outcome) => Promise<void>) | undefined;
+}
 
-/** The first answer that is not undefined wins. */
-function first(steps: readonly Step[]): AnyFunction {
-  return (a, b, c) => {
-    for (let at = 0; at < steps.length; at += 1) {
-      const step = steps[at] as Step;
-      const answer = call(step, a, b, c);
-      if (answer instanceof Promise) return firstFrom(steps, at, answer, [a, b, c]);
-      if (answer !== undefined) return checked(step, answer);
+export interface CompileOptions {
+  readonly operation: Operation;
+  readonly isResponse: ResponseCheck;
+  /** Told what a hook that only observes threw: it reaches nobody else. */
+  onObserverError(owner: string, name: HookName, error: unknown): void;
+}
+
+/** A hook's function of any name, as the runners make it. */
+type Runner = (...args: readonly unknown[]) => Promise<unknown>;
+
+/** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
+export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
+  const shapes = resultShapes(options.operation, options.isResponse);
+  const compile = (name: HookName): Runner | undefined => {
+    const steps = orderSteps(entries, name, options.operation);
+    return steps.length === 0 ? undefined : combine(steps, name, shapes[name], options);
+  };
+  const names = Object.keys(HOOKS) as HookName[];
+  return Object.fromEntries(names.map((name) => [name, compile(name)])) as Record<HookName, undefined> & CompiledHooks;
+}
+
+function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Operation): readonly Step[] {
+  const rank = { pre: 0, none: 1, post: 2 } as const;
+  const steps = entries
+    .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? true))
+    .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none'])
+    .map(({ owner, handler }): Step => ({ owner, name, run: handler }));
+  return HOOKS[name].direction === 'out' ? steps.reverse() : steps;
+}
+
+function combine(steps: readonly Step[], name: HookName, shape: ResultShape, options: CompileOptions): Runner {
+  switch (HOOKS[name].kind) {
+    case 'first':
+      return first(steps, shape);
+    case 'sequence':
+      return sequence(steps, shape);
+    case 'waterfall':
+      return waterfall(steps, shape);
+    case 'transform':
+      return transform(steps, shape);
+    case 'observe':
+      return observe(steps, options);
+  }
+}
+
+/** The first result that is not undefined wins. */
+function first(steps: readonly Step[], shape: ResultShape): Runner {
+  return async (...args) => {
+    for (const step of steps) {
+      const result = await runStep(step, ...args);
+      if (result !== undefined) return checkResult(step, shape, result);
     }
     return undefined;
   };
-}
-
-async function firstFrom(
-  steps: readonly Step[],
-  from: number,
-  pending: Promise<unknown>,
-  args: Args,
-): Promise<unknown> {
-  for (const [at, step] of steps.entries()) {
-    if (at < from) continue;
-    const answer = await (at === from ? pending : call(step, ...args));
-    if (answer !== undefined) return checked(step, answer);
-  }
-  return undefined;
 }
 
 /** One after the other; a throw stops. */
-function sequence(steps: readonly Step[]): AnyFunction {
-  return (a, b, c) => {
-    for (let at = 0; at < steps.length; at += 1) {
-      const step = steps[at] as Step;
-      const answer = call(step, a, b, c);
-      if (answer instanceof Promise)
-        return at === steps.length - 1 ? answer : sequenceFrom(steps, at, answer, [a, b, c]);
+function sequence(steps: readonly Step[], shape: ResultShape): Runner {
+  return async (...args) => {
+    for (const step of steps) {
+      const result = await runStep(step, ...args);
+      if (result !== undefined) checkResult(step, shape, result);
     }
-    return undefined;
   };
-}
-
-async function sequenceFrom(
-  steps: readonly Step[],
-  from: number,
-  pending: Promise<unknown>,
-  args: Args,
-): Promise<void> {
-  await pending;
-  for (const step of steps.slice(from + 1)) {
-    const answer = call(step, ...args);
-    if (answer instanceof Promise) await answer;
-  }
 }
 
 /** Each one gets what the one before made of the value, which is the second argument. */
-function waterfall(steps: readonly Step[]): AnyFunction {
-  return (subject, initial, c) => {
+function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
+  return async (call, initial, ...rest) => {
     let value = initial;
-    for (let at = 0; at < steps.length; at += 1) {
-      const step = steps[at] as Step;
-      const changed = call(step, subject, value, c);
-      if (changed instanceof Promise) return waterfallFrom(steps, at, changed, [subject, value, c]);
-      if (changed !== undefined) value = checked(step, changed);
+    for (const step of steps) {
+      const changed = await runStep(step, call, value, ...rest);
+      if (changed !== undefined) value = checkResult(step, shape, changed);
     }
     return value;
   };
 }
 
-async function waterfallFrom(
-  steps: readonly Step[],
-  from: number,
-  pending: Promise<unknown>,
-  [subject, initial, c]: Args,
-): Promise<unknown> {
-  let value = initial;
-  for (const [at, step] of steps.entries()) {
-    if (at < from) continue;
-    const changed = await (at === from ? pending : call(step, subject, value, c));
-    if (changed !== undefined) value = checked(step, changed);
+/** All at once; what one throws is reported and reaches neither the others nor the call. */
+function observe(steps: readonly Step[], { onObserverError }: CompileOptions): Runner {
+  return async (...args) => {
+    await Promise.all(
+      steps.map((step) =>
+        runStep(step, ...args).catch((error: unknown) => onObserverError(step.owner, step.name, error)),
+      ),
+    );
+  };
+}
+
+/** The transforms of one stream as one: a chunk passes all of them in order, and what one held back passes those after it. */
+function transform(steps: readonly Step[], shape: ResultShape): Runner {
+  return async (call): Promise<ChunkTransform | undefined> => {
+    const own: (readonly [push: Step, end: Step | undefined])[] = [];
+    for (const step of steps) {
+      const made = await runStep(step, call);
+      if (made !== undefined) own.push(stepsOfTransform(step, checkResult(step, shape, made) as object));
+    }
+    return own.length === 0 ? undefined : { push: (chunk) => pushThrough(own, [chunk]), end: () => endThrough(own) };
+  };
+}
+
+type TransformSteps = readonly [push: Step, end: Step | undefined];
+
+function stepsOfTransform(step: Step, made: { push?: unknown; end?: unknown }): TransformSteps {
+  const stepOf = (run: unknown): Step | undefined =>
+    typeof run === 'function' ? { ...step, run: (...args) => Reflect.apply(run, made, args) as unknown } : undefined;
+  return [stepOf(made.push) ?? step, stepOf(made.end)];
+}
+
+async function pushThrough(own: readonly TransformSteps[], chunks: readonly ChatChunk[]): Promise<readonly ChatChunk[]> {
+  let passing = chunks;
+  for (const [push] of own) {
+    const next: ChatChunk[] = [];
+    for (const chunk of passing) next.push(...checkChunks(push, await runStep(push, deepFreeze(chunk))));
+    passing = next;
   }
-  return value;
+  return passing;
 }
 
-function checked(step: Step, answer: unknown): unknown {
-  if (typeof answer !== 'object' || answer === null) throw wrongReturn(step, answer);
-  return answer;
+async function endThrough(own: readonly TransformSteps[]): Promise<readonly ChatChunk[]> {
+  let passing: readonly ChatChunk[] = [];
+  for (const [at, [, end]] of own.entries()) {
+    const held = end ? checkChunks(end, await runStep(end)) : [];
+    passing = [...(await pushThrough(own.slice(at, at + 1), passing)), ...held];
+  }
+  return passing;
 }
 
-/** As a waterfall, but synchronous, and null drops the chunk. */
-function chunks(steps: readonly Step[]): AnyFunction {
-  return (subject, initial) => {
-    let value = initial;
-    for (const step of steps) {
-      let changed: unknown;
-      try {
-        changed = step.run(subject, value, undefined);
-      } catch (error) {
-        throw blame(step, error);
-      }
-      if (changed === null) return null;
-      if (changed === undefined) continue;
-      if (changed instanceof Promise) {
-        // Nobody waits for it, so what it rejects with must not end the process.
-        changed.catch(() => {});
-        throw blame(step, new TypeError('returned a promise; the chunk hook is synchronous'));
-      }
-      if (typeof changed !== 'object') throw wrongReturn(step, changed);
-      value = changed;
-    }
-    return value;
-  };
+function checkChunks(step: Step, result: unknown): readonly ChatChunk[] {
+  if (Array.isArray(result) && result.every(isChatChunk)) return result as readonly ChatChunk[];
+  throw wrongResult(step, result, 'a list of chunks');
 }
 
-/** All at once; a throw of one is reported and does not reach the others. */
-function parallel(steps: readonly Step[], onError: (owner: string, error: unknown) => void): AnyFunction {
-  const runOne = (step: Step, a: unknown, b: unknown): Promise<unknown> | undefined => {
-    const report = (error: unknown): void => onError(step.owner, error);
-    try {
-      const answer = call(step, a, b, undefined);
-      return answer instanceof Promise ? answer.catch(report) : undefined;
-    } catch (error) {
-      report(error);
-      return undefined;
-    }
-  };
-  return (a, b) => {
-    let pending: Promise<unknown>[] | undefined;
-    for (const step of steps) {
-      const answer = runOne(step, a, b);
-      if (!answer) continue;
-      pending ??= [];
-      pending.push(answer);
-    }
-    return pending && (pending.length === 1 ? pending[0] : Promise.all(pending));
-  };
+function checkResult(step: Step, shape: ResultShape, result: unknown): unknown {
+  if (!shape.fits(result)) throw wrongResult(step, result, shape.expected);
+  return typeof result === 'object' && step.name !== 'stream' && step.name !== 'error' ? deepFreeze(result) : result;
+}
+
+/** What a plugin gave as a hook, as an entry of the registry. */
+export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N>): HookEntry {
+  if (typeof hook === 'function') return { owner, name, handler: hook as Step['run'] };
+  const { handler, order, operations } = hook;
+  return { owner, name, handler: handler as Step['run'], ...(order && { order }), ...(operations && { operations }) };
 }

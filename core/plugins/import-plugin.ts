@@ -4,6 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { didYouMean } from '../config/nearest.ts';
 import { API_VERSION, PLUGIN_KINDS, type Plugin, type PluginKind } from '../contract/plugin.ts';
 import type { Builtin } from './builtins.ts';
+import { ownEntries, resolveOwnPackage } from './own-package.ts';
 
 export interface ImportOptions {
   readonly kind: PluginKind;
@@ -94,9 +95,11 @@ async function load(url: string, spec: string, isBuiltin: boolean): Promise<unkn
 
 /** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */
 async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
-  if (isBuiltin || !/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
+  if (isBuiltin) return await import(url);
+  await resolveOwnPackage();
+  if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
   const { createJiti } = await import('jiti');
-  return await createJiti(import.meta.url, { fsCache: false }).import(fileURLToPath(url));
+  return await createJiti(import.meta.url, { fsCache: false, alias: ownEntries() }).import(fileURLToPath(url));
 }
 
 function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {

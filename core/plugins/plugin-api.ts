@@ -1,101 +1,197 @@
-import type Keyv from 'keyv';
-import type { Call, Principal } from '../contract/call.ts';
-import type { ChatChunk, ChatRequest, ChatResponse, EmbeddingRequest, EmbeddingResponse } from '../contract/chat.ts';
+import type { Call, Operation, Principal, RequestOf } from '../contract/call.ts';
+import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
+import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { Log } from '../contract/log.ts';
+import type { CallResult, Metered } from '../contract/operation.ts';
 import type {
   CallContext,
   GatewaySettings,
   ModelRow,
+  OperationContext,
   Plugin,
   PluginApi,
   Route,
-  SpeechAnswer,
+  WholeApi,
 } from '../contract/plugin.ts';
-import type { Endpoint } from '../contract/provider.ts';
-import type { SpeechRequest } from '../contract/speech.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import { ALONE, type Gatherer } from './gather.ts';
-import { PluginFault, type Registry } from './registry.ts';
+import { findHosts } from './find-hosts.ts';
+import type { Gatherer } from './gather.ts';
+import { toHookEntry } from './hook-runner.ts';
+import { createInstanceStore } from './instance-store.ts';
+import type { KeptUser } from './kept.ts';
+import { CHAT, PluginError, type Registry } from './registry.ts';
 
-/** What the gateway offers plugins once it is assembled; until then a plugin may register, but not call models. */
-export interface GatewayServices {
+/** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
+export interface CallServices {
   chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
-  embed(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResponse>;
-  speak(vendor: string, request: SpeechRequest, context: CallContext): Promise<SpeechAnswer>;
-  estimate(call: Call): number | undefined;
+  call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
+  estimate(call: Call): Metered;
   models(principal?: Principal): readonly ModelRow[];
 }
 
+/** What the APIs of all instances of a generation are made with. */
 export interface ApiDeps {
-  /** One process alone, unless told. */
-  readonly gatherer?: Gatherer;
   readonly registry: Registry;
   readonly settings: GatewaySettings;
+  readonly aliases: Readonly<Record<string, readonly string[]>>;
   readonly log: Log;
+  readonly gatherer: Gatherer;
+  /** What this process answers when workers gather, filled in while plugins are set up. */
+  readonly readers: Map<string, () => unknown>;
   /** The opened store; undefined while the store plugin itself is set up. */
   readonly store: () => Store | undefined;
-  readonly services: () => GatewayServices | undefined;
+  readonly services: () => CallServices | undefined;
   readonly openStore: (owner: string, open: () => Promise<Store>) => void;
+  readonly keptUser: (instance: string) => KeptUser;
 }
 
-const NAMESPACE = /^[a-z][a-z0-9-]{0,40}$/;
+/** An instance as its API is made for it. */
+export interface ApiInstance {
+  readonly group: string;
+  readonly name: string;
+  readonly plugin: Plugin;
+  readonly config: Readonly<Record<string, unknown>>;
+}
 
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
-export function createPluginApi(deps: ApiDeps, plugin: Plugin, instance: string): PluginApi {
-  const { registry, settings } = deps;
-  const store = (): Store => deps.store() ?? fault('uses the store before it is open; store plugins register only');
-  const services = (): GatewayServices =>
-    deps.services() ?? fault('calls a model before the gateway has started; do that in a route, a hook or onReady');
-  const fault = (message: string): never => {
-    throw new PluginFault(instance, message);
-  };
-  const endpoints: Endpoint[] = [];
-  const api: PluginApi = {
-    instance,
+export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
+  const { registry, settings, aliases } = deps;
+  const { name, plugin, config } = instance;
+  const storage = storageApi(deps, instance);
+  return Object.freeze({
+    instance: name,
     settings,
-    log: deps.log.child({ plugin: instance }),
-    route: (route) => registry.addRoute(instance, route as unknown as Route),
-    schema: (schema) => registry.claim(registry.schemas, 'schema $id', schema.$id, instance, schema),
-    provider(provider) {
-      if (plugin.kind !== 'provider') fault(`is of kind "${plugin.kind}" and registers a provider`);
-      endpoints.push(provider);
-      registry.claim(registry.providers, 'provider', instance, instance, Object.freeze(provider));
-    },
-    speech(voice) {
-      endpoints.push(voice);
-      registry.claim(registry.speech, 'speech vendor', instance, instance, Object.freeze(voice));
-    },
-    agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, instance, Object.freeze(agent)),
+    log: deps.log.child({ plugin: name }),
     agents: () => [...registry.agents.values()].map(({ value }) => value),
-    use: (middleware) => registry.addMiddleware(instance, middleware),
-    store(open) {
-      if (plugin.kind !== 'store') fault(`is of kind "${plugin.kind}" and registers a store`);
-      deps.openStore(instance, open);
-    },
-    hook: (name, hook) => registry.addHook({ owner: instance, name, hook: hook as never }),
-    keyv<T>(namespace: string): Keyv<T> {
-      if (!NAMESPACE.test(namespace))
-        fault(`asks for the document namespace "${namespace}"; a name is ${NAMESPACE.source}`);
-      return store().keyv<T>(namespace);
-    },
+    alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
+    http: () => createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
+    keep: deps.keptUser(name).keep,
+    ...registrationApi(deps, instance),
+    ...callApi(deps, name),
+    keyv: storage.keyv,
+    share: storage.share,
+    shared: storage.shared,
+    // Not spread: a store plugin has no store yet.
     get stores() {
-      return store();
+      return storage.stores;
+    },
+    get ledger() {
+      return storage.ledger;
+    },
+  } satisfies WholeApi);
+}
+
+/** Where an instance's own endpoints are. */
+function hostsOfOffers(registry: Registry, name: string): readonly string[] {
+  const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
+  return own.flatMap(({ value: { offer } }) => [new URL(offer.baseUrl).host, ...(offer.hosts ?? [])]);
+}
+
+type Registration = Pick<
+  WholeApi,
+  | 'route'
+  | 'schema'
+  | 'provider'
+  | 'offer'
+  | 'operation'
+  | 'dialect'
+  | 'agent'
+  | 'use'
+  | 'store'
+  | 'hook'
+  | 'command'
+  | 'gather'
+  | 'announce'
+  | 'onReady'
+  | 'onClose'
+>;
+
+/** What a plugin registers while it is set up. */
+function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registration {
+  const { registry } = deps;
+  const assertKind = (what: string, ...kinds: readonly string[]): void => {
+    if (!kinds.includes(plugin.kind))
+      throw new PluginError(name, `is of kind "${plugin.kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`);
+  };
+  return {
+    route: (route) => registry.addRoute(name, route as Route),
+    schema: (schema) => registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema),
+    provider(provider) {
+      assertKind('a provider', 'provider');
+      registry.addOffer(name, CHAT, deepFreeze(provider));
+    },
+    offer(operation, offer) {
+      assertKind('an offer', 'provider', 'tts');
+      registry.addOffer(name, operation, deepFreeze(offer));
+    },
+    operation(definition) {
+      assertKind('an operation', 'operation');
+      registry.claim(registry.operations, 'operation', definition.name, name, deepFreeze(definition));
+    },
+    dialect(definition) {
+      assertKind('a dialect', 'dialect');
+      registry.claim(registry.dialects, 'dialect', definition.name, name, deepFreeze(definition));
+    },
+    agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
+    use: (middleware) => registry.addMiddleware(name, middleware),
+    store(open) {
+      assertKind('a store', 'store');
+      deps.openStore(name, open);
+    },
+    hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
+    command: (command) => registry.claim(registry.commands, 'command', command.name, name, command),
+    gather<T>(topic: string, read: () => T | Promise<T>) {
+      const key = `${name}:${topic}`;
+      deps.readers.set(key, read);
+      return () => deps.gatherer.ask(key) as Promise<readonly T[]>;
+    },
+    announce: (announcement) => void registry.announcements.push(announcement),
+    onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
+    onClose: (close) => void registry.closers.push({ owner: name, value: close }),
+  };
+}
+
+/** The instance's own documents, sets and counters, and the books. */
+function storageApi(deps: ApiDeps, instance: ApiInstance): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger'> {
+  const store = (): Store => {
+    const opened = deps.store();
+    if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
+    return opened;
+  };
+  const { keyv, share, shared, sets, counters } = createInstanceStore(store, deps.registry, instance);
+  return {
+    keyv,
+    share,
+    shared,
+    get stores() {
+      return { kind: store().kind, sets, counters, health: () => store().health() };
     },
     get ledger() {
       return store().ledger;
     },
-    http: () => createHttpClient(endpoints, settings.version),
+  };
+}
+
+/** Calls of models, which go through the whole pipeline. */
+function callApi(
+  deps: ApiDeps,
+  instance: string,
+): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models'> {
+  const services = (): CallServices => {
+    const ready = deps.services();
+    if (!ready)
+      throw new PluginError(
+        instance,
+        'calls a model before the gateway has started; do that in a route, a hook or onReady',
+      );
+    return ready;
+  };
+  return {
     chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
-    embed: (request, context) => services().embed(request, context),
-    speak: (vendor, request, context) => services().speak(vendor, request, context),
+    call: (operation, request, context) => services().call(operation, request, context),
+    offers: (operation) => deps.registry.offersOf(operation),
     estimate: (call) => services().estimate(call),
     models: (principal) => services().models(principal),
-    command: (command) => registry.claim(registry.commands, 'command', command.name, instance, command),
-    gather: (topic, read) => (deps.gatherer ?? ALONE).gather(`${instance}:${topic}`, read),
-    announce: (announcement) => void registry.announcements.push(announcement),
-    onReady: (ready) => void registry.ready.push({ owner: instance, value: ready }),
-    onClose: (close) => void registry.closers.push({ owner: instance, value: close }),
   };
-  return Object.freeze(api);
 }

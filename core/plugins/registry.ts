@@ -1,15 +1,18 @@
 import type Koa from 'koa';
-import { nearest } from '../config/nearest.ts';
+import { didYouMean } from '../config/nearest.ts';
 import type { AgentDefinition } from '../contract/agent.ts';
+import type { OfferOf, Operation } from '../contract/call.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS, type HookName } from '../contract/hooks.ts';
 import type { Schema } from '../contract/json.ts';
+import type { OperationDefinition } from '../contract/operation.ts';
 import type { Announcement, Command, Route } from '../contract/plugin.ts';
-import type { Provider, SpeechProvider } from '../contract/provider.ts';
+import type { Offer } from '../contract/provider.ts';
 import type { HookEntry } from './hook-runner.ts';
 
-/** A fault of a plugin that stops the start; its message names the plugin. */
-export class PluginFault extends Error {
-  override readonly name = 'PluginFault';
+/** An error of a plugin that stops the start; its message names the plugin. */
+export class PluginError extends Error {
+  override readonly name = 'PluginError';
   readonly plugin: string;
   constructor(plugin: string, message: string, options?: ErrorOptions) {
     super(`plugin "${plugin}": ${message}`, options);
@@ -22,17 +25,25 @@ export interface Owned<T> {
   readonly value: T;
 }
 
+type Table<T> = Map<string, Owned<T>>;
+
+/** The operation that core has itself. */
+export const CHAT = 'chat';
+
 /**
- * Everything that plugins registered, and who registered it. Open during boot, frozen before the gateway listens;
+ * Everything that plugins registered, and who registered it. Open during set-up, frozen before the gateway listens;
  * two plugins that claim one thing are told so, both by name.
  */
 export class Registry {
-  readonly providers = new Map<string, Owned<Provider>>();
-  readonly speech = new Map<string, Owned<SpeechProvider>>();
-  readonly agents = new Map<string, Owned<AgentDefinition>>();
-  readonly commands = new Map<string, Owned<Command>>();
-  readonly routes = new Map<string, Owned<Route>>();
-  readonly schemas = new Map<string, Owned<Schema>>();
+  readonly operations: Table<OperationDefinition> = new Map();
+  readonly dialects: Table<DialectDefinition> = new Map();
+  /** By operation and instance, as `chat openai`. */
+  readonly offers: Table<{ readonly operation: string; readonly offer: Offer }> = new Map();
+  readonly agents: Table<AgentDefinition> = new Map();
+  readonly commands: Table<Command> = new Map();
+  readonly routes: Table<Route> = new Map();
+  readonly schemas: Table<Schema> = new Map();
+  readonly shared: Table<string> = new Map();
   readonly middleware: Owned<Koa.Middleware>[] = [];
   readonly hooks: HookEntry[] = [];
   readonly ready: Owned<() => void | Promise<void>>[] = [];
@@ -40,57 +51,63 @@ export class Registry {
   readonly announcements: Announcement[] = [];
   #frozen = false;
 
-  /** Ends registration; only `closers` and `announcements` may grow after this. */
+  /** Ends registration; only `closers` and `announcements` may grow after this. Throws for hooks of operations nobody has. */
   freeze(): void {
     this.#frozen = true;
+    const known = [CHAT, ...this.operations.keys()];
+    for (const { owner, name, operations = [] } of this.hooks)
+      for (const operation of operations)
+        if (!known.includes(operation))
+          throw new PluginError(
+            owner,
+            `hook "${name}" is for the operation "${operation}", which nobody registered. ${didYouMean(operation, known) ?? `Operations are: ${known.join(', ')}.`}`,
+          );
   }
 
-  claim<T>(table: Map<string, Owned<T>>, what: string, key: string, owner: string, value: T, label = key): void {
+  claim<T>(table: Table<T>, what: string, key: string, owner: string, value: T, label = key): void {
     this.#assertOpen(owner, what);
     const taken = table.get(key);
-    if (taken) {
-      throw new PluginFault(
+    if (taken)
+      throw new PluginError(
         owner,
         `plugin_conflict: ${what} "${label}" is already registered by plugin "${taken.owner}". Remove one of the two, or give one another instance name.`,
       );
-    }
     table.set(key, { owner, value });
   }
 
+  addOffer(owner: string, operation: string, offer: Offer): void {
+    this.claim(this.offers, `offer for ${operation}`, `${operation} ${owner}`, owner, { operation, offer }, owner);
+  }
+
+  /** What instances offer for an operation, by instance name. */
+  offersOf<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>> {
+    const own = [...this.offers.values()].filter(({ value }) => value.operation === operation);
+    // `addOffer` is called with the offer of its operation only: the API's types see to that.
+    return new Map(own.map(({ owner, value }) => [owner, value.offer as OfferOf<O>]));
+  }
+
   addRoute(owner: string, route: Route): void {
+    assertRoute(owner, route);
     this.claim(this.routes, 'route', routeShape(route), owner, route, `${route.method} ${route.path}`);
   }
 
-  /** Refuses plugins' routes that core has itself; which of two would answer is nobody's guess. */
+  /** Refuses plugins' routes that core has itself: which of two would respond must not be a matter of chance. */
   refuseRoutesOf(core: readonly Route[]): void {
     const own = new Set(core.map(routeShape));
     for (const { owner, value } of this.routes.values())
       if (own.has(routeShape(value)))
-        throw new PluginFault(owner, `plugin_conflict: route "${value.method} ${value.path}" belongs to core`);
+        throw new PluginError(owner, `plugin_conflict: route "${value.method} ${value.path}" belongs to core`);
   }
 
   addMiddleware(owner: string, middleware: Koa.Middleware): void {
     this.#assertOpen(owner, 'middleware');
-    if (typeof middleware !== 'function') throw new PluginFault(owner, 'api.use() takes a Koa middleware function');
+    if (typeof middleware !== 'function') throw new PluginError(owner, 'api.use() takes a Koa middleware function');
     this.middleware.push({ owner, value: middleware });
   }
 
   addHook(entry: HookEntry): void {
     this.#assertOpen(entry.owner, `hook "${entry.name}"`);
-    if (!Object.hasOwn(HOOKS, entry.name)) {
-      const names = Object.keys(HOOKS);
-      const [meant] = nearest(entry.name, names);
-      throw new PluginFault(
-        entry.owner,
-        `there is no hook "${entry.name}"${meant ? `; did you mean "${meant}"?` : ''} Hooks are: ${names.join(', ')}.`,
-      );
-    }
-    // oxlint-disable-next-line typescript/no-unnecessary-condition -- a plugin in JavaScript may pass anything
-    const handler = typeof entry.hook === 'function' ? entry.hook : entry.hook?.handler;
-    if (typeof handler !== 'function') throw new PluginFault(entry.owner, `hook "${entry.name}" has no function`);
-    if (entry.name === 'chunk' && handler.constructor.name === 'AsyncFunction') {
-      throw new PluginFault(entry.owner, 'the chunk hook is synchronous: an async function would reorder the stream');
-    }
+    assertHook(entry);
     this.hooks.push(entry);
   }
 
@@ -99,8 +116,31 @@ export class Registry {
   }
 
   #assertOpen(owner: string, what: string): void {
-    if (this.#frozen) throw new PluginFault(owner, `registers ${what} after the start; registration ends with setup()`);
+    if (this.#frozen) throw new PluginError(owner, `registers ${what} after the start; registration ends with setup()`);
   }
+}
+
+/** What a plugin in JavaScript may get wrong about a hook is told at the start, not at the first request. */
+function assertHook({ owner, name, handler, order, operations }: HookEntry): void {
+  const fail = (message: string): never => {
+    throw new PluginError(owner, message);
+  };
+  const names = Object.keys(HOOKS);
+  if (!names.includes(name))
+    fail(`there is no hook "${name}". ${didYouMean(name, names, 1) ?? ''} Hooks are: ${names.join(', ')}.`);
+  if (typeof handler !== 'function') fail(`hook "${name}" has no function`);
+  if (order !== undefined && !['pre', 'post'].includes(order))
+    fail(`hook "${name}" has the order "${String(order)}"; it is "pre", "post" or absent`);
+  if (operations !== undefined && !(Array.isArray(operations) && operations.length > 0))
+    fail(`hook "${name}" has operations that are no list of names`);
+}
+
+function assertRoute(owner: string, route: Route): void {
+  const { method, path, responses, handler } = route as Partial<Route>;
+  const label = `route "${String(method)} ${String(path)}"`;
+  if (typeof path !== 'string' || !path.startsWith('/')) throw new PluginError(owner, `${label} needs a path that begins with /`);
+  if (typeof handler !== 'function') throw new PluginError(owner, `${label} has no handler function`);
+  if (typeof responses !== 'object') throw new PluginError(owner, `${label} says nothing about its responses: { 200: 'What it is.' }`);
 }
 
 /** What a route matches, whatever its parameters are called. */

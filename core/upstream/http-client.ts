@@ -1,16 +1,14 @@
 import type { CancelableRequest, Got } from 'got';
-import type { Endpoint } from '../contract/provider.ts';
 
 /** The longest control-plane answer, in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
  * The client for control-plane calls (model lists, voices): got, bounded in time and size, never following a redirect
- * (it would send the vendor's key along), and for the hosts of the given endpoints only. The hot path does not use it.
+ * (it would send the vendor's key along), and for the given hosts only. The hot path does not use it.
  */
-export async function createHttpClient(endpoints: readonly Endpoint[], version: string): Promise<Got> {
+export async function createHttpClient(hosts: ReadonlySet<string>, version: string): Promise<Got> {
   const { got } = await import('got');
-  const hosts = new Set(endpoints.flatMap(({ baseUrl, hosts: more }) => [new URL(baseUrl).host, ...(more ?? [])]));
   return got.extend({
     followRedirect: false,
     retry: { limit: 1, methods: ['GET'], maxRetryAfter: 2000 },

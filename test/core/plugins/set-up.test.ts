@@ -79,6 +79,6 @@ describe('boot', () => {
       });
     await runClosers(registry, (error) => failed.push(error));
     expect(closed).to.deep.equal(['c', 'b', 'a']);
-    expect(failed.map(String)).to.deep.equal(['PluginFault: plugin "b": onClose failed: stuck']);
+    expect(failed.map(String)).to.deep.equal(['PluginError: plugin "b": onClose failed: stuck']);
   });
 });

@@ -1,4 +1,4 @@
-import type { Schema } from '../contract/json.ts';
+import type { Schema } from './json.ts';
 
 /** The request schemas of the OpenAI surface: types and ranges of spec 2.1, open to fields that vendors add. */
 
@@ -127,31 +127,6 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-export const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:EmbeddingRequest',
-  type: 'object',
-  required: ['model', 'input'],
-  properties: {
-    model: { type: 'string', minLength: 1, maxLength: 256 },
-    input: {
-      type: ['string', 'array'],
-      minLength: 1,
-      minItems: 1,
-      maxItems: 2048,
-      items: {
-        type: ['string', 'integer', 'array'],
-        minLength: 1,
-        minItems: 1,
-        items: { type: 'integer', minimum: 0 },
-        minimum: 0,
-      },
-    },
-    encoding_format: { enum: ['float', 'base64'] },
-    dimensions: { type: 'integer', minimum: 1, maximum: 65_536 },
-    user: { type: 'string', maxLength: 512 },
-  },
-});
-
 /** What answers look like, for the OpenAPI document; answers are made to fit by the codecs and held to it by tests. */
 const usage: Schema = {
   type: 'object',
@@ -185,27 +160,5 @@ export const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
       },
     },
     usage,
-  },
-});
-
-export const EMBEDDING_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:EmbeddingList',
-  type: 'object',
-  required: ['object', 'data', 'model', 'usage'],
-  properties: {
-    object: { const: 'list' },
-    data: { type: 'array', items: { type: 'object', required: ['object', 'index', 'embedding'] } },
-    model: { type: 'string' },
-    usage: { type: 'object', required: ['prompt_tokens', 'total_tokens'] },
-  },
-});
-
-export const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:ModelList',
-  type: 'object',
-  required: ['object', 'data'],
-  properties: {
-    object: { const: 'list' },
-    data: { type: 'array', items: { type: 'object', required: ['id', 'object', 'created', 'owned_by'] } },
   },
 });

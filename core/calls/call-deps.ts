@@ -1,0 +1,30 @@
+import type { Operation } from '../contract/call.ts';
+import type { Log } from '../contract/log.ts';
+import type { OperationDefinition } from '../contract/operation.ts';
+import type { Offer } from '../contract/provider.ts';
+import type { CompiledHooks } from '../plugins/hook-runner.ts';
+import type { Upstream } from '../upstream/upstream.ts';
+import type { ModelCatalog } from './model-catalog.ts';
+import type { Pending } from './pending.ts';
+import type { Aliases } from './targets.ts';
+
+/** What one operation works with in one generation. */
+export interface OperationParts {
+  readonly hooks: CompiledHooks;
+  readonly catalog: ModelCatalog;
+  /** By instance name. */
+  readonly offers: ReadonlyMap<string, Offer>;
+  /** Absent for chat, which core does itself. */
+  readonly definition?: OperationDefinition;
+}
+
+/** What every call works with; fixed for a generation. */
+export interface CallDeps {
+  readonly upstream: Upstream;
+  readonly aliases: Aliases;
+  readonly log: Log;
+  /** Work that goes on beside its request, such as `finish` hooks; a drain waits for it. */
+  readonly pending: Pending;
+  /** Throws for an operation that nobody registered. */
+  partsOf(operation: Operation): OperationParts;
+}

@@ -1,0 +1,113 @@
+import type { OutcomeStatus, Target } from '../contract/call.ts';
+import { GatewayError, toGatewayError } from '../contract/errors.ts';
+import type { Answered } from '../contract/hooks.ts';
+import { attemptReport, readFailedAttempt } from './attempt.ts';
+import type { CallDeps } from './call-deps.ts';
+import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
+import { meterUnfinished } from './meter.ts';
+import { assertAllowed } from './targets.ts';
+
+/** How an operation responds: what a hook answered at once, or what a target says. */
+export interface CallWork<T> {
+  answered(call: LiveCall, answered: Answered): Promise<T>;
+  ask(call: LiveCall): Promise<T>;
+}
+
+/** The life of a call up to its response: the inward hooks in order, then the work. Whatever goes wrong passes the `error` hooks and ends the call. */
+export async function runCall<T>(
+  deps: CallDeps,
+  asked: CallRequest,
+  init: CallInit,
+  { answered, ask }: CallWork<T>,
+): Promise<T> {
+  const { hooks, catalog } = deps.partsOf(asked.operation);
+  const call = new LiveCall(asked, init, hooks);
+  try {
+    throwIfAborted(call.signal);
+    assertAllowed(catalog, call.principal, asked.targets, asked.requested);
+    await hooks.admit?.(call);
+    if (hooks.prepare) call.request = (await hooks.prepare(call, call.request)) as typeof call.request;
+    const atOnce = await hooks.answer?.(call);
+    if (atOnce) return await answered(call, atOnce);
+    const routed = await hooks.route?.(call);
+    if (routed) {
+      assertAllowed(catalog, call.principal, routed);
+      call.targets = routed;
+    }
+    await hooks.reserve?.(call);
+    return await ask(call);
+  } catch (thrown) {
+    throw await endWithError(deps, call, thrown);
+  }
+}
+
+/** Tries the targets in order until one responds; throws what the last one failed with. */
+export async function tryTargets<T>(
+  deps: CallDeps,
+  call: LiveCall,
+  attempt: (target: Target) => Promise<T>,
+): Promise<T> {
+  let last: GatewayError | undefined;
+  for (const [at, target] of call.targets.entries()) {
+    const startedMs = call.elapsedMs;
+    call.record.status = undefined;
+    try {
+      const response = await attempt(target);
+      observeAttempt(deps, call, target, startedMs, undefined, 'respond');
+      return response;
+    } catch (thrown) {
+      if (call.signal.aborted) throw thrown;
+      const failed = readFailedAttempt(thrown, target);
+      const goesOn = failed.failover && at < call.targets.length - 1;
+      observeAttempt(deps, call, target, startedMs, failed, goesOn ? 'next target' : 'end');
+      // What a missing key hides must not replace what a real attempt said.
+      if (!last || failed.error.code !== 'provider_not_configured') last = failed.error;
+      if (!failed.failover) break;
+    }
+  }
+  throw last ?? new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
+}
+
+function observeAttempt(deps: CallDeps, call: LiveCall, ...rest: AttemptRest): void {
+  if (call.hooks.attempt) deps.pending.track(call.hooks.attempt(call, attemptReport(call, ...rest)));
+}
+
+type AttemptRest = Parameters<typeof attemptReport> extends [LiveCall, ...infer Rest] ? Rest : never;
+
+/** Ends a call beside its response: the caller does not wait for the books, a drain does. */
+export function finishBeside(deps: CallDeps, call: LiveCall, status: OutcomeStatus, error?: GatewayError): void {
+  deps.pending.track(call.finish(status, error));
+}
+
+/** Ends a call that failed, and returns the error as the `error` hooks leave it. */
+export async function endWithError(deps: CallDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {
+  const isDrained = isShutdown(call.signal);
+  const hasLeft = call.signal.aborted && !isDrained;
+  let error = isDrained ? shuttingDown() : toGatewayError(thrown);
+  if (!hasLeft && call.hooks.error) error = await call.hooks.error(call, error).catch(toGatewayError);
+  if (error.code === 'internal_error' && !hasLeft)
+    deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
+  meterUnfinished(deps, call);
+  finishBeside(deps, call, hasLeft ? 'aborted' : 'error', error);
+  return error;
+}
+
+/** The reason a drain aborts calls with; everything else that fires the signal is the caller's leaving. */
+export const SHUTDOWN = Symbol('shutdown');
+
+export function isShutdown(signal: AbortSignal): boolean {
+  return signal.aborted && signal.reason === SHUTDOWN;
+}
+
+export function shuttingDown(): GatewayError {
+  return new GatewayError(
+    'shutting_down',
+    'The gateway is shutting down; try again at once, on another instance if there is one.',
+    { retryAfterMs: 1000 },
+  );
+}
+
+function throwIfAborted(signal: AbortSignal): void {
+  if (!signal.aborted) return;
+  throw isShutdown(signal) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
+}

@@ -1,0 +1,43 @@
+/** A line that a plugin wants shown once at start. */
+export interface Announcement {
+  readonly title: string;
+  readonly value: string;
+  /** `key`: an API key that the banner's curl line may use. */
+  readonly use?: 'key';
+}
+
+/** One option or argument of a command, as data: help, parsing and types come from it. */
+export interface CommandOption {
+  /** commander's form: `--user <id>`, `--expires <duration>`, `--force`. */
+  readonly flags: string;
+  readonly summary: string;
+  readonly required?: boolean;
+}
+
+export interface Command {
+  readonly name: string;
+  readonly summary: string;
+  readonly subcommands: readonly Subcommand[];
+}
+
+export interface Subcommand {
+  readonly name: string;
+  readonly summary: string;
+  /** commander's form: `<id>`, `[amount]`, in order. */
+  readonly args?: readonly { readonly name: string; readonly summary: string }[];
+  readonly options?: readonly CommandOption[];
+  run(input: CommandInput): Promise<void>;
+}
+
+export interface CommandInput {
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly io: CommandIo;
+}
+
+/** stdout is data, stderr is talk. With `--json` `result` prints its value, else the text made of it. */
+export interface CommandIo {
+  readonly json: boolean;
+  result(value: unknown, text: string): void;
+  note(text: string): void;
+}

@@ -1,0 +1,77 @@
+import type { Call, OfferOf, Operation, RequestOf, ResponseOf, Target, Units } from './call.ts';
+import type { Schema } from './json.ts';
+import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders } from './provider.ts';
+
+/** What a provider's HTTP response looks like to an operation. */
+export interface UpstreamAnswer {
+  /** 200 to 299 with content: every other status has become a failure already. */
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: ResponseHeaders;
+  /** Read once. Breaking off hangs up. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** The whole body; hangs up and throws beyond `maxBytes`. */
+  readAll(maxBytes?: number): Promise<Buffer>;
+  /** Hangs up. Harmless after the end. */
+  destroy(): void;
+}
+
+/** A target and what is known of it. */
+export interface TargetFacts<O extends Operation = Operation> {
+  readonly target: Target;
+  /** What the target's provider registered for this operation. */
+  readonly offer: OfferOf<O>;
+  /** Undefined when the catalogue does not know the model. */
+  readonly model: ModelInfo | undefined;
+  /** Undefined when it is not known; unknown is never free. */
+  readonly price: Price | undefined;
+}
+
+/** What a call comes to, or may come to at most. */
+export interface Metered {
+  readonly units: Units;
+  /** Whole micro-dollars; undefined when the price is not known. */
+  readonly cost: number | undefined;
+  /** Whether the provider told no usage, so that it was counted here. */
+  readonly estimated?: boolean;
+}
+
+/** One attempt at one target, as an operation works on it. */
+export interface Attempt<O extends Operation = Operation> extends TargetFacts<O> {
+  readonly call: Call<O>;
+  /** As it is to be sent: after all hooks. Its model, where it has one, is the target's. */
+  readonly request: RequestOf<O>;
+  readonly codecCall: CodecCall;
+  readonly abortSignal: AbortSignal;
+  /** Sends a request to the target's endpoint: `send` hooks, deadlines, key, limits of size. Throws what is to be told. */
+  send(request: HttpRequest): Promise<UpstreamAnswer>;
+  /** The same for a response that is JSON: its value, parsed. */
+  sendForJson(request: HttpRequest): Promise<unknown>;
+  /** Says what the call came to, as far as is known; the last word before the end counts. */
+  meter(metered: Metered): void;
+  /**
+   * For responses that go on after the attempt resolved, such as sound: passes them on, ends the call when they end, break
+   * off or are left, and tells `onEnd` before it does.
+   */
+  whileStreaming<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncIterable<T>;
+}
+
+/** A kind of call beside chat. Registered with `api.operation`; `embeddings` and `speech` are two. */
+export interface OperationDefinition<O extends Operation = Operation> {
+  readonly name: O;
+  /** Of its request: what a hook changed is checked by it again. */
+  readonly request: Schema;
+  /** The most that a request may come to at a target, before it is sent. Pure. */
+  estimate(request: RequestOf<O>, facts: TargetFacts<O>): Metered;
+  /** Asks one target. Throws `StreamFailure` or `GatewayError`; what may be tried elsewhere is core's to say. */
+  attempt(attempt: Attempt<O>): Promise<ResponseOf<O>>;
+  /** Whether a value has the shape of its response: a cheap look at what hooks hand back. */
+  isResponse(value: unknown): value is ResponseOf<O>;
+}
+
+/** What `api.call` gives. */
+export interface CallResult<O extends Operation = Operation> {
+  readonly response: ResponseOf<O>;
+  /** What an HTTP route tells of the call: provider, model, attempts, cost, timing; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+}

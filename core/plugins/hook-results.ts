@@ -1,0 +1,67 @@
+import type { Operation } from '../contract/call.ts';
+import { isGatewayError } from '../contract/errors.ts';
+import type { HookName } from '../contract/hooks.ts';
+import { isObject } from '../contract/read-json.ts';
+
+/** What core reads of a hook's result: a cheap look at its shape, so that an error names the plugin and not what stumbles over it. */
+export interface ResultShape {
+  readonly expected: string;
+  readonly fits: (value: unknown) => boolean;
+}
+
+/** Whether a value looks like a response of an operation; plugins' operations bring their own. */
+export type ResponseCheck = (value: unknown) => boolean;
+
+export const isChatResponse: ResponseCheck = (value) =>
+  isObject(value) &&
+  typeof value['id'] === 'string' &&
+  Array.isArray(value['choices']) &&
+  value['choices'].every((choice) => isObject(choice) && isObject(choice['message']));
+
+export const isChatChunk = (value: unknown): boolean =>
+  isObject(value) &&
+  Array.isArray(value['choices']) &&
+  value['choices'].every((choice) => isObject(choice) && isObject(choice['delta']));
+
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
+
+const isPrincipal = (value: unknown): boolean =>
+  isObject(value) &&
+  (value['credential'] === 'key' || value['credential'] === 'token') &&
+  isName(value['userId']) &&
+  isName(value['account']);
+
+const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
+
+const nothing: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
+
+/** The shape of each hook's result, where it has one that counts. */
+export function resultShapes(operation: Operation, isResponse: ResponseCheck): Readonly<Record<HookName, ResultShape>> {
+  const response: ResultShape = { expected: `a response of the operation "${operation}"`, fits: isResponse };
+  return {
+    authenticate: { expected: 'a principal with credential, userId and account', fits: isPrincipal },
+    admit: nothing,
+    prepare: { expected: 'a changed request', fits: (value) => isObject(value) && Object.keys(value).length > 0 },
+    answer: {
+      expected: `an object with a response of the operation "${operation}"`,
+      fits: (value) => isObject(value) && isResponse(value['response']),
+    },
+    route: {
+      expected: 'a list of targets, each with provider and model',
+      fits: (value) => Array.isArray(value) && value.length > 0 && value.every(isTarget),
+    },
+    reserve: nothing,
+    send: {
+      expected: 'an HTTP request with a path',
+      fits: (value) => isObject(value) && typeof value['path'] === 'string' && value['path'].startsWith('/'),
+    },
+    attempt: { expected: 'nothing', fits: () => true },
+    receive: response,
+    stream: {
+      expected: 'an object with a push function',
+      fits: (value) => isObject(value) && typeof value['push'] === 'function',
+    },
+    error: { expected: 'a GatewayError', fits: isGatewayError },
+    finish: { expected: 'nothing', fits: () => true },
+  };
+}

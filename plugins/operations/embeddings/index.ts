@@ -1,0 +1,90 @@
+import {
+  costOf,
+  definePlugin,
+  estimateTextTokens,
+  isObject,
+  type Metered,
+  type Price,
+  type Route,
+  type RouteContext,
+  type Schema,
+  type Target,
+} from '../../../core/index.ts';
+import { EMBEDDING_REQUEST, EMBEDDING_RESPONSE } from './schemas.ts';
+import type { EmbeddingRequest, EmbeddingResponse } from './types.ts';
+
+export type * from './types.ts';
+
+/** Embeddings of texts, in OpenAI's shape, on both surfaces. */
+export default definePlugin({
+  name: 'embeddings',
+  kind: 'operation',
+  apiVersion: 1,
+  setup(api) {
+    api.schema(EMBEDDING_REQUEST);
+    api.operation({
+      name: 'embeddings',
+      request: EMBEDDING_REQUEST,
+      estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
+      async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
+        const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
+        const told = readTokens(response.usage);
+        meter({ ...costOfTokens(told ?? countTokens(request.input), price), estimated: told === undefined });
+        return response;
+      },
+      isResponse: (value): value is EmbeddingResponse => isObject(value) && Array.isArray(value['data']),
+    });
+    const route = (path: string, summary: string, find: (ctx: RouteContext, model: string) => readonly Target[] | undefined): Route<Schema> => ({
+      method: 'POST',
+      path,
+      summary,
+      auth: ['key'],
+      body: EMBEDDING_REQUEST,
+      responses: {
+        200: {
+          description: 'One embedding for each input, as numbers or as base64 of little-endian float32.',
+          schema: EMBEDDING_RESPONSE,
+        },
+      },
+      async handler(ctx) {
+        const request = ctx.state.body as EmbeddingRequest;
+        const { requestId, principal, signal, onOutcome } = ctx.state;
+        const targets = find(ctx as RouteContext, request.model);
+        const context = { requestId, principal, signal, onOutcome, ...(targets && { targets }) };
+        const { response, headers } = await api.call('embeddings', request, context);
+        ctx.set(headers);
+        ctx.body = response;
+      },
+    });
+    api.route(
+      route('/api/core/:provider/embeddings', 'Embeddings by one provider', (ctx, model) => [
+        { provider: ctx.params['provider'] ?? '', model },
+      ]),
+    );
+    api.route(route('/v1/embeddings', 'Embeddings; the model is `provider/model` or an alias', () => undefined));
+  },
+});
+
+/** What a number of input tokens comes to; embeddings have no output. */
+function costOfTokens(tokens: number, price: Price | undefined): Metered {
+  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
+  return { units: { prompt_tokens: tokens }, cost: costOf(usage, price) };
+}
+
+/** What a vendor says it counted; undefined when it says nothing that can be a count. */
+function readTokens(usage: { readonly prompt_tokens: number } | undefined): number | undefined {
+  const told = usage?.prompt_tokens;
+  return told !== undefined && Number.isSafeInteger(told) && told >= 0 && told <= MAX_TOKENS ? told : undefined;
+}
+
+/** More tokens than any call has, by far: a number beyond it is a vendor's mistake. */
+const MAX_TOKENS = 100_000_000;
+
+/** Texts are estimated; tokens that the caller sends are counted. */
+function countTokens(input: EmbeddingRequest['input']): number {
+  if (typeof input === 'string') return estimateTextTokens(input);
+  let tokens = 0;
+  for (const item of input)
+    tokens += typeof item === 'string' ? estimateTextTokens(item) : typeof item === 'number' ? 1 : item.length;
+  return tokens;
+}
