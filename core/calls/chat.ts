@@ -32,22 +32,17 @@ export interface ChatAnswer extends AnswerNotes {
 
 /** A chat completion as a whole. The call is finished when this resolves. */
 export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer> {
-  return runCall(deps, ask, init, (call, raw) => {
+  return runCall(deps, ask, init, (call) => {
     const live = call as unknown as LiveCall;
-    return tryTargets(live, (target) => completeOn(deps, call, target, raw)).then((answer) => {
+    return tryTargets(live, (target) => completeOn(deps, call, target)).then((answer) => {
       finishBeside(deps, live, 'ok');
       return answer;
     });
   });
 }
 
-async function completeOn(
-  deps: PipelineDeps,
-  call: LiveCall<'chat'>,
-  target: Target,
-  raw: Uint8Array | undefined,
-): Promise<ChatAnswer> {
-  const { upstreamResponse, codec, codecInfo, dropped, rateLimits } = await openChat(deps, call, target, false, raw);
+async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target): Promise<ChatAnswer> {
+  const { upstreamResponse, codec, codecInfo, dropped, rateLimits } = await openChat(deps, call, target, false);
   const started = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.measures.upstreamMs += performance.now() - started;
@@ -115,7 +110,6 @@ export async function openChat(
   call: LiveCall<'chat'>,
   target: Target,
   stream: boolean,
-  raw: Uint8Array | undefined,
 ): Promise<OpenedChat> {
   const provider = providerOf(deps, target);
   const codec = provider.chat;
@@ -125,7 +119,7 @@ export async function openChat(
     });
   const input: ChatRequest =
     call.request.model === target.model ? call.request : { ...call.request, model: target.model };
-  const codecInfo = codecCall(call as unknown as LiveCall, target, stream, input === call.request ? raw : undefined);
+  const codecInfo = codecCall(call as unknown as LiveCall, target, stream);
   const request: HttpRequest = codec.request(input, codecInfo);
   const upstreamResponse = await exchange(
     { upstream: deps.upstream, hooks: deps.hooks.chat },
@@ -169,9 +163,9 @@ export function streamChat(
   init: CallInit,
   options: StreamOptions = { takesBytes: false },
 ): Promise<ChatStream> {
-  return runCall(deps, ask, init, (call, raw) =>
+  return runCall(deps, ask, init, (call) =>
     tryTargets(call as unknown as LiveCall, async (target) =>
-      openStream(deps, call, target, await openChat(deps, call, target, true, raw), options),
+      openStream(deps, call, target, await openChat(deps, call, target, true), options),
     ),
   );
 }

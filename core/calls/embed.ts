@@ -29,7 +29,7 @@ async function embedOn(deps: PipelineDeps, call: LiveCall<'embeddings'>, target:
     });
   const live = call as unknown as LiveCall;
   const input = { ...call.request, model: target.model };
-  const info = codecCall(live, target, false, undefined);
+  const info = codecCall(live, target, false);
   const request = codec.request(input, info);
   const upstreamResponse = await exchange(
     { upstream: deps.upstream, hooks: deps.hooks.embeddings },

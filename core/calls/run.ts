@@ -34,7 +34,7 @@ export function finishBeside(deps: PipelineDeps, call: LiveCall, status: Outcome
   if (finishing) deps.pending.track(finishing);
 }
 
-/** A request on its way in: what is asked, of whom, and the caller's bytes while nothing has changed them. */
+/** A request on its way in: what is asked, and of whom. */
 export interface Ask<O extends Operation> {
   readonly operation: O;
   readonly request: OperationRequest[O];
@@ -42,7 +42,6 @@ export interface Ask<O extends Operation> {
   readonly targets: readonly Target[];
   /** The model as the caller wrote it, when that was an alias. */
   readonly requested?: string;
-  readonly raw?: Uint8Array;
 }
 
 /** Admits a call and works on it; whatever goes wrong passes the `error` hook and ends the call. */
@@ -50,7 +49,7 @@ export async function runCall<O extends Operation, T>(
   deps: PipelineDeps,
   ask: Ask<O>,
   init: CallInit,
-  work: (call: LiveCall<O>, raw: Uint8Array | undefined) => Promise<T>,
+  work: (call: LiveCall<O>) => Promise<T>,
 ): Promise<T> {
   const hooks = deps.hooks[ask.operation];
   const call = new LiveCall(ask.operation, ask.request, ask.stream, ask.targets, init, hooks);
@@ -60,7 +59,7 @@ export async function runCall<O extends Operation, T>(
     const admitted = hooks.admit?.(call as unknown as Call);
     if (admitted) await admitted;
     if (hooks.prepare || hooks.route) await redirect(deps, call as unknown as LiveCall, hooks);
-    return await work(call, call.request === ask.request ? ask.raw : undefined);
+    return await work(call);
   } catch (thrown) {
     throw await endWithError(deps, call as unknown as LiveCall, thrown);
   }
@@ -141,9 +140,8 @@ export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) =>
 }
 
 /** What a codec is told of the call. */
-export function codecCall(call: LiveCall, target: Target, stream: boolean, raw: Uint8Array | undefined): CodecCall {
-  const base = { model: target.model, stream, created: Math.floor(call.startedAt / 1000), id: call.id };
-  return raw ? { ...base, raw } : base;
+export function codecCall(call: LiveCall, target: Target, stream: boolean): CodecCall {
+  return { model: target.model, stream, created: Math.floor(call.startedAt / 1000), id: call.id };
 }
 
 /** The registered provider of a target. */

@@ -39,8 +39,6 @@ export interface CodecCall {
   readonly created: number;
   /** Unique for the attempt, for vendors that give answers no id. */
   readonly id: string;
-  /** The caller's own bytes, when they are still exactly what `input` says. */
-  readonly raw?: Uint8Array;
 }
 
 /** An HTTP request relative to the provider's base URL. Holds no credential: core adds it, for declared hosts only. */

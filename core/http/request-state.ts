@@ -12,7 +12,6 @@ export class RequestState {
   route: string | undefined = undefined;
   principal: Principal | undefined = undefined;
   body: unknown = undefined;
-  rawBody: Uint8Array | undefined = undefined;
   files: readonly UploadedFile[] | undefined = undefined;
   /** Set once a route was found and its caller let in. */
   caller: CallerSignal | undefined = undefined;
@@ -37,7 +36,6 @@ export class RequestState {
    */
   release(): void {
     this.body = undefined;
-    this.rawBody = undefined;
     this.files = undefined;
     this.outcomes = undefined;
   }

@@ -47,7 +47,6 @@ export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
         operation: 'chat',
         request,
         stream: request.stream === true,
-        ...withRaw(ctx.state.rawBody),
         ...find(ctx as RouteContext, request.model),
       });
     },
@@ -60,10 +59,6 @@ export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
       requestedTargets(deps, model),
     ),
   ];
-}
-
-function withRaw(raw: Uint8Array | undefined): { raw?: Uint8Array } {
-  return raw ? { raw } : {};
 }
 
 /** What every route passes into the pipeline. */
