@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { Call, Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -9,7 +8,6 @@ import { type ChatStream, openStream, type StreamOptions } from './chat-stream.t
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
-import { sameJson } from './same-json.ts';
 import { estimateTextTokens } from './tokens.ts';
 
 /** The largest whole answer that is read, in bytes. */
@@ -26,8 +24,6 @@ export interface AnswerNotes {
 
 export interface ChatAnswer extends AnswerNotes {
   readonly response: ChatResponse;
-  /** The vendor's own bytes of exactly that response, where nothing had to change: no need to write it anew. */
-  readonly bytes?: Uint8Array;
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
@@ -46,12 +42,7 @@ async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Ta
   const started = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.measures.upstreamMs += performance.now() - started;
-  let answered: unknown;
-  const decoded = readAnswer(call as unknown as LiveCall, () => {
-    answered = parseAnswer(bytes);
-    return codec.response(answered, codecInfo);
-  });
-  let response = decoded;
+  let response = readAnswer(call as unknown as LiveCall, () => codec.response(parseAnswer(bytes), codecInfo));
   // Metered as the vendor answered: no hook changes what a call cost.
   meterChat(deps, call, target, response.usage, () => estimateTextTokens(answerText(response)));
   // What was charged is what is told, also where the vendor's own count is none.
@@ -59,10 +50,7 @@ async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Ta
   const receive = deps.hooks.chat.receive;
   if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
   if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
-  const notes = { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
-  // A hook may have changed it in place, and with it the parts that the answer shares.
-  const isSame = !receive && response === decoded && sameJson(decoded, answered);
-  return isSame && isUtf8(bytes) ? { ...notes, bytes } : notes;
+  return { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
 }
 
 /** Decodes an answer; an error inside it is noted as work that was not done. */

@@ -75,7 +75,7 @@ export function callerOf(ctx: RouteContext): Abortable {
 async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
   if (ask.stream) return streamAnswer(deps, ctx, ask);
   const answer = await deps.complete(ask, callInit(ctx));
-  sendAnswer(ctx, answer, answer.bytes ?? JSON.stringify(answer.response));
+  sendAnswer(ctx, answer, JSON.stringify(answer.response));
 }
 
 function framesOf(batch: ChatBatch): string | Uint8Array {
