@@ -39,8 +39,3 @@ export function hasContent(chunk: ChatChunk): boolean {
       Boolean(delta.refusal),
   );
 }
-
-/** Whether a chunk tells why a choice has ended. */
-export function isFinished({ choices }: ChatChunk): boolean {
-  return choices.some(({ finish_reason }) => finish_reason !== null);
-}

@@ -6,27 +6,16 @@ import { NOT_YET, type Pull } from '../upstream/pull.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { PageError } from './attempt.ts';
 import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
-import { chunksOfResponse, hasContent, isFinished } from './chat-chunks.ts';
-import { createExactTextReader, type ExactText, type ExactTextReader } from './exact-text.ts';
+import { chunksOfResponse, hasContent } from './chat-chunks.ts';
 
-/** What came of one read of the upstream: chunks, or the bytes of events that need no look. */
-export type ChatBatch = readonly ChatChunk[] | ExactText;
+/** The chunks that came of one read of the upstream. */
+export type ChatBatch = readonly ChatChunk[];
 
 /**
  * An upstream answer as chunks. `read` answers undefined at a complete end, and throws when the answer broke off, that is
  * ended without a terminal sign.
  */
-export interface ChatSource extends Pull<ChatBatch> {
-  /** From here on events of plain text may come as bytes, where they are like `first` and the vendor's frames are ours. */
-  passBytes(first: ChatChunk): void;
-}
-
-const LF = 0x0a;
-const CR = 0x0d;
-const EMPTY = Buffer.alloc(0);
-
-/** Of the beginning of an event, in bytes; the reader has its own bound for longer ones. */
-const MAX_KEPT = 64 * 1024;
+export type ChatSource = Pull<ChatBatch>;
 
 export async function createChatSource(opened: OpenedChat): Promise<ChatSource> {
   return isJson(opened.upstreamResponse) ? wholeAnswer(opened) : eventStream(opened);
@@ -41,7 +30,6 @@ async function wholeAnswer({ upstreamResponse, codec, codecInfo }: OpenedChat): 
   const answer = parseAnswer(await upstreamResponse.readAll(MAX_RESPONSE_BYTES));
   let chunks: ChatBatch | undefined = chunksOfResponse(codec.response(answer, codecInfo));
   return {
-    passBytes() {},
     read() {
       const batch = chunks;
       chunks = undefined;
@@ -54,16 +42,10 @@ async function wholeAnswer({ upstreamResponse, codec, codecInfo }: OpenedChat): 
 function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: OpenedChat): ChatSource {
   const decoder = codec.stream(codecInfo);
   const reader = createEventReader();
-  const isExact = codec.identity?.(codecInfo) ?? false;
-  let readText: ExactTextReader | undefined;
   let hasEnded = false;
   let failure: { readonly thrown: unknown } | undefined;
   /** Whether something of the answer was read, so that no other target can answer any more. */
   let hasBegun = false;
-  /** Whether the decoder has seen whole events only, so that the next byte begins one. */
-  let isBetween = false;
-  /** The beginning of an event, kept here while whole ones may pass as they are. */
-  let rest: Buffer = EMPTY;
 
   /** What came with an error is passed on before it; but while nothing was, another target may still answer. */
   const note = ({ chunks, error }: Decoded): readonly ChatChunk[] => {
@@ -76,34 +58,9 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
     return chunks;
   };
 
-  const decode = (bytes: Buffer): readonly ChatChunk[] => {
-    const chunks = note(decodeEvents(decoder, reader.push(bytes)));
-    isBetween = endsEvent(bytes);
-    // What follows a reason to stop is the decoder's to judge.
-    if (readText && chunks.some(isFinished)) readText = undefined;
-    return chunks;
-  };
-
-  const take = (bytes: Buffer): ChatBatch => {
-    const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
-    rest = EMPTY;
-    if (!readText || !isBetween) return decode(all);
-    if (endsEvent(all)) return readText(all) ?? decode(all);
-    const end = all.lastIndexOf('\n\n') + 2;
-    // Another way to end lines, or an event too long to be text.
-    if (end < 2) {
-      if (all.includes(CR) || all.length > MAX_KEPT) return decode(all);
-      rest = all;
-      return NOTHING;
-    }
-    rest = all.subarray(end);
-    const whole = all.subarray(0, end);
-    return readText(whole) ?? decode(whole);
-  };
-
   const finish = (): ChatBatch => {
     hasEnded = true;
-    const decoded = note(decodeEvents(decoder, [...reader.push(rest), ...reader.end()]));
+    const decoded = note(decodeEvents(decoder, reader.end()));
     if (failure) return decoded;
     const { chunks, complete } = decoder.end();
     const isPage = !hasBegun && headers['content-type']?.startsWith('text/html');
@@ -112,9 +69,6 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
   };
 
   return {
-    passBytes(first) {
-      if (isExact) readText = createExactTextReader(first);
-    },
     read() {
       for (;;) {
         if (hasEnded) {
@@ -123,16 +77,12 @@ function eventStream({ upstreamResponse: { body, headers }, codec, codecInfo }: 
         }
         const bytes = body.read();
         if (bytes === NOT_YET) return NOT_YET;
-        const batch = bytes ? take(bytes) : finish();
+        const batch = bytes ? note(decodeEvents(decoder, reader.push(bytes))) : finish();
         if (batch.length > 0) return batch;
       }
     },
     whenReadable: (listener) => body.whenReadable(listener),
   };
-}
-
-function endsEvent(bytes: Buffer): boolean {
-  return bytes[bytes.length - 1] === LF && bytes[bytes.length - 2] === LF;
 }
 
 const NOTHING: readonly ChatChunk[] = Object.freeze([]);

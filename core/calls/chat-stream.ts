@@ -6,7 +6,7 @@ import { NOT_YET, next, type Pull } from '../upstream/pull.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { failedAttempt, noteRefusal } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
-import { hasContent, isFinished } from './chat-chunks.ts';
+import { hasContent } from './chat-chunks.ts';
 import { type ChatBatch, type ChatSource, createChatSource } from './chat-source.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
@@ -15,18 +15,10 @@ import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */
 export interface ChatStream extends AnswerNotes, Pull<ChatBatch> {
-  /**
-   * What comes next. Throws the GatewayError that the caller is told in an error frame. Bytes come only to those who
-   * {@link StreamOptions.takesBytes}.
-   */
+  /** What comes next. Throws the GatewayError that the caller is told in an error frame. */
   read(): ChatBatch | undefined | typeof NOT_YET;
   /** Ends the call, once: after the last byte, after an error, or when the caller left. */
   close(): void;
-}
-
-export interface StreamOptions {
-  /** Whether events that nothing has to look at may come as the vendor's bytes. */
-  readonly takesBytes: boolean;
 }
 
 /** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
@@ -38,7 +30,6 @@ export async function openStream(
   call: LiveCall<'chat'>,
   target: Target,
   opened: OpenedChat,
-  { takesBytes }: StreamOptions,
 ): Promise<ChatStream> {
   const { upstreamResponse, dropped, rateLimits } = opened;
   const peeked: ChatChunk[] = [];
@@ -48,15 +39,13 @@ export async function openStream(
     while (!peeked.some(hasContent) && peeked.length < MAX_PEEK_CHUNKS) {
       const batch = await next(source);
       if (!batch) break;
-      if (isChunks(batch)) peeked.push(...batch);
+      peeked.push(...batch);
     }
   } catch (error) {
     upstreamResponse.destroy();
     noteRefusal(call as unknown as LiveCall, error);
     throw error;
   }
-  const [first] = peeked;
-  if (first && takesBytes && !deps.hooks.chat.chunk && !peeked.some(isFinished)) source.passBytes(first);
   const live = new LiveStream(deps, call, target, { upstream: upstreamResponse, source, peeked });
   return {
     call: call as unknown as LiveCall,
@@ -67,11 +56,6 @@ export async function openStream(
     whenReadable: (listener) => live.whenReadable(listener),
     close: () => live.close(),
   };
-}
-
-/** Whether a batch is chunks, not the vendor's bytes. */
-export function isChunks(batch: ChatBatch): batch is readonly ChatChunk[] {
-  return Array.isArray(batch);
 }
 
 interface Begun {
@@ -117,10 +101,6 @@ class LiveStream {
         this.#peeked = undefined;
         if (batch === NOT_YET) return NOT_YET;
         if (!batch) return this.#end();
-        if (!isChunks(batch)) {
-          this.#textBytes += batch.textBytes;
-          return batch;
-        }
         const chunks = this.#outward(batch);
         if (chunks.length > 0) return chunks;
       }

@@ -4,7 +4,7 @@ import { GatewayError } from '../contract/errors.ts';
 import type { ChatCodec, HttpRequest, ResponseHeaders } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { exchange, noteRefusal, PageError } from './attempt.ts';
-import { type ChatStream, openStream, type StreamOptions } from './chat-stream.ts';
+import { type ChatStream, openStream } from './chat-stream.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
@@ -145,15 +145,10 @@ function rateLimitsOf(
 }
 
 /** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */
-export function streamChat(
-  deps: PipelineDeps,
-  ask: Ask<'chat'>,
-  init: CallInit,
-  options: StreamOptions = { takesBytes: false },
-): Promise<ChatStream> {
+export function streamChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatStream> {
   return runCall(deps, ask, init, (call) =>
     tryTargets(call as unknown as LiveCall, async (target) =>
-      openStream(deps, call, target, await openChat(deps, call, target, true), options),
+      openStream(deps, call, target, await openChat(deps, call, target, true)),
     ),
   );
 }

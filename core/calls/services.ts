@@ -3,7 +3,6 @@ import type { CallContext } from '../contract/plugin.ts';
 import type { GatewayServices } from '../plugins/plugin-api.ts';
 import { next } from '../upstream/pull.ts';
 import { completeChat, streamChat } from './chat.ts';
-import { isChunks } from './chat-stream.ts';
 import { embed } from './embed.ts';
 import type { CallInit } from './live-call.ts';
 import { estimateCost } from './meter.ts';
@@ -56,7 +55,7 @@ async function streamOf(
   const stream = await streamChat(deps, ask, init);
   return (async function* () {
     try {
-      for (let batch = await next(stream); batch; batch = await next(stream)) if (isChunks(batch)) yield* batch;
+      for (let batch = await next(stream); batch; batch = await next(stream)) yield* batch;
     } finally {
       stream.close();
     }

@@ -115,11 +115,6 @@ export interface ChatCodec {
   /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;
-  /**
-   * True when an event that adds plain text to the first choice, spelt as OpenAI spells it, comes out of `stream` as it went
-   * in and leaves nothing behind there: such events may pass as bytes, and the decoder does not see them.
-   */
-  identity?(call: CodecCall): boolean;
 }
 
 export interface EmbedCodec {

@@ -1,6 +1,6 @@
 import type { ChatAnswer } from '../../calls/chat.ts';
 import type { ChatBatch } from '../../calls/chat-source.ts';
-import { type ChatStream, isChunks } from '../../calls/chat-stream.ts';
+import type { ChatStream } from '../../calls/chat-stream.ts';
 import type { CallInit } from '../../calls/live-call.ts';
 import type { Ask } from '../../calls/run.ts';
 import { type Aliases, type Catalog, requestedTargets, targetOfPath } from '../../calls/targets.ts';
@@ -78,8 +78,7 @@ async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat
   sendAnswer(ctx, answer, JSON.stringify(answer.response));
 }
 
-function framesOf(batch: ChatBatch): string | Uint8Array {
-  if (!isChunks(batch)) return batch.bytes;
+function framesOf(batch: ChatBatch): string {
   let frames = '';
   for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
   return frames;
