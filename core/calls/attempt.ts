@@ -61,11 +61,11 @@ function send(
   request: HttpRequest,
   retries: number,
 ): Promise<UpstreamResponse> {
-  return upstream.send(endpoint, request, { signal: call.caller }).catch((error: unknown) => {
+  return upstream.send(endpoint, request, { signal: call.signal }).catch((error: unknown) => {
     if (error instanceof UpstreamError && error.sent && !error.refused) call.measures.unanswered.push(target);
     const again =
       error instanceof UpstreamError && error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
-    if (!again || retries === 0 || call.caller.aborted) throw error;
+    if (!again || retries === 0 || call.signal.aborted) throw error;
     return send(upstream, call, target, endpoint, request, retries - 1);
   });
 }

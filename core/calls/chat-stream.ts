@@ -166,7 +166,7 @@ class LiveStream {
     let error = thrown;
     try {
       this.#meter();
-      if (!call.caller.aborted) ({ error } = failedAttempt(thrown, this.#target));
+      if (!call.signal.aborted) ({ error } = failedAttempt(thrown, this.#target));
     } catch (other) {
       error = other;
     }

@@ -2,7 +2,6 @@ import type { Call, Operation, OperationRequest, Outcome, OutcomeStatus, Princip
 import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import { type Abortable, toAbortSignal } from '../upstream/caller-signal.ts';
 import { createOrderedId } from './ids.ts';
 
 /** Who asks, and how: what every way into the pipeline gives. */
@@ -10,7 +9,7 @@ export interface CallInit {
   readonly requestId: string;
   readonly principal: Principal;
   /** Fires when the caller hangs up. */
-  readonly signal: Abortable;
+  readonly signal: AbortSignal;
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** Receives the outcome before the `finish` hooks run. */
   onOutcome?(call: Call, outcome: Outcome): void;
@@ -41,7 +40,7 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
   readonly stream: boolean;
   readonly startedAt = Date.now();
   /** Fires when the caller has left, or the gateway drains. */
-  readonly caller: Abortable;
+  readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
   readonly measures: Measures = {
@@ -76,14 +75,10 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
     this.targets = targets;
     this.requestId = init.requestId;
     this.principal = init.principal;
-    this.caller = init.signal;
+    this.signal = init.signal;
     this.skip = init.skip ? new Set(init.skip) : NOTHING_SKIPPED;
     this.#init = init;
     this.#hooks = hooks;
-  }
-
-  get signal(): AbortSignal {
-    return toAbortSignal(this.caller);
   }
 
   get elapsedMs(): number {

@@ -5,7 +5,6 @@ import type { CodecCall, Provider } from '../contract/provider.ts';
 import type { SpeechProvider } from '../contract/speech-provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { SpeechCache } from '../speech/cache.ts';
-import type { Abortable } from '../upstream/caller-signal.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { failedAttempt } from './attempt.ts';
 import { type CallInit, LiveCall } from './live-call.ts';
@@ -84,8 +83,8 @@ async function redirect(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks
 /** Ends a call that failed, and answers the error as the `error` hooks leave it. */
 export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {
   const hooks = deps.hooks[call.operation];
-  const aborted = call.caller.aborted && !isShutdown(call.caller);
-  let error = isShutdown(call.caller) ? shuttingDown() : toGatewayError(thrown);
+  const aborted = call.signal.aborted && !isShutdown(call.signal);
+  let error = isShutdown(call.signal) ? shuttingDown() : toGatewayError(thrown);
   if (!aborted && hooks.error) {
     try {
       error = toGatewayError((await hooks.error(call as unknown as Call, error)) ?? error);
@@ -103,7 +102,7 @@ export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: u
 /** The reason a drain aborts calls with; everything else that fires the signal is the caller's leaving. */
 export const SHUTDOWN = Symbol('shutdown');
 
-export function isShutdown(signal: Abortable): boolean {
+export function isShutdown(signal: AbortSignal): boolean {
   return signal.aborted && signal.reason === SHUTDOWN;
 }
 
@@ -116,8 +115,8 @@ export function shuttingDown(): GatewayError {
 }
 
 function assertLive(call: LiveCall<Operation>): void {
-  if (call.caller.aborted)
-    throw isShutdown(call.caller) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
+  if (call.signal.aborted)
+    throw isShutdown(call.signal) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
 }
 
 /** Tries the targets in order until one answers; throws what the last one failed with. */
@@ -127,7 +126,7 @@ export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) =>
     try {
       return await attempt(target);
     } catch (thrown) {
-      if (call.caller.aborted) throw thrown;
+      if (call.signal.aborted) throw thrown;
       const failed = failedAttempt(thrown, target);
       // Something answered and is paid for (a hook refused what it said): nobody is asked, and paid, twice.
       if (call.measures.usage) throw failed.error;

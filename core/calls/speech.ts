@@ -122,7 +122,7 @@ async function* metered(
     ended = true;
   } catch (thrown) {
     meter(call, vendor, speech, run.usage());
-    throw await endWithError(deps, call, call.caller.aborted ? thrown : failedAttempt(thrown, target).error);
+    throw await endWithError(deps, call, call.signal.aborted ? thrown : failedAttempt(thrown, target).error);
   } finally {
     meter(call, vendor, speech, run.usage());
     finishBeside(deps, call, ended ? 'ok' : 'aborted');

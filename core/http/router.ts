@@ -70,7 +70,7 @@ function createHandler(deps: RouterDeps, owner: string, route: Route): RouteHand
       state.principal = principal instanceof Promise ? await principal : principal;
     }
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.caller = deps.lifecycle.callerSignal(ctx.res);
+    state.signal = deps.lifecycle.abortSignal(ctx.res);
     if (route.form) return handleForm(ctx, route, route.form, validateBody);
     if (validateBody) {
       const { value, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });

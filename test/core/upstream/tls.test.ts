@@ -57,7 +57,7 @@ describe('upstream over TLS', () => {
       writeFileSync(join(folder, 'ca.pem'), certificate.cert);
       vendor.script((wire) => (wire.request.nth === 0 ? wire.send(answer(200, 'ok')) : wire.reset()));
       const program = `
-        import { createUpstream } from ${JSON.stringify(new URL('../../../core/upstream.ts', import.meta.url).href)};
+        import { createUpstream } from ${JSON.stringify(new URL('../../../core/upstream/upstream.ts', import.meta.url).href)};
         const log = { debug() {} };
         const upstream = createUpstream({ log, defaults: { firstByteMs: 3000 } });
         for (let n = 0; n < 2; n++) {
