@@ -1,6 +1,5 @@
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { HookName } from '../contract/hooks.ts';
-import { Bag, type BagItem } from '../upstream/bag.ts';
 
 /** How long one asynchronous hook may take before the call fails. */
 export const HOOK_TIMEOUT_MS = 30_000;
@@ -30,44 +29,20 @@ export function call(step: Step, a: unknown, b: unknown, c: unknown): unknown {
   return bounded(step, answer as Promise<unknown>);
 }
 
-/** Hooks that have not settled. One timer looks at all of them: most are done before it is ever due. */
-const waiting = new Bag<Waiting>();
-let isWatched = false;
-const WATCH_MS = 1000;
-
-interface Waiting extends BagItem {
-  readonly until: number;
-  readonly expire: () => void;
-}
-
-function watchWaiting(): void {
-  const now = performance.now();
-  for (const { until, expire } of waiting.all()) if (until <= now) expire();
-  isWatched = waiting.size > 0;
-  if (isWatched) setTimeout(watchWaiting, WATCH_MS).unref();
-}
-
-function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => {
-      waiting.delete(entry);
-      reject(blame(step, error));
-    };
-    const entry: Waiting = {
-      slot: -1,
-      until: performance.now() + HOOK_TIMEOUT_MS,
-      expire: () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
-    };
-    waiting.add(entry);
-    if (!isWatched) {
-      isWatched = true;
-      setTimeout(watchWaiting, WATCH_MS).unref();
-    }
-    promise.then((value) => {
-      waiting.delete(entry);
-      resolve(value);
-    }, fail);
+/** The promise of a hook, which fails after {@link HOOK_TIMEOUT_MS}. */
+async function bounded(step: Step, promise: Promise<unknown>): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    const expire = (): void => reject(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`));
+    timer = setTimeout(expire, HOOK_TIMEOUT_MS).unref();
   });
+  try {
+    return await Promise.race([promise, timeout]);
+  } catch (error) {
+    throw blame(step, error);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** A GatewayError is the plugin's answer and passes; anything else is a bug in the plugin and names it in the log. */

@@ -57,8 +57,6 @@ type State = 'connect' | 'firstByte' | 'idle' | 'closed';
 export class Exchange implements Dispatcher.DispatchHandler, Watched {
   /** The answer's head; rejects with an {@link UpstreamError}. */
   readonly answer: Promise<Answer>;
-  /** For the clock. */
-  slot = -1;
   readonly #options: ExchangeOptions;
   readonly #startedAt = performance.now();
   readonly #onAbort: () => void;
