@@ -20,7 +20,6 @@ import type { Principal } from '../core/contract/call.ts';
 import { assemble } from '../core/plugins/assemble.ts';
 import { loadConfig } from '../core/plugins/load-config.ts';
 import { runReady } from '../core/plugins/set-up.ts';
-import { CallerSignal } from '../core/upstream/caller-signal.ts';
 import { POSTGRES, startPostgresServer } from '../test/support/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../test/support/redis-server.ts';
 import type { TestServer } from '../test/support/server-process.ts';
@@ -94,7 +93,7 @@ async function call(deps: PipelineDeps, credential: string | undefined): Promise
     stream: false,
     targets: [{ provider: 'echo', model: 'echo' }],
   } as const;
-  await completeChat(deps, ask, { requestId: 'req_bench', principal, signal: new CallerSignal() });
+  await completeChat(deps, ask, { requestId: 'req_bench', principal, signal: new AbortController().signal });
 }
 
 /** Calls that come over sockets begin in turns of their own. */

@@ -35,8 +35,6 @@ export interface RouteState<Body = unknown> {
   readonly body: Body;
   /** The files of a form, for routes with `form`. */
   readonly files?: readonly UploadedFile[];
-  /** The body's bytes as sent. */
-  readonly rawBody?: Uint8Array;
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
   /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */

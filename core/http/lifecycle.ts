@@ -1,7 +1,5 @@
 import type { Server, ServerResponse } from 'node:http';
 import { SHUTDOWN } from '../calls/run.ts';
-import { Bag } from '../upstream/bag.ts';
-import { CallerSignal } from '../upstream/caller-signal.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
 
@@ -21,21 +19,21 @@ const GRACE_MS = 1000;
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
-  readonly #running = new Bag<CallerSignal>();
+  readonly #running = new Set<AbortController>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
-  /** A signal that fires when the caller hangs up before the answer's end, or at the drain's deadline. */
-  callerSignal(response: ServerResponse): CallerSignal {
-    const caller = new CallerSignal();
-    if (this.#expired) caller.abort(SHUTDOWN);
-    else if (response.destroyed || response.socket?.destroyed) caller.abort();
-    this.#running.add(caller);
+  /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline. */
+  abortSignal(response: ServerResponse): AbortSignal {
+    const controller = new AbortController();
+    if (this.#expired) controller.abort(SHUTDOWN);
+    else if (response.destroyed || response.socket?.destroyed) controller.abort();
+    this.#running.add(controller);
     response.once('close', () => {
-      this.#running.delete(caller);
-      if (!response.writableFinished) caller.abort();
+      this.#running.delete(controller);
+      if (!response.writableFinished) controller.abort();
     });
-    return caller;
+    return controller.signal;
   }
 
   get draining(): boolean {
@@ -62,8 +60,9 @@ export class Lifecycle {
     clearTimeout(cut);
     this.phase = 'closed';
   }
+
   #expire(): void {
     this.#expired = true;
-    for (const caller of this.#running.all()) caller.abort(SHUTDOWN);
+    for (const controller of this.#running) controller.abort(SHUTDOWN);
   }
 }

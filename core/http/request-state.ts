@@ -1,7 +1,6 @@
 import type { Call, Outcome, Principal } from '../contract/call.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { UploadedFile } from '../contract/route.ts';
-import type { CallerSignal } from '../upstream/caller-signal.ts';
 
 /** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
 export class RequestState {
@@ -12,10 +11,9 @@ export class RequestState {
   route: string | undefined = undefined;
   principal: Principal | undefined = undefined;
   body: unknown = undefined;
-  rawBody: Uint8Array | undefined = undefined;
   files: readonly UploadedFile[] | undefined = undefined;
-  /** Set once a route was found and its caller let in. */
-  caller: CallerSignal | undefined = undefined;
+  /** Fires when the caller hangs up or the gateway drains. Set once a route was found and its caller let in. */
+  signal: AbortSignal | undefined = undefined;
   /** The error that was answered. */
   error: GatewayError | undefined = undefined;
   /** What the calls made for this request came to. */
@@ -37,13 +35,7 @@ export class RequestState {
    */
   release(): void {
     this.body = undefined;
-    this.rawBody = undefined;
     this.files = undefined;
     this.outcomes = undefined;
-  }
-
-  /** Fires when the caller hangs up or the gateway drains. */
-  get signal(): AbortSignal | undefined {
-    return this.caller?.signal;
   }
 }

@@ -70,13 +70,12 @@ function createHandler(deps: RouterDeps, owner: string, route: Route): RouteHand
       state.principal = principal instanceof Promise ? await principal : principal;
     }
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.caller = deps.lifecycle.callerSignal(ctx.res);
+    state.signal = deps.lifecycle.abortSignal(ctx.res);
     if (route.form) return handleForm(ctx, route, route.form, validateBody);
     if (validateBody) {
-      const { value, raw, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
+      const { value, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
       state.body = value;
-      state.rawBody = raw;
     }
     await route.handler(ctx as unknown as RouteContext<never>);
     // Koa would say 404 for a handler that forgot its answer.

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { ErrorBody } from '../contract/errors.ts';
-import type { Abortable } from '../upstream/caller-signal.ts';
 import { formatError, KEEP_ALIVE } from '../upstream/event-reader.ts';
 
 export interface SseWriterOptions {
@@ -9,7 +8,7 @@ export interface SseWriterOptions {
   /** How long a reader may take nothing before it is cut; 60 s unless told. */
   readonly writeIdleMs?: number;
   /** Wakes a writer that waits for the reader. */
-  readonly signal?: Abortable;
+  readonly signal?: AbortSignal;
   /** Added to the head, or replacing parts of it. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -1,7 +1,5 @@
-import { Bag, type BagItem } from './bag.ts';
-
 /** Something with a deadline that moves: what {@link createDeadlineClock} watches. */
-export interface Watched extends BagItem {
+export interface Watched {
   /** When it is overdue, in milliseconds of `performance.now()`. Asked only when the timer fires. */
   dueAt(): number;
   /** Called once it is overdue; removes itself from the clock. */
@@ -26,7 +24,7 @@ const GRAIN_MS = 5;
  * known when it was armed, looks at them when it fires and arms itself for the next. A chunk therefore costs no timer.
  */
 export function createDeadlineClock(): DeadlineClock {
-  const items = new Bag<Watched>();
+  const items = new Set<Watched>();
   let timer: NodeJS.Timeout | undefined;
   let firesAt = Number.POSITIVE_INFINITY;
 
@@ -42,7 +40,7 @@ export function createDeadlineClock(): DeadlineClock {
     const now = performance.now();
     firesAt = Number.POSITIVE_INFINITY;
     let next = Number.POSITIVE_INFINITY;
-    for (const item of items.all()) {
+    for (const item of [...items]) {
       const due = item.dueAt();
       if (due <= now) item.expire();
       else if (due < next) next = due;
@@ -59,7 +57,7 @@ export function createDeadlineClock(): DeadlineClock {
       items.delete(item);
     },
     close() {
-      for (const item of items.all()) {
+      for (const item of [...items]) {
         items.delete(item);
         item.cut();
       }

@@ -1,6 +1,5 @@
 import type { Dispatcher } from 'undici';
 import type { FailureClass, ResponseHeaders, Timeouts } from '../contract/provider.ts';
-import type { Abortable } from './caller-signal.ts';
 import type { DeadlineClock, Watched } from './deadline-clock.ts';
 import { findFault, isEncoded, isRefusal, joinRepeated, tooLong } from './judge-answer.ts';
 import { UpstreamBody } from './upstream-body.ts';
@@ -16,7 +15,7 @@ export interface ExchangeController {
 export interface ExchangeOptions {
   readonly timeouts: Timeouts;
   readonly maxResponseBytes: number;
-  readonly signal: Abortable;
+  readonly signal: AbortSignal;
   readonly clock: DeadlineClock;
   /** Called when the connection went away before a byte of an answer; true when the request is sent once more. */
   readonly onReset?: () => boolean;
@@ -58,8 +57,6 @@ type State = 'connect' | 'firstByte' | 'idle' | 'closed';
 export class Exchange implements Dispatcher.DispatchHandler, Watched {
   /** The answer's head; rejects with an {@link UpstreamError}. */
   readonly answer: Promise<Answer>;
-  /** For the clock. */
-  slot = -1;
   readonly #options: ExchangeOptions;
   readonly #startedAt = performance.now();
   readonly #onAbort: () => void;

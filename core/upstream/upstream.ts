@@ -1,6 +1,5 @@
 import type { Log } from '../contract/log.ts';
 import type { Endpoint, HttpRequest, ResponseHeaders, Timeouts } from '../contract/provider.ts';
-import type { Abortable } from './caller-signal.ts';
 import { type Connection, type Connections, createConnections } from './connections.ts';
 import { createDeadlineClock } from './deadline-clock.ts';
 import { Exchange } from './exchange.ts';
@@ -43,7 +42,7 @@ export interface UpstreamOptions {
 
 export interface SendOptions {
   /** Ends the attempt at once, whatever it is doing. */
-  readonly signal: Abortable;
+  readonly signal: AbortSignal;
   /** Replaces single clocks for this attempt. */
   readonly deadlines?: Partial<Timeouts>;
 }
@@ -97,7 +96,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return connections;
   }
 
-  function sendOverNetwork(endpoint: Endpoint, request: HttpRequest, timeouts: Timeouts, signal: Abortable): Exchange {
+  function sendOverNetwork(
+    endpoint: Endpoint,
+    request: HttpRequest,
+    timeouts: Timeouts,
+    signal: AbortSignal,
+  ): Exchange {
     const prepared = prepare(endpoint, request);
     const { origin } = prepared;
     const connections = connectionsTo(origin, timeouts.connectMs);

@@ -46,13 +46,6 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       assert.notDeepEqual(toJson(streamed), toJson(translate({ stream: false })));
     });
 
-    it('sends the caller’s bytes only while they say the same', () => {
-      const input = { model: CALL.model, messages, api_base: 'https://evil.example' };
-      const raw = new TextEncoder().encode(JSON.stringify(input));
-      const { body } = chat.request(input, { ...CALL, raw });
-      assert.ok(!(body instanceof Uint8Array), 'the bytes hold a field that may not leave');
-    });
-
     for (const field of ROUTING) {
       it(`does not send "${field}"`, () => {
         const request = translate({ [field]: 'https://evil.example' });

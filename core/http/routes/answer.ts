@@ -31,12 +31,8 @@ export function answerHeaders(notes: AnswerNotes): Record<string, string> {
   return headers;
 }
 
-/** Answers JSON, as text or bytes, with the notes of its call. Headers go straight to Node: Koa would look up what is known here. */
-export function sendAnswer(
-  ctx: RouteContext<never> | RouteContext,
-  notes: AnswerNotes,
-  json: string | Uint8Array,
-): void {
+/** Answers JSON with the notes of its call. Headers go straight to Node: Koa would look up what is known here. */
+export function sendAnswer(ctx: RouteContext<never> | RouteContext, notes: AnswerNotes, json: string): void {
   const { res } = ctx;
   tellHeaders(notes, (name, value) => res.setHeader(name, value));
   res.setHeader('content-type', 'application/json; charset=utf-8');

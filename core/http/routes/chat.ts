@@ -1,6 +1,6 @@
 import type { ChatAnswer } from '../../calls/chat.ts';
 import type { ChatBatch } from '../../calls/chat-source.ts';
-import { type ChatStream, isChunks } from '../../calls/chat-stream.ts';
+import type { ChatStream } from '../../calls/chat-stream.ts';
 import type { CallInit } from '../../calls/live-call.ts';
 import type { Ask } from '../../calls/run.ts';
 import { type Aliases, type Catalog, requestedTargets, targetOfPath } from '../../calls/targets.ts';
@@ -8,10 +8,8 @@ import type { ChatRequest } from '../../contract/chat.ts';
 import { isGatewayError, toGatewayError } from '../../contract/errors.ts';
 import type { Schema } from '../../contract/json.ts';
 import type { Route, RouteContext } from '../../contract/plugin.ts';
-import type { Abortable } from '../../upstream/caller-signal.ts';
 import { DONE, formatData, KEEP_ALIVE } from '../../upstream/event-reader.ts';
 import { NOT_YET } from '../../upstream/pull.ts';
-import type { RequestState } from '../request-state.ts';
 import { CHAT_REQUEST, CHAT_RESPONSE } from '../schemas.ts';
 import { createSseWriter, type SseWriter } from '../sse-writer.ts';
 import { answerHeaders, sendAnswer } from './answer.ts';
@@ -47,7 +45,6 @@ export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
         operation: 'chat',
         request,
         stream: request.stream === true,
-        ...withRaw(ctx.state.rawBody),
         ...find(ctx as RouteContext, request.model),
       });
     },
@@ -62,29 +59,19 @@ export function chatRoutes(deps: ChatRouteDeps): readonly Route<Schema>[] {
   ];
 }
 
-function withRaw(raw: Uint8Array | undefined): { raw?: Uint8Array } {
-  return raw ? { raw } : {};
-}
-
 /** What every route passes into the pipeline. */
 export function callInit(ctx: RouteContext): CallInit {
-  const { requestId, principal, onOutcome } = ctx.state;
-  return { requestId, principal, signal: callerOf(ctx), onOutcome };
-}
-
-/** The caller's signal, without making an AbortSignal of it. */
-export function callerOf(ctx: RouteContext): Abortable {
-  return (ctx.state as unknown as RequestState).caller ?? ctx.state.signal;
+  const { requestId, principal, signal, onOutcome } = ctx.state;
+  return { requestId, principal, signal, onOutcome };
 }
 
 async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
   if (ask.stream) return streamAnswer(deps, ctx, ask);
   const answer = await deps.complete(ask, callInit(ctx));
-  sendAnswer(ctx, answer, answer.bytes ?? JSON.stringify(answer.response));
+  sendAnswer(ctx, answer, JSON.stringify(answer.response));
 }
 
-function framesOf(batch: ChatBatch): string | Uint8Array {
-  if (!isChunks(batch)) return batch.bytes;
+function framesOf(batch: ChatBatch): string {
   let frames = '';
   for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
   return frames;
@@ -115,7 +102,7 @@ function relay(stream: ChatStream, writer: SseWriter): Promise<void> {
  * that then fails can still be replaced, since nothing of an answer was sent.
  */
 async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat'>): Promise<void> {
-  const writer = createSseWriter(ctx.res, { keepAliveMs: deps.keepAliveMs, signal: callerOf(ctx) });
+  const writer = createSseWriter(ctx.res, { keepAliveMs: deps.keepAliveMs, signal: ctx.state.signal });
   let opened = false;
   const open = (headers: Record<string, string> = {}): void => {
     if (opened) return;
@@ -141,7 +128,7 @@ async function streamAnswer(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'ch
     clearTimeout(silence);
     // oxlint-disable-next-line typescript/no-unnecessary-condition -- `open` above changes it
     if (!opened) throw thrown;
-    if (isGatewayError(thrown) || !callerOf(ctx).aborted)
+    if (isGatewayError(thrown) || !ctx.state.signal.aborted)
       writer.fail(toGatewayError(thrown).toBody(ctx.state.requestId));
   } finally {
     stream?.close();

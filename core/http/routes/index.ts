@@ -35,7 +35,7 @@ export function coreRoutes({
       ...models,
       keepAliveMs,
       complete: (ask, init) => completeChat(deps, ask, init),
-      stream: (ask, init) => streamChat(deps, ask, init, { takesBytes: true }),
+      stream: (ask, init) => streamChat(deps, ask, init),
     }),
     ...embeddingRoutes({ ...models, embed: (ask, init) => embed(deps, ask, init) }),
     ...modelRoutes({ ...models, created: Math.floor(Date.now() / 1000) }),

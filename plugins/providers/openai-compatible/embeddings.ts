@@ -23,13 +23,10 @@ export function createEmbedCodec(differences: Differences): EmbedCodec | undefin
   return {
     request(input, call) {
       const { ruleOf } = rulesFor({ ...input, messages: [] });
-      const { body, dropped, changed } = mapFields(input, ruleOf, OWN);
+      const { body, dropped } = mapFields(input, ruleOf, OWN);
       return {
         path: differences.path?.('embeddings', call.model) ?? '/embeddings',
-        body:
-          call.raw && !changed && input.model === call.model
-            ? call.raw
-            : { model: call.model, input: input.input, ...body },
+        body: { model: call.model, input: input.input, ...body },
         ...(dropped.length > 0 && { dropped }),
       };
     },

@@ -26,8 +26,6 @@ const DROPPED: CompatibleRule = Object.freeze({ rule: 'dropped' });
 export interface MappedFields {
   readonly body: Record<string, unknown>;
   readonly dropped: string[];
-  /** Whether anything differs from what the caller sent. */
-  changed: boolean;
 }
 
 /** Finds the rule of a field for a request; a vendor's tables are laid over each other once. */
@@ -62,15 +60,12 @@ export function mapFields(
   ruleOf: (field: string) => CompatibleRule,
   skip: ReadonlySet<string> = OWN,
 ): MappedFields {
-  const mapped: MappedFields = { body: {}, dropped: [], changed: false };
+  const mapped: MappedFields = { body: {}, dropped: [] };
   const emulations: (() => void)[] = [];
   for (const field of Object.keys(request)) {
     if (skip.has(field)) continue;
     const value = request[field];
-    if (value === null || value === undefined || field === '__proto__') {
-      mapped.changed = true;
-      continue;
-    }
+    if (value === null || value === undefined || field === '__proto__') continue;
     const rule = ruleOf(field);
     if (rule.rule === 'emulated')
       emulations.push(() => emulateField(mapped, field, value, rule, request as ChatRequest));
@@ -93,11 +88,7 @@ function mapField(
     checkRange(field, sent, rule);
     if (sent !== undefined) body[field] = sent;
     else tell(dropped, field);
-    if (sent !== value) mapped.changed = true;
-    return;
-  }
-  mapped.changed = true;
-  if (rule.rule === 'renamed') {
+  } else if (rule.rule === 'renamed') {
     const to = rule.to ?? field;
     if (request[to] === undefined || request[to] === null) body[to] = rule.convert ? rule.convert(value) : value;
   } else if (!rule.neutral?.some((neutral) => isDeepStrictEqual(value, neutral))) {
@@ -114,7 +105,6 @@ function emulateField(
   request: ChatRequest,
 ): void {
   const { body = {}, dropped = false } = rule.apply?.(value, request) ?? {};
-  mapped.changed = true;
   if (dropped) tell(mapped.dropped, field);
   for (const [name, replacement] of Object.entries(body)) {
     if (replacement === undefined) delete mapped.body[name];

@@ -12,23 +12,13 @@ const MESSAGE_FIELDS = new Set(
 /** For vendors that name no limit: their own ids are short, but another's may hold a signature of thousands of characters. */
 export const TOOL_IDS = Object.freeze({ valid: /^.{1,64}$/s, length: 40 });
 
-/**
- * Messages as the vendor takes them: roles, earlier thinking, tool call ids. Returns the same array when nothing
- * had to change, so that the caller's bytes can be sent on.
- */
+/** Messages as the vendor takes them: roles, earlier thinking, tool call ids. */
 export function mapMessages(
   messages: readonly ChatMessage[],
   roles: RoleRules,
   { replay = 'drop', toolIds = TOOL_IDS, cacheMarks = false }: Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks'>,
 ): readonly ChatMessage[] {
-  let changed = false;
-  const mapped = messages.map((message) => {
-    const next = mapMessage(cacheMarks ? message : withoutMarks(message), roles, replay, toolIds);
-    if (next !== message) changed = true;
-    return next;
-  });
-  // oxlint-disable-next-line typescript/no-unnecessary-condition -- the callback above changes it
-  return changed ? mapped : messages;
+  return messages.map((message) => mapMessage(cacheMarks ? message : withoutMarks(message), roles, replay, toolIds));
 }
 
 function mapMessage(

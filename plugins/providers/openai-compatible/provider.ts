@@ -77,8 +77,6 @@ function createChatCodec(differences: Differences): ChatCodec {
     request: createRequestMapper(differences),
     response: (body, call) => readResponse(body, call, differences),
     stream: (call) => decodeStream(call, differences),
-    // Who repeats thinking needs its last delta remembered; all else of a text event is passed on as it is.
-    identity: () => !differences.repeatsReasoning,
   };
 }
 

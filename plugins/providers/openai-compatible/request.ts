@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { ChatCodec, ChatRequest, CodecCall } from '../../../core/index.ts';
 import { compileRules, mapFields } from './fields.ts';
 import { mapMessages, withoutCacheMarks } from './messages.ts';
@@ -6,10 +5,7 @@ import type { Differences, Variant } from './spec.ts';
 
 type Defaults = NonNullable<Differences['defaults']>;
 
-/**
- * Makes the request half of a codec: fields by rule, messages, stream options. When nothing differs from what the
- * caller sent, the caller's own bytes go out.
- */
+/** Makes the request half of a codec: fields by rule, messages, stream options. */
 export function createRequestMapper(differences: Differences): ChatCodec['request'] {
   const rulesFor = compileRules(differences);
   const defaultsOf = (variant: Variant | undefined): Defaults | undefined =>
@@ -21,31 +17,20 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     const roles = variant?.roles ?? differences.roles ?? {};
     const mapped = mapMessages(input.messages, roles, differences);
     const messages = differences.messages?.(mapped, input) ?? mapped;
+    if (!differences.cacheMarks) stripTools(fields.body);
     const stream = streamFields(input, call, differences);
-    const marked = !differences.cacheMarks && stripTools(fields.body);
-    const changed =
-      fields.changed ||
-      marked ||
-      defaults !== undefined ||
-      messages !== input.messages ||
-      input.model !== call.model ||
-      stream.changed;
     return {
       path: differences.path?.('chat/completions', call.model) ?? '/chat/completions',
-      body:
-        call.raw && !changed ? call.raw : { model: call.model, messages, ...stream.body, ...defaults, ...fields.body },
+      body: { model: call.model, messages, ...stream, ...defaults, ...fields.body },
       ...(fields.dropped.length > 0 && { dropped: fields.dropped }),
     };
   };
 }
 
-/** Takes cache marks off the tools; tells whether there were any. */
-function stripTools(body: Record<string, unknown>): boolean {
+/** Takes cache marks off the tools. */
+function stripTools(body: Record<string, unknown>): void {
   const { tools } = body;
-  if (!Array.isArray(tools)) return false;
-  const plain = withoutCacheMarks(tools);
-  body['tools'] = plain;
-  return plain !== tools;
+  if (Array.isArray(tools)) body['tools'] = withoutCacheMarks(tools);
 }
 
 function missingDefaults(
@@ -62,17 +47,8 @@ function streamFields(
   input: ChatRequest,
   call: CodecCall,
   { streamUsage = 'ask', streamOptions }: Differences,
-): { readonly body: Readonly<Record<string, unknown>>; readonly changed: boolean } {
-  if (!call.stream) {
-    const explicit = input.stream === false;
-    return { body: explicit ? { stream: false } : {}, changed: input.stream === true || 'stream_options' in input };
-  }
-  if (streamUsage === 'always') {
-    return { body: { stream: true }, changed: input.stream !== true || 'stream_options' in input };
-  }
-  const options = { ...input.stream_options, ...streamOptions, include_usage: true };
-  return {
-    body: { stream: true, stream_options: options },
-    changed: input.stream !== true || !isDeepStrictEqual(input.stream_options, options),
-  };
+): Readonly<Record<string, unknown>> {
+  if (!call.stream) return input.stream === false ? { stream: false } : {};
+  if (streamUsage === 'always') return { stream: true };
+  return { stream: true, stream_options: { ...input.stream_options, ...streamOptions, include_usage: true } };
 }

@@ -3,16 +3,15 @@ import { expect } from 'chai';
 import { isShutdown } from '../../../core/calls/run.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
-import type { CallerSignal } from '../../../core/upstream/caller-signal.ts';
 import { until } from '../../support/until.ts';
 
 describe('the life of a server', () => {
   /** A server whose answers are left open for the test to end. */
   async function serve() {
     const lifecycle = new Lifecycle();
-    const open: { readonly response: ServerResponse; readonly signal: CallerSignal }[] = [];
+    const open: { readonly response: ServerResponse; readonly signal: AbortSignal }[] = [];
     const server = http.createServer((_request, response) => {
-      open.push({ response, signal: lifecycle.callerSignal(response) });
+      open.push({ response, signal: lifecycle.abortSignal(response) });
     });
     const port = await listen(server, '127.0.0.1', 0);
     const ask = () => {

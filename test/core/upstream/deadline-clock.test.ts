@@ -15,7 +15,6 @@ describe('deadline clock', () => {
 
   function item(name: string, inMs: number): Watched & { at: number } {
     const watched = {
-      slot: -1,
       at: performance.now() + inMs,
       dueAt: () => watched.at,
       expire: () => {

@@ -133,39 +133,6 @@ describe('a stream request', () => {
   });
 });
 
-describe('the caller’s bytes', () => {
-  const rawOf = (fields: object) => new TextEncoder().encode(JSON.stringify({ model: 'm', messages, ...fields }));
-  const sentRaw = (fields: object, spec: Partial<CompatibleSpec> = {}, call: Partial<CodecCall> = {}) => {
-    const raw = rawOf(fields);
-    return requestOf(spec, fields, { ...call, raw }).body === raw;
-  };
-
-  it('go out as they are when nothing differs', () => {
-    expect(sentRaw({ temperature: 0.5, shiny: [1] })).to.equal(true);
-    expect(sentRaw({ stream: true, stream_options: { include_usage: true } }, {}, { stream: true })).to.equal(true);
-  });
-
-  const CHANGES: readonly (readonly [string, object, Partial<CompatibleSpec>, Partial<CodecCall>])[] = [
-    ['the model has another name there', {}, {}, { model: 'other' }],
-    ['a field is null', { seed: null }, {}, {}],
-    ['a field is renamed', { max_tokens: 1 }, { fields: { max_tokens: rename('limit') } }, {}],
-    ['a field is dropped', { seed: 1 }, { fields: { seed: drop() } }, {}],
-    ['a neutral field is left out', { n: 1 }, { fields: { n: refuse('', 1) } }, {}],
-    ['a field is converted', { seed: 1 }, { fields: { seed: pass('', () => 2) } }, {}],
-    ['a field steers', { api_key: 'x' }, {}, {}],
-    ['usage has to be asked for', { stream: true }, {}, { stream: true }],
-    ['a default is added', {}, { defaults: { top_p: 1 } }, {}],
-    ['a tool has a cache mark', { tools: [{ type: 'function', function: { name: 'f' }, cache_control: {} }] }, {}, {}],
-    ['a role changes', { messages: [{ role: 'developer', content: 'x' }] }, { roles: { developer: 'system' } }, {}],
-    ['a message holds what the vendor does not know', { messages: [{ role: 'user', content: 'x', shiny: 1 }] }, {}, {}],
-  ];
-  for (const [title, fields, spec, call] of CHANGES) {
-    it(`do not go out when ${title}`, () => {
-      expect(sentRaw(fields, spec, call)).to.equal(false);
-    });
-  }
-});
-
 describe('messages', () => {
   const sent = (list: readonly object[], spec: Partial<CompatibleSpec> = {}) =>
     bodyOf(spec, { messages: list })['messages'] as readonly Record<string, unknown>[];
