@@ -1,5 +1,5 @@
 import type { Server, ServerResponse } from 'node:http';
-import { SHUTDOWN } from '../calls/run.ts';
+import { SHUTDOWN } from '../calls/run-call.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
 

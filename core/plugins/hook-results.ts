@@ -36,12 +36,16 @@ const isTarget = (value: unknown): boolean => isObject(value) && isName(value['p
 const nothing: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
 
 /** The shape of each hook's result, where it has one that counts. */
-export function resultShapes(operation: Operation, isResponse: ResponseCheck): Readonly<Record<HookName, ResultShape>> {
+export function resultShapes(
+  operation: Operation,
+  isRequest: ResponseCheck,
+  isResponse: ResponseCheck,
+): Readonly<Record<HookName, ResultShape>> {
   const response: ResultShape = { expected: `a response of the operation "${operation}"`, fits: isResponse };
   return {
     authenticate: { expected: 'a principal with credential, userId and account', fits: isPrincipal },
     admit: nothing,
-    prepare: { expected: 'a changed request', fits: (value) => isObject(value) && Object.keys(value).length > 0 },
+    prepare: { expected: `a request that the schema of "${operation}" accepts`, fits: isRequest },
     answer: {
       expected: `an object with a response of the operation "${operation}"`,
       fits: (value) => isObject(value) && isResponse(value['response']),

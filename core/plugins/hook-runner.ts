@@ -43,6 +43,8 @@ export interface CompiledHooks {
 
 export interface CompileOptions {
   readonly operation: Operation;
+  /** Whether a request is one that the operation's schema accepts. */
+  readonly isRequest: ResponseCheck;
   readonly isResponse: ResponseCheck;
   /** Told what a hook that only observes threw: it reaches nobody else. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
@@ -53,7 +55,7 @@ type Runner = (...args: readonly unknown[]) => Promise<unknown>;
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
 export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
-  const shapes = resultShapes(options.operation, options.isResponse);
+  const shapes = resultShapes(options.operation, options.isRequest, options.isResponse);
   const compile = (name: HookName): Runner | undefined => {
     const steps = orderSteps(entries, name, options.operation);
     return steps.length === 0 ? undefined : combine(steps, name, shapes[name], options);

@@ -1,0 +1,124 @@
+import type { Operation } from '../contract/call.ts';
+import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
+import type { OperationDefinition } from '../contract/operation.ts';
+import type { GatewaySettings } from '../contract/plugin.ts';
+import type { Offer } from '../contract/provider.ts';
+import { type Foundation, settingsOf } from '../plugins/foundation.ts';
+import { isChatResponse } from '../plugins/hook-results.ts';
+import { compileHooks } from '../plugins/hook-runner.ts';
+import type { LoadedConfig } from '../plugins/load-config.ts';
+import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
+import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
+import { createRequestSchemas } from '../plugins/request-schemas.ts';
+import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
+import type { CallDeps, OperationParts } from './call-deps.ts';
+import { createCatalog, type ModelCatalog } from './model-catalog.ts';
+import { createServices } from './services.ts';
+import type { Aliases } from './targets.ts';
+
+/**
+ * What one configuration amounts to: plugins set up, hooks compiled, models known. It never changes; another configuration makes
+ * another generation on the same foundation.
+ */
+export interface Generation {
+  readonly loaded: LoadedConfig;
+  readonly registry: Registry;
+  readonly settings: GatewaySettings;
+  readonly foundation: Foundation;
+  readonly deps: CallDeps;
+  readonly services: CallServices;
+  /** The models of chat. */
+  readonly catalog: ModelCatalog;
+  /** Runs what plugins do before the gateway listens, and makes this the one that answers other workers. */
+  ready(): Promise<void>;
+  /** Runs the plugins' closers in reverse, and closes what only this generation kept. */
+  close(): Promise<void>;
+}
+
+/** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
+export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
+  const { log, kept, gatherer } = foundation;
+  const registry = new Registry();
+  const settings = settingsOf(loaded.config);
+  const readers = new Map<string, () => unknown>();
+  const identity = {};
+  let services: CallServices | undefined;
+  const close = async (): Promise<void> => {
+    await runClosers(registry.closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
+    await kept.release(identity, log);
+  };
+  const apiDeps = {
+    ...{ registry, settings, log, gatherer, readers },
+    aliases: loaded.config.models,
+    store: () => foundation.store,
+    services: () => services,
+    openStore: refuseSecondStore,
+    keptUser: (instance: string) => kept.userOf(identity, instance),
+  };
+  try {
+    await setUpPlugins(
+      instancesOf(loaded).map((instance) => ({
+        instance: instance.name,
+        plugin: instance.plugin,
+        config: instance.config,
+        api: createPluginApi(apiDeps, instance),
+      })),
+    );
+    registry.freeze();
+    const deps = createCallDeps(foundation, registry, loaded);
+    const { catalog } = deps.partsOf(CHAT);
+    services = createServices(deps);
+    const ready = async (): Promise<void> => {
+      await runReady(registry.ready);
+      gatherer.serve(readers);
+    };
+    return { loaded, registry, settings, foundation, deps, services, catalog, ready, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function refuseSecondStore(owner: string): never {
+  throw new PluginError(owner, 'plugin_conflict: a store is registered already');
+}
+
+/** The instances of a configuration with their plugins; throws where one needs another that is not there. */
+function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
+  const names = new Set(plugins.map(({ name }) => name));
+  return config.instances.map(({ group, name, config: own }, at) => {
+    const plugin = plugins[at];
+    if (!plugin) throw new PluginError(name, 'was not imported');
+    for (const needed of plugin.requires ?? [])
+      if (!names.has(needed))
+        throw new PluginError(name, `needs the plugin "${needed}", which this configuration does not have. Name it in the configuration.`);
+    return { group, name, plugin, config: own };
+  });
+}
+
+function createCallDeps(foundation: Foundation, registry: Registry, loaded: LoadedConfig): CallDeps {
+  const { log, upstream, pending } = foundation;
+  const aliases: Aliases = new Map(Object.entries(loaded.config.models));
+  const schemas = createRequestSchemas([...registry.schemas.values()].map(({ value }) => value));
+  const partsOf = (operation: Operation, definition?: OperationDefinition): OperationParts => {
+    const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
+    const isRequest = schemas.compile(definition?.request ?? CHAT_REQUEST);
+    const hooks = compileHooks(registry.hooks, {
+      operation,
+      isRequest: (value) => isRequest(value) === undefined,
+      isResponse: definition ? (value) => definition.isResponse(value) : isChatResponse,
+      onObserverError: (owner, name, error) => log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
+    });
+    return { hooks, offers, catalog: createCatalog(offers), ...(definition && { definition }) };
+  };
+  const parts = new Map<string, OperationParts>([[CHAT, partsOf(CHAT)]]);
+  for (const [name, { value }] of registry.operations) parts.set(name, partsOf(value.name, value));
+  return {
+    ...{ upstream, aliases, log, pending },
+    partsOf(operation) {
+      const found = parts.get(operation);
+      if (!found) throw new TypeError(`there is no operation "${operation}"; ${[...parts.keys()].join(', ')} are registered`);
+      return found;
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import path from 'node:path';
+import type { GatewayConfig } from '../config/types.ts';
+import { VERSION } from '../config/version.ts';
+import type { Log } from '../contract/log.ts';
+import type { GatewaySettings, Plugin } from '../contract/plugin.ts';
+import type { Store } from '../contract/store.ts';
+import { createUpstream, type Upstream } from '../upstream/upstream.ts';
+import { createLocalGatherer, type Gatherer } from './gather.ts';
+import { Kept } from './kept.ts';
+import type { LoadedConfig } from './load-config.ts';
+import { Pending } from './pending.ts';
+import { createPluginApi } from './plugin-api.ts';
+import { PluginError, Registry } from './registry.ts';
+import { runClosers, setUpPlugins } from './set-up.ts';
+
+/** What outlives a change of the configuration: the store, connections to providers, and what plugins keep. */
+export interface Foundation {
+  readonly store: Store;
+  readonly upstream: Upstream;
+  readonly gatherer: Gatherer;
+  readonly kept: Kept;
+  /** Work that goes on beside its request; a drain waits for it. */
+  readonly pending: Pending;
+  readonly log: Log;
+  /** Waits for what is pending, then closes connections and the store. */
+  close(): Promise<void>;
+}
+
+/** Where a gateway keeps its data when its store says no folder. */
+const DATA = 'data';
+
+/** Facts of a configuration that plugins may know. */
+export function settingsOf(config: GatewayConfig): GatewaySettings {
+  const { folder } = config.store.config;
+  return Object.freeze({
+    billing: config.billing,
+    plans: config.plans,
+    defaultPlan: config.defaultPlan,
+    dataDir: typeof folder === 'string' ? folder : path.resolve(config.baseDir, DATA),
+    baseDir: config.baseDir,
+    version: VERSION,
+    isDefault: config.isDefault,
+  });
+}
+
+/** Opens the store of a configuration, and what else all generations share. */
+export async function openFoundation(
+  loaded: LoadedConfig,
+  log: Log,
+  gatherer: Gatherer = createLocalGatherer(),
+): Promise<Foundation> {
+  const registry = new Registry();
+  const store = await openStore(loaded, registry, log, gatherer);
+  const upstream = createUpstream({ log });
+  const pending = new Pending();
+  return {
+    store,
+    upstream,
+    gatherer,
+    kept: new Kept(),
+    pending,
+    log,
+    async close() {
+      await pending.idle();
+      await upstream.close();
+      await runClosers(registry.closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
+      await store.close();
+    },
+  };
+}
+
+/** Sets the store plugin up, which says how to open the store, and opens it. */
+async function openStore(
+  { config, plugins: [plugin] }: LoadedConfig,
+  registry: Registry,
+  log: Log,
+  gatherer: Gatherer,
+): Promise<Store> {
+  const { name } = config.store;
+  const known: Plugin | undefined = plugin;
+  if (!known) throw new PluginError(name, 'was not imported');
+  let opener: (() => Promise<Store>) | undefined;
+  const api = createPluginApi(
+    {
+      registry,
+      settings: settingsOf(config),
+      aliases: {},
+      log,
+      gatherer,
+      readers: new Map(),
+      store: () => undefined,
+      services: () => undefined,
+      openStore(owner, open) {
+        if (opener) throw new PluginError(owner, 'plugin_conflict: a store is registered already');
+        opener = open;
+      },
+      keptUser: () => ({ keep: (_name, make) => make() }),
+    },
+    { ...config.store, plugin: known },
+  );
+  await setUpPlugins([{ instance: name, plugin: known, api, config: config.store.config }]);
+  if (!opener) throw new PluginError(name, 'is a store plugin and registers no store');
+  return await opener();
+}
