@@ -5,6 +5,7 @@ import type { Schema } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { type Authenticate, createAuthenticator } from './authenticate.ts';
+import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler, type Validate } from './compile-routes.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readJsonBody } from './read-body.ts';
@@ -19,19 +20,19 @@ export interface RouterDeps {
   readonly authenticate: Authenticate | undefined;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
+  /** The memory that all bodies share. */
+  readonly budget?: BodyBudget;
 }
 
 type Handler = (ctx: Koa.Context) => Promise<void>;
-
-/** Nesting a body may have. */
-const MAX_DEPTH = 64;
 
 /** Makes one middleware of all routes; the first registered wins. Throws a PluginFault for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
   const compile = createRouteCompiler(deps.schemas);
+  const budget = deps.budget ?? createBodyBudget();
   for (const { owner, value: route } of deps.routes)
-    router.register(route.path, [route.method], createHandler(deps, compile, owner, route));
+    router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));
   const dispatch = router.routes();
   return (ctx) =>
     dispatch(ctx as RouterContext, async () => {
@@ -41,11 +42,17 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
 }
 
 /** What is done for a request to a route, in this order: who calls, the query, the body, the handler. */
-function createHandler(deps: RouterDeps, compile: CompileRoute, owner: string, route: Route): Handler {
+function createHandler(
+  deps: RouterDeps,
+  budget: BodyBudget,
+  compile: CompileRoute,
+  owner: string,
+  route: Route,
+): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
   const authenticate = createAuthenticator(deps.authenticate, route);
-  const limits = { maxBytes: route.maxBodyBytes ?? deps.maxBodyBytes, maxDepth: MAX_DEPTH };
+  const maxBytes = route.maxBodyBytes ?? deps.maxBodyBytes;
   const label = `${route.method} ${route.path}`;
   const handle = async (ctx: Koa.Context): Promise<void> => {
     await route.handler(ctx as RouteContext);
@@ -61,7 +68,8 @@ function createHandler(deps: RouterDeps, compile: CompileRoute, owner: string, r
     state.caller = deps.lifecycle.callerSignal(ctx.res);
     if (route.form) return handleForm(ctx, route.form, validateBody, handle);
     if (validateBody) {
-      const { value, raw, empty } = await readJsonBody(ctx.req, limits);
+      const hold = budget.open(ctx.res);
+      const { value, raw, empty } = await readJsonBody(ctx.req, { maxBytes, hold });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
       state.body = value;
       state.rawBody = raw;
