@@ -1,6 +1,6 @@
 /** Small pieces of a request, alone and warm: `node bench/dist/bench/pieces.js`. Microseconds, the best of five rounds. */
 import Router from '@koa/router';
-import { createRouteIndex } from '../core/http/route-index.ts';
+import { createExactTextReader } from '../core/calls/exact-text.ts';
 import { parseBaseUrl } from '../core/upstream/address.ts';
 import { createEventReader } from '../core/upstream/event-reader.ts';
 import { parseKey } from '../plugins/auth/api-key/format.ts';
@@ -22,14 +22,10 @@ function time(name: string, piece: () => unknown): void {
 console.log('| piece | µs |\n| --- | --- |');
 
 const router = new Router();
-const index = createRouteIndex<number>();
 const CHAT = '/api/core/:provider/chat/completions';
-for (const path of [...Array.from({ length: 300 }, (_, at) => `/plugin${at}/:id/things`), CHAT]) {
+for (const path of [...Array.from({ length: 300 }, (_, at) => `/plugin${at}/:id/things`), CHAT])
   router.register(path, ['post'], () => {});
-  index.add('POST', path, 1);
-}
 const PATH = '/api/core/openai/chat/completions';
-time('route of 301, by segment', () => index.find('POST', PATH));
 time('route of 301, @koa/router', () => router.match(PATH, 'POST'));
 
 time('base URL parsed', () => parseBaseUrl('https://api.example.com/v1'));
@@ -42,6 +38,9 @@ time('JSON of 2 KB parsed', () => JSON.parse(body));
 
 const call = { model: 'm', stream: true, created: 1, id: 'call_1' };
 const event = Buffer.from(WIRES.openai.chunk(123_456_789_012n));
+const readText = createExactTextReader({ id: 'chatcmpl-bench', created: 1_790_000_000, model: 'm' });
+if (!readText(event)) throw new Error('the event of the bench is not exact text');
+time('event of a stream, matched and passed', () => readText(event));
 const reader = createEventReader();
 const decoder = decodeStream(call, { baseUrl: '' });
 for (const opening of reader.push(Buffer.from(WIRES.openai.open))) decoder.push(opening);

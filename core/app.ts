@@ -3,14 +3,12 @@ import type { ModelCatalog } from './calls/model-catalog.ts';
 import { type FetchedList, MODEL_LISTS, startModelRefresh } from './calls/model-refresh.ts';
 import { createRuntime } from './calls/runtime.ts';
 import type { ConfigInput } from './config/read.ts';
-import type { InstanceRef } from './config/types.ts';
 import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
 import { createKoa } from './http/koa.ts';
 import { Lifecycle } from './http/lifecycle.ts';
 import { createOpenApi } from './http/openapi.ts';
-import { createRouteValidators } from './http/route-validators.ts';
 import { createRouter } from './http/router.ts';
 import { coreRoutes } from './http/routes/index.ts';
 import { createHttpServer, listen } from './http/server.ts';
@@ -82,10 +80,9 @@ async function start(
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
 
-  const validators = createRouteValidators({ schemas, areKnownGood: !bringsSchemas(assembly) });
   const router = createRouter({
     routes,
-    validators,
+    schemas,
     authenticate: runtime.deps.hooks.chat.authenticate,
     lifecycle,
     maxBodyBytes: config.bodyLimitBytes,
@@ -97,7 +94,6 @@ async function start(
   const stopRefresh = startModelRefresh(runtime.deps.providers, runtime.catalog, lists, log);
   const port = await listen(server, host, options.port ?? config.port);
   lifecycle.phase = 'ready';
-  validators.compileRest().catch((error: unknown) => log.error({ err: error }, 'a route cannot check its requests'));
 
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
@@ -117,15 +113,4 @@ async function start(
     openApi,
     close: () => (closing ??= close()),
   };
-}
-
-/** Whether a plugin that is not built in has a schema or a route that checks what it is sent. */
-function bringsSchemas({ registry, loaded: { config, builtins } }: Assembly): boolean {
-  const isBuiltin = ({ kind, plugin }: InstanceRef): boolean =>
-    builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
-  const foreign = new Set([config.store, ...config.instances].filter((ref) => !isBuiltin(ref)).map(({ name }) => name));
-  return (
-    [...registry.schemas.values()].some(({ owner }) => foreign.has(owner)) ||
-    [...registry.routes.values()].some(({ owner, value }) => foreign.has(owner) && (value.body ?? value.query))
-  );
 }

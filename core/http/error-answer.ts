@@ -4,12 +4,22 @@ import type Koa from 'koa';
 import { createId } from '../calls/ids.ts';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
+import { discardBody } from './discard-body.ts';
+import { RequestAborted } from './read-body.ts';
 import type { RequestState } from './request-state.ts';
 
-/** Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`. */
+/**
+ * Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`; a caller
+ * that hung up before its request was complete is told nothing.
+ */
 export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
   const state = ctx.state as RequestState;
   const { requestId } = state;
+  if (thrown instanceof RequestAborted) {
+    log.debug({ request_id: requestId }, 'the caller hung up before its request was complete');
+    ctx.res.destroy();
+    return;
+  }
   const error = toGatewayError(httpError(thrown) ?? thrown);
   state.error = error;
   // The pipeline logs what ends a call, since a stream has no error answer.
@@ -21,12 +31,29 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
   }
   for (const name of ctx.res.getHeaderNames())
     if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
-  ctx.status = error.status;
+  const { body, status } = state.dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
+  ctx.status = status ?? error.status;
   ctx.set(errorHeaders(error));
-  // A body that was not read would be taken for the next request.
-  if (!ctx.req.complete) ctx.set('connection', 'close');
   ctx.type = 'application/json; charset=utf-8';
-  ctx.body = `${JSON.stringify(error.toBody(requestId))}\n`;
+  ctx.body = `${JSON.stringify(body)}\n`;
+  if (!ctx.req.complete) answerEarly(ctx);
+}
+
+/**
+ * Sends the response at once although its request is still arriving, and reads the rest of that. A connection that stays
+ * open goes on with the next request after it; one that is to be closed is closed only then, or it would be reset.
+ */
+function answerEarly(ctx: Koa.Context): void {
+  const { req, res } = ctx;
+  const isRead = discardBody(req);
+  if (res.shouldKeepAlive && res.getHeader('connection') !== 'close') {
+    void isRead.then((isRead) => isRead || req.destroy());
+    return;
+  }
+  ctx.set('connection', 'close');
+  res.write(ctx.body);
+  ctx.respond = false;
+  void isRead.then(() => res.end());
 }
 
 /** Errors with a status that Koa middleware from npm throws (`http-errors`), by the nearest row of the table. */

@@ -82,6 +82,6 @@ function answerLateErrors(app: Koa, log: Log): void {
       return;
     }
     answerError(this, error, log);
-    this.res.end(this.body);
+    if (this.respond !== false) this.res.end(this.body);
   };
 }

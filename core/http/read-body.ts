@@ -1,12 +1,22 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../contract/errors.ts';
-import { parseJson } from './parse-json.ts';
+import type { BodyHold } from './body-budget.ts';
+import { checkJson } from './check-json.ts';
 
 export interface ReadBodyOptions {
   readonly maxBytes: number;
-  /** How deep arrays and objects may nest; 64 unless told. */
+  /** Where the memory comes from that the body needs; default without a bound. */
+  readonly hold?: BodyHold;
+}
+
+export interface ReadJsonOptions extends ReadBodyOptions {
+  /** Where the bytes come from when somebody may have read them before. */
+  readonly bytes?: () => Promise<Buffer>;
+  /** How deep arrays and objects may nest; default 64. */
   readonly maxDepth?: number;
+  /** How many values the body may hold; default 500,000. */
+  readonly maxValues?: number;
 }
 
 export interface JsonBody {
@@ -27,33 +37,43 @@ const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, 
 
 /**
  * Reads a JSON body: `application/json` (UTF-8, not compressed), at most `maxBytes`, strict JSON. Rejects with
- * `unsupported_media_type`, `request_too_large` or `invalid_json`, and with {@link RequestAborted}.
+ * `unsupported_media_type`, `request_too_large`, `invalid_json` or `overloaded`, and with {@link RequestAborted}. What it
+ * did not read is left to `discardBody`.
  */
-export async function readJsonBody(req: IncomingMessage, options: ReadBodyOptions): Promise<JsonBody> {
-  const { maxBytes, maxDepth = 64 } = options;
-  const length = req.headers['content-length'];
-  const hasBody = req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
-  if (!hasBody) return EMPTY;
-  const fault = findMediaFault(req.headers['content-type'], req.headers['content-encoding']);
-  if (fault !== undefined) {
-    drain(req, maxBytes);
-    throw new GatewayError('unsupported_media_type', fault);
-  }
-  if (Number(length) > maxBytes) {
-    drain(req, maxBytes);
-    throw tooLarge(maxBytes);
-  }
-  const bytes = await readBytes(req, maxBytes);
+export async function readJsonBody(req: IncomingMessage, options: ReadJsonOptions): Promise<JsonBody> {
+  const { maxDepth = 64, maxValues = 500_000, hold } = options;
+  if (!hasBody(req)) return EMPTY;
+  const problem = findMediaProblem(req.headers['content-type'], req.headers['content-encoding']);
+  if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
+  const bytes = await (options.bytes?.() ?? readBodyBytes(req, options));
   if (bytes.length === 0) return EMPTY;
   const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
   if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
-  return { raw, value: parseJson(raw.toString('utf8'), maxDepth), empty: false };
+  await hold?.turn(raw.length);
+  const text = raw.toString('utf8');
+  const { values } = checkJson(text, { maxDepth, maxValues });
+  hold?.grow(0, values);
+  return { raw, value: JSON.parse(text), empty: false };
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const length = headers['content-length'];
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+/** The bytes of a body as they were sent, of whatever type; none when there is no body. */
+export async function readBodyBytes(req: IncomingMessage, { maxBytes, hold }: ReadBodyOptions): Promise<Buffer> {
+  if (!hasBody(req)) return EMPTY.raw;
+  const length = req.headers['content-length'];
+  if (Number(length) > maxBytes) throw tooLarge(maxBytes);
+  if (length !== undefined) hold?.grow(Number(length));
+  return readBytes(req, maxBytes, length === undefined ? hold : undefined);
 }
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
 
-function findMediaFault(type: string | undefined, encoding: string | undefined): string | undefined {
+function findMediaProblem(type: string | undefined, encoding: string | undefined): string | undefined {
   if (type === undefined) return 'The request has no content-type. Send the body as application/json.';
   if (!JSON_TYPE.test(type)) return 'The content-type must be application/json.';
   const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
@@ -67,51 +87,38 @@ function findMediaFault(type: string | undefined, encoding: string | undefined):
 }
 
 /** The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it. */
-function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function readBytes(req: IncomingMessage, maxBytes: number, hold: BodyHold | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     let isOver = false;
-    const onGone = () => {
+    const fail = (error: unknown): void => {
       if (isOver) return;
       isOver = true;
-      reject(new RequestAborted('the caller hung up before the body was complete'));
+      chunks.length = 0;
+      reject(error);
     };
+    const onGone = () => fail(new RequestAborted('the caller hung up before the body was complete'));
     if (req.destroyed && !req.readableEnded) return onGone();
     req.on('data', (chunk: Buffer) => {
       if (isOver) return;
       size += chunk.length;
-      if (size <= maxBytes) {
-        chunks.push(chunk);
-        return;
+      if (size > maxBytes) return fail(tooLarge(maxBytes));
+      try {
+        hold?.grow(chunk.length);
+      } catch (error) {
+        return fail(error);
       }
-      isOver = true;
-      drain(req, maxBytes);
-      reject(tooLarge(maxBytes));
+      chunks.push(chunk);
     });
     req.on('end', () => {
       if (isOver) return;
       isOver = true;
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
+      chunks.length = 0;
     });
     req.on('close', onGone);
     req.on('error', onGone);
-  });
-}
-
-/** A body that is refused by a small limit may arrive in one piece, before the answer is written. */
-const MIN_DRAIN_BYTES = 1024 * 1024;
-
-/**
- * Lets a refused body run past us, unkept, so that its sender comes to read why: a socket closed over unread bytes is
- * reset, and the answer with it. One that goes on for another `maxBytes`, and for a mebibyte at least, is cut.
- */
-function drain(req: IncomingMessage, maxBytes: number): void {
-  let passed = 0;
-  req.on('error', () => {});
-  req.on('data', (chunk: Buffer) => {
-    passed += chunk.length;
-    if (passed > Math.max(maxBytes, MIN_DRAIN_BYTES)) req.destroy();
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Call, Outcome, Principal } from '../contract/call.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { UploadedFile } from '../contract/route.ts';
 
@@ -9,6 +10,8 @@ export class RequestState {
   readonly ip: string;
   /** Method and path of the route, as registered. */
   route: string | undefined = undefined;
+  /** The client format that errors are written in; OpenAI's unless set. */
+  dialect: DialectDefinition | undefined = undefined;
   principal: Principal | undefined = undefined;
   body: unknown = undefined;
   files: readonly UploadedFile[] | undefined = undefined;

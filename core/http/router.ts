@@ -1,95 +1,103 @@
-import Router from '@koa/router';
+import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
-import type { Principal } from '../contract/call.ts';
+import { deepFreeze } from '../contract/deep-freeze.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { AuthRequest } from '../contract/hooks.ts';
 import type { Schema } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
+import { runAs } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { readCredential } from './credentials.ts';
+import type { Validate } from '../plugins/request-schemas.ts';
+import { type Authenticate, createAuthenticator } from './authenticate.ts';
+import { type BodyBudget, createBodyBudget } from './body-budget.ts';
+import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { readJsonBody } from './read-body.ts';
+import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { readForm } from './read-form.ts';
 import { requestFault } from './request-fault.ts';
 import type { RequestState } from './request-state.ts';
-import { createRouteIndex } from './route-index.ts';
-import type { RouteValidators, Validate } from './route-validators.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
-  readonly validators: RouteValidators;
-  readonly authenticate: ((request: AuthRequest) => Promise<Principal | undefined> | Principal | undefined) | undefined;
+  /** Schemas that the routes' schemas refer to by their `$id`. */
+  readonly schemas: readonly Schema[];
+  readonly authenticate: Authenticate | undefined;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
+  /** The client format of a route, which its errors are written in; OpenAI's unless set. */
+  readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
+  /** The memory that all bodies share. */
+  readonly budget?: BodyBudget;
 }
 
-/** Nesting a body may have. */
-const MAX_DEPTH = 64;
+type Handler = (ctx: Koa.Context) => Promise<void>;
 
-/** Compiles routes once; throws a PluginError for a route that cannot work. */
+/** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
-  const index = createRouteIndex<RouteHandler>();
-  const unindexed = new Set<string>();
-  for (const { owner, value: route } of deps.routes) {
-    const handler = createHandler(deps, owner, route);
-    router.register(route.path, [route.method.toLowerCase()], handler as never);
-    // Routes win in the order of their registration: what comes after one that only the router knows is the router's too.
-    if (!unindexed.has(route.method) && !index.add(route.method, route.path, handler)) unindexed.add(route.method);
-  }
-  const routes = router.routes();
-  const allowed = allowedMethods(router);
-  return (ctx) => {
-    const found = index.find(ctx.method, ctx.path);
-    if (found) {
-      (ctx as unknown as { params: unknown }).params = found.params;
-      return found.value(ctx);
-    }
-    // A handler never calls next, so next means that no route matched.
-    return routes(ctx as never, async () => {
-      throw unmatched(ctx, allowed(ctx.path));
+  const compile = createRouteCompiler(deps.schemas);
+  const budget = deps.budget ?? createBodyBudget();
+  for (const { owner, value: route } of deps.routes)
+    router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));
+  const dispatch = router.routes();
+  return (ctx) =>
+    dispatch(ctx as RouterContext, async () => {
+      // A handler never calls next, so next means that no route matched.
+      throw unmatched(ctx as RouterContext);
     });
-  };
 }
 
-type RouteHandler = (ctx: Koa.Context) => Promise<void>;
-
-function createHandler(deps: RouterDeps, owner: string, route: Route): RouteHandler {
-  const compile = (schema: Schema | undefined, what: 'body' | 'query'): Validate | undefined =>
-    schema && deps.validators.create(schema, owner, route, what);
-  const validateBody = compile(route.body as Schema | undefined, 'body');
-  const validateQuery = compile(route.query, 'query');
-  const label = `${route.method} ${route.path}`;
-  const authenticate = authenticator(deps, route);
+/** What is done for a request to a route, in this order: who calls, the query, the body, the handler. */
+function createHandler(
+  deps: RouterDeps,
+  budget: BodyBudget,
+  compile: CompileRoute,
+  owner: string,
+  route: Route,
+): Handler {
+  const validateBody = compile(owner, route, 'body');
+  const validateQuery = compile(owner, route, 'query');
+  const authenticate = createAuthenticator(deps.authenticate, route);
   const maxBytes = route.maxBodyBytes ?? deps.maxBodyBytes;
-  return async (ctx) => {
-    const state = ctx.state as RequestState;
-    state.route = label;
-    if (authenticate) {
-      const principal = authenticate(ctx);
-      state.principal = principal instanceof Promise ? await principal : principal;
-    }
-    if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.signal = deps.lifecycle.abortSignal(ctx.res);
-    if (route.form) return handleForm(ctx, route, route.form, validateBody);
-    if (validateBody) {
-      const { value, empty } = await readJsonBody(ctx.req, { maxBytes, maxDepth: MAX_DEPTH });
-      if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
-      state.body = value;
-    }
-    await route.handler(ctx as unknown as RouteContext<never>);
+  const label = `${route.method} ${route.path}`;
+  const dialect = deps.dialectOf?.(route);
+  const handle = async (ctx: Koa.Context): Promise<void> => {
+    await runAs(owner, () => route.handler(ctx as RouteContext));
     // Koa would say 404 for a handler that forgot its answer.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
   };
+  return async (ctx) => {
+    const state = ctx.state as RequestState;
+    state.route = label;
+    state.dialect = dialect;
+    const hold = budget.open(ctx.res);
+    const bytes = once(() => readBodyBytes(ctx.req, { maxBytes, hold }));
+    state.principal = await authenticate?.(ctx, bytes);
+    if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
+    state.signal = deps.lifecycle.abortSignal(ctx.res);
+    if (route.form) return handleForm(ctx, route.form, validateBody, handle);
+    if (validateBody) {
+      const { value, empty } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
+      if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
+      state.body = deepFreeze(value);
+    }
+    return handle(ctx);
+  };
 }
 
-/** A route that takes a form: its files are there while the handler works, and gone after it. */
+/** A function that does its work once, and gives the same promise to all who ask. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () => (done ??= work());
+}
+
+/** A route that takes a form: its files are there while the handler works, and deleted after it. */
 async function handleForm(
   ctx: Koa.Context,
-  route: Route,
   limits: FormLimits,
   validate: Validate | undefined,
+  handle: Handler,
 ): Promise<void> {
   const { fields, files, remove } = await readForm(ctx, limits);
   try {
@@ -97,74 +105,23 @@ async function handleForm(
     const state = ctx.state as RequestState;
     state.body = fields;
     state.files = files;
-    await route.handler(ctx as unknown as RouteContext<never>);
+    await handle(ctx);
   } finally {
     await remove();
   }
 }
 
 function check(validate: Validate, value: unknown, where: string | undefined): void {
-  const fault = validate(value);
-  if (fault) throw requestFault(fault, value, where);
+  const error = validate(value);
+  if (error) throw requestFault(error, value, where);
 }
 
-/** The check of who calls, for one route; undefined when the route is open to all. */
-function authenticator(
-  deps: RouterDeps,
-  route: Route,
-): ((ctx: Koa.Context) => Principal | Promise<Principal>) | undefined {
-  const { auth, permission } = route;
-  if (auth === 'none') return undefined;
-  const takesKey = auth.includes('key');
-  const takesToken = auth.includes('token');
-  const wanted =
-    takesKey && takesToken
-      ? 'an API key or a token of the identity provider'
-      : takesKey
-        ? 'an API key'
-        : 'a token of the identity provider';
-  const admit = (principal: Principal | undefined): Principal => {
-    if (!principal)
-      throw new GatewayError(
-        takesKey ? 'invalid_api_key' : 'invalid_token',
-        `The credential is not one of this gateway's. This route needs ${wanted}.`,
-      );
-    if (principal.credential === 'key' ? !takesKey : !takesToken) {
-      throw new GatewayError(
-        principal.credential === 'key' ? 'invalid_token' : 'invalid_api_key',
-        `This route needs ${wanted}, and the other kind was sent.`,
-      );
-    }
-    if (principal.credential === 'token' && permission !== undefined && !principal.permissions?.includes(permission)) {
-      throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
-    }
-    return principal;
-  };
-  return (ctx) => {
-    const presented = readCredential(ctx.req);
-    if (!presented)
-      throw new GatewayError(
-        'missing_api_key',
-        `This route needs ${wanted}: send "Authorization: Bearer …"${takesKey ? ' or "x-api-key: …"' : ''}.`,
-      );
-    const { credential, bearer } = presented;
-    const principal = deps.authenticate?.({ credential, bearer, now: Date.now() });
-    return principal instanceof Promise ? principal.then(admit) : admit(principal);
-  };
-}
-
-/** Which methods a path has. */
-function allowedMethods(router: Router): (path: string) => readonly string[] {
-  return (path) =>
-    [...new Set(router.stack.filter((layer) => layer.match(path)).flatMap((layer) => layer.methods))].sort();
-}
-
-function unmatched(ctx: Koa.Context, methods: readonly string[]): GatewayError {
+/** The error for a request that no route takes: 405 when its path has other methods, else 404. */
+function unmatched(ctx: RouterContext): GatewayError {
   const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
-  if (methods.length === 0) return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
-  return new GatewayError(
-    'method_not_allowed',
-    `${path} does not take ${ctx.method}; it takes ${methods.join(', ')}.`,
-    { headers: { allow: methods.join(', ') } },
-  );
+  const methods = [...new Set(ctx.matched?.flatMap((layer) => layer.methods))].sort().join(', ');
+  if (methods === '') return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
+  return new GatewayError('method_not_allowed', `${path} does not take ${ctx.method}; it takes ${methods}.`, {
+    headers: { allow: methods },
+  });
 }

@@ -1,6 +1,5 @@
 import { createKoa } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
-import { createRouteValidators } from '../../core/http/route-validators.ts';
 import { createRouter } from '../../core/http/router.ts';
 import { createHttpServer, listen } from '../../core/http/server.ts';
 import type { AgentDefinition, Plugin, Principal, Store } from '../../core/index.ts';
@@ -69,7 +68,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
   const lifecycle = new Lifecycle();
   const router = createRouter({
     routes: [...registry.routes.values()],
-    validators: createRouteValidators({ schemas: [] }),
+    schemas: [],
     authenticate: ({ credential }) => principalOf(credential),
     lifecycle,
     maxBodyBytes: 20 * 1024 * 1024,

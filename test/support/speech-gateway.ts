@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { failureToError } from '../../core/calls/failures.ts';
 import { createKoa } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
-import { createRouteValidators } from '../../core/http/route-validators.ts';
 import { createRouter } from '../../core/http/router.ts';
 import { type Principal, type Route, type SpeechProvider, StreamFailure } from '../../core/index.ts';
 import { type SpeechRoutesNeed, speechRoutes } from '../../core/speech/routes.ts';
@@ -54,7 +53,7 @@ export async function startSpeechGateway(
   };
   const router = createRouter({
     routes: speechRoutes(need).map((value) => ({ owner: 'core', value: value as Route })),
-    validators: createRouteValidators({ schemas: [] }),
+    schemas: [],
     authenticate: ({ credential }) => (credential === KEY ? PRINCIPAL : undefined),
     lifecycle,
     maxBodyBytes: 1024 * 1024,

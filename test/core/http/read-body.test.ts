@@ -4,6 +4,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
+import { discardBody } from '../../../core/http/discard-body.ts';
 import { type JsonBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
 import { until } from '../../support/until.ts';
 
@@ -18,11 +19,14 @@ describe('read body', () => {
   before(async () => {
     server = http.createServer(async (req, res) => {
       try {
-        outcomes.push({ body: await readJsonBody(req, { maxBytes: Number(req.headers['x-max'] ?? MAX) }) });
+        const maxBytes = Number(req.headers['x-max'] ?? MAX);
+        const maxValues = Number(req.headers['x-max-values'] ?? 100_000);
+        outcomes.push({ body: await readJsonBody(req, { maxBytes, maxValues }) });
         res.end('ok');
       } catch (error) {
         outcomes.push({ error });
         if (!res.destroyed) res.writeHead(isGatewayError(error) ? error.status : 500).end(String(error));
+        if (!(await discardBody(req, { maxBytes: 1024 * 1024, maxMs: 5000 }))) req.destroy();
       }
     });
     server.listen(0, '127.0.0.1');
@@ -127,6 +131,16 @@ describe('read body', () => {
     expect((await read(`"${'x'.repeat(MAX - 2)}"`)).body!.raw.length).to.equal(MAX);
   });
 
+  it('refuses more values than the limit, whatever they are, and counts names as no values', async () => {
+    const atMost = { 'content-type': 'application/json', 'x-max-values': '5' };
+    expect((await read('[1, "a", {"b": null}]', atMost)).value).to.deep.equal([1, 'a', { b: null }]);
+    for (const body of ['[1,2,3,4,5]', '[{},{},{},{},{}]', '[[[[[[]]]]]]', '{"a":1,"b":"","c":[],"d":{},"e":null}'])
+      expect(await read(body, atMost), body).to.include({
+        code: 'request_too_large',
+        message: 'The body holds more than 5 values.',
+      });
+  });
+
   it('cuts a sender that does not stop', async () => {
     const socket = net.connect(port, '127.0.0.1');
     let isCut = false;
@@ -166,6 +180,18 @@ describe('read body', () => {
       ['a bad escape', '{"a": "\\x"}', /a valid escape is missing \(line 1, column 8\)/],
       ['a line end in a string', '{"a": "x\ny"}', /an escape for a control character is missing \(line 1, column 9\)/],
       ['only blanks', '  \n ', /it ends where a value should follow/],
+      [
+        'a name twice',
+        '{"a": 1, "b": {"c": 1, "c": 1}}',
+        /the name "c" stands here a second time \(line 1, column 24\)/,
+        'b.c',
+      ],
+      [
+        'a name twice, once escaped',
+        '{"model": 1, "\\u006dodel": 1}',
+        /the name "model" stands here a second time/,
+        'model',
+      ],
       ['nesting', '['.repeat(65) + ']'.repeat(65), /nested deeper than 64 levels \(line 1, column 65\)/],
       ['bottomless nesting', '['.repeat(60_000), /nested deeper than 64 levels/],
       ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), /not UTF-8/],
@@ -198,6 +224,8 @@ describe('read body', () => {
       ['escaped quotes before brackets', JSON.stringify(['\\"[', '\\\\', '"[['.repeat(100)])],
       ['exponents a double can hold', '[1e300, -1E-400, 1.5e+3]'],
       ['words about constructors', '{"constructor": "x", "content": "__proto__ and constructor.prototype"}'],
+      ['a name in several objects', '[{"a": {"a": [{"a": 1}, {"a": 2}]}}, {"a": 1}]'],
+      ['names that folding or a prototype would make equal', '{"Model": 1, "model": 2, "toString": 3, "valueOf": 4}'],
       ['escaped pairs', '"\\ud83d\\ude00 \\u00e9"'],
     ] as const) {
       it(what, async () => {
@@ -217,7 +245,9 @@ describe('read body', () => {
           const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
           // Nothing at all is for the route to judge, and is not JSON either way.
           if (bytes.length === 0) expect(result.body).to.include({ empty: true });
-          else if (name.startsWith('y_')) expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
+          // The standard lets a reader take the last of two equal names; ours takes neither.
+          else if (name.startsWith('y_') && !name.includes('duplicated_key'))
+            expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
           else expect(result.code).to.equal('invalid_json');
         });
       }

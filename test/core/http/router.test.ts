@@ -4,7 +4,6 @@ import type { Principal } from '../../../core/contract/call.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
 import { createKoa } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
-import { createRouteValidators } from '../../../core/http/route-validators.ts';
 import { createRouter, type RouterDeps } from '../../../core/http/router.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';
 import { createSilentLog } from '../../support/silent-log.ts';
@@ -53,7 +52,7 @@ describe('the router', () => {
   ];
   const deps = (more: Partial<RouterDeps> = {}): RouterDeps => ({
     routes: routes.map((value) => ({ owner: 'test', value })),
-    validators: createRouteValidators({ schemas: [] }),
+    schemas: [],
     authenticate: ({ credential }) => CALLERS[credential],
     lifecycle: new Lifecycle(),
     maxBodyBytes: 1000,

@@ -1,0 +1,61 @@
+import type Koa from 'koa';
+import type { Principal } from '../contract/call.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { AuthRequest } from '../contract/hooks.ts';
+import type { Route } from '../contract/plugin.ts';
+import { readCredential } from './credentials.ts';
+import type { RequestState } from './request-state.ts';
+
+/** The `authenticate` hooks as one function; undefined where no plugin has one. */
+export type Authenticate = (request: AuthRequest) => Promise<Principal | undefined>;
+
+/** Finds out who calls; throws a 401 or 403 for a caller that may not use the route. */
+export type Authenticator = (ctx: Koa.Context, rawBody: () => Promise<Uint8Array>) => Promise<Principal>;
+
+/** The check of who calls, for one route; undefined when the route is open to all. */
+export function createAuthenticator(authenticate: Authenticate | undefined, route: Route): Authenticator | undefined {
+  const { auth } = route;
+  if (auth === 'none') return undefined;
+  const wanted = describeWanted(auth);
+  return async (ctx, rawBody) => {
+    const presented = readCredential(ctx.req);
+    const { method, path, headers } = ctx;
+    const principal = await authenticate?.(
+      Object.freeze({
+        ...(presented ?? { credential: '', bearer: false }),
+        now: Date.now(),
+        ...{ method, path, headers, rawBody },
+        address: (ctx.state as RequestState).ip,
+      }),
+    );
+    if (!principal && !presented)
+      throw new GatewayError(
+        'missing_api_key',
+        `This route needs ${wanted}: send "Authorization: Bearer …"${auth.includes('key') ? ' or "x-api-key: …"' : ''}.`,
+      );
+    return admitPrincipal(principal, route, wanted);
+  };
+}
+
+function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
+  if (!auth.includes('key')) return 'a token of the identity provider';
+  return auth.includes('token') ? 'an API key or a token of the identity provider' : 'an API key';
+}
+
+/** Holds a principal to what the route takes: the kind of credential, and for a token the permission. */
+function admitPrincipal(principal: Principal | undefined, { auth, permission }: Route, wanted: string): Principal {
+  if (!principal)
+    throw new GatewayError(
+      auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
+      `The credential is not one of this gateway's. This route needs ${wanted}.`,
+    );
+  const { credential } = principal;
+  if (!auth.includes(credential))
+    throw new GatewayError(
+      credential === 'key' ? 'invalid_token' : 'invalid_api_key',
+      `This route needs ${wanted}, and the other kind was sent.`,
+    );
+  if (credential === 'token' && permission !== undefined && !principal.permissions?.includes(permission))
+    throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
+  return principal;
+}
