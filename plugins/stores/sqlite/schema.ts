@@ -1,5 +1,5 @@
 import { storeUnavailable } from '../parts/failure.ts';
-import type { Database } from './database.ts';
+import type { Database } from './driver.ts';
 
 /** Each element takes the file from the version of its index to the next; only ever appended to. */
 const MIGRATIONS: readonly string[] = Object.freeze([
