@@ -211,8 +211,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     NONE,
     'test/plugins/stores/sqlite-writer.test.ts#refuses changes on a full disk',
     'test/plugins/stores/sqlite-writer.test.ts#refuses within its bound while another process holds the lock',
-    'test/plugins/stores/sqlite-writer.test.ts#loses nothing that was reserved while the tables could not be written',
-    'test/plugins/stores/sqlite-journal.test.ts#has no trace of reservations that the disk had no room for',
+    'test/plugins/stores/sqlite-writer.test.ts#loses nothing that was reserved before another process took the lock',
   ),
   S11: row(
     'sees fifty calls on a balance for ten',
@@ -227,7 +226,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'the sweeper settles',
     'once: the true cost, or the estimate',
     CRASHES,
-    'test/plugins/stores/sqlite-alone.test.ts#keeps, when it is killed, every reservation',
+    'test/plugins/stores/sqlite-processes.test.ts#keeps, when it is killed, every reservation',
   ),
   P02: row(
     'is killed between reservation and sending',

@@ -1,75 +1,74 @@
-import { type CounterState, type Counters, createLocalCounters, type LocalCounters } from '../../../core/index.ts';
+import type { Counters, Window, WindowState } from '../../../core/index.ts';
+import { finite } from '../parts/check.ts';
 import { storeKey } from '../parts/key.ts';
-import type { Database } from './database.ts';
-import type { Presence } from './presence.ts';
-import { createSharedCounters } from './shared-counters.ts';
+import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 
 /**
- * Counters of a store that one process or several have open. Windows and leases live for a minute and need no disk: while
- * one process is alone it keeps them in its memory, where they cost a microsecond instead of a commit; as soon as
- * another one comes, they move to the tables and both count there. Numbers are always in the tables.
+ * Windows, leases and numbers in the tables. Any other process may have the file open and count too, so each count is
+ * a change of the {@link Writer}: limits are exact over all processes.
  */
-export function createSqliteCounters(database: Database, writer: Writer, presence: Presence): Counters {
-  const shared = createSharedCounters(database, writer);
-  const tables = createCounterTables(database);
-  let alone: LocalCounters | undefined;
+export function createSqliteCounters(database: Database, writer: Writer): Counters {
+  const sql = prepareCounters(database);
 
-  presence.add({
-    moveIn: (isAlone) => {
-      const state = isAlone ? tables.take(Date.now()) : undefined;
-      return () => {
-        alone = state && createLocalCounters();
-        if (state) alone?.load(state);
-      };
-    },
-    moveOut: () => {
-      if (alone) tables.put(alone.dump());
-      return () => {
-        alone = undefined;
-      };
-    },
-  });
-
-  const count = <T>(operation: (counters: Counters) => Promise<T>): Promise<T> =>
-    presence.run(() => operation(alone ?? shared));
+  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean =>
+    Boolean(sql.lease.run(storeKey(key), storeKey(id), now + ttlMs, now, finite(limit)).changes);
 
   return {
-    take: (windows, now) => {
-      const keyed = windows.map((window) => ({ ...window, key: storeKey(window.key) }));
-      return count((counters) => counters.take(keyed, now));
+    take: (windows, now) => writer.write(() => take(sql, windows, now)),
+    adjust: async (key, _windowMs, delta, now) => {
+      await writer.write(() => sql.adjust.run(delta, storeKey(key), now));
     },
-    adjust: (key, windowMs, delta, now) => count((counters) => counters.adjust(storeKey(key), windowMs, delta, now)),
-    lease: (key, id, limit, ttlMs, now) =>
-      count((counters) => counters.lease(storeKey(key), storeKey(id), limit, ttlMs, now)),
-    release: (key, id) => count((counters) => counters.release(storeKey(key), storeKey(id))),
-    next: (key, by) => shared.next(storeKey(key), by),
+    lease: (key, id, limit, ttlMs, now) => writer.write(() => lease(key, id, limit, ttlMs, now)),
+    release: async (key, id) => {
+      await writer.write(() => sql.release.run(storeKey(key), storeKey(id)));
+    },
+    next: (key, by = 1) => {
+      if (by === 0) return writer.readLatest(() => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
+      return writer.write(() => Number(sql.next.get(storeKey(key), by)?.['value'] ?? 0));
+    },
   };
 }
 
-/** Reads and writes all windows and leases at once. */
-function createCounterTables(database: Database) {
-  const windows = database.prepare('SELECT key, used, resets_at FROM windows WHERE resets_at > ?');
-  const leases = database.prepare('SELECT key, id, expires_at FROM leases WHERE expires_at > ?');
-  const putWindow = database.prepare('INSERT OR REPLACE INTO windows (key, used, resets_at) VALUES (?, ?, ?)');
-  const putLease = database.prepare('INSERT OR REPLACE INTO leases (key, id, expires_at) VALUES (?, ?, ?)');
+type CounterSql = ReturnType<typeof prepareCounters>;
+
+/** Takes from all windows, or undoes what it took when one of them has not enough. */
+function take(sql: CounterSql, windows: readonly Window[], now: number) {
+  const states: WindowState[] = [];
+  for (const [index, { key, limit, windowMs, amount }] of windows.entries()) {
+    const row =
+      amount > limit ? undefined : sql.take.get(storeKey(key), amount, now + windowMs, now, now, finite(limit), now);
+    if (!row) {
+      for (const taken of windows.slice(0, index)) sql.undo.run(taken.amount, storeKey(taken.key));
+      return { refused: index, states: windows.map((window) => readWindow(sql, window, now)) };
+    }
+    states.push({ remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now });
+  }
+  return { refused: undefined, states };
+}
+
+function readWindow(sql: CounterSql, { key, limit, windowMs }: Window, now: number): WindowState {
+  const row = sql.window.get(storeKey(key), now);
+  if (!row) return { remaining: Math.max(0, limit), resetMs: windowMs };
+  return { remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now };
+}
+
+function prepareCounters(database: Database) {
   return {
-    /** Takes everything that is not over out of the tables. */
-    take: (now: number): CounterState => {
-      const state = {
-        windows: windows
-          .all(now)
-          .map((row) => [String(row['key']), Number(row['used']), Number(row['resets_at'])] as const),
-        leases: leases
-          .all(now)
-          .map((row) => [String(row['key']), String(row['id']), Number(row['expires_at'])] as const),
-      };
-      database.exec('DELETE FROM windows; DELETE FROM leases');
-      return state;
-    },
-    put: (state: CounterState): void => {
-      for (const row of state.windows) putWindow.run(...row);
-      for (const row of state.leases) putLease.run(...row);
-    },
+    window: database.prepare('SELECT used, resets_at FROM windows WHERE key = ? AND resets_at > ?'),
+    take: database.prepare(`INSERT INTO windows (key, used, resets_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET
+      used = CASE WHEN resets_at > ? THEN used ELSE 0 END + excluded.used,
+      resets_at = CASE WHEN resets_at > ? THEN resets_at ELSE excluded.resets_at END
+      WHERE used + excluded.used <= ? OR resets_at <= ? RETURNING used, resets_at`),
+    undo: database.prepare('UPDATE windows SET used = used - ? WHERE key = ?'),
+    adjust: database.prepare('UPDATE windows SET used = max(0, used + ?) WHERE key = ? AND resets_at > ?'),
+    lease: database.prepare(`INSERT INTO leases (key, id, expires_at) SELECT ?1, ?2, ?3
+      WHERE (SELECT count(*) FROM leases WHERE key = ?1 AND expires_at > ?4 AND id <> ?2) < ?5
+        OR EXISTS (SELECT 1 FROM leases WHERE key = ?1 AND id = ?2 AND expires_at > ?4)
+      ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at`),
+    release: database.prepare('DELETE FROM leases WHERE key = ? AND id = ?'),
+    next: database.prepare(`INSERT INTO numbers (key, value) VALUES (?, ?)
+      ON CONFLICT DO UPDATE SET value = value + excluded.value RETURNING value`),
+    number: database.prepare('SELECT value FROM numbers WHERE key = ?'),
   };
 }

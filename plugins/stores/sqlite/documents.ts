@@ -1,6 +1,6 @@
 import type { KeyvStoreAdapter } from 'keyv';
 import { storeKey } from '../parts/key.ts';
-import type { Database } from './database.ts';
+import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 
 /** How many rows an iterator reads at a time. */
@@ -52,6 +52,6 @@ export function createDocumentAdapters(database: Database, writer: Writer): (nam
         }
       },
     };
-    return adapter as unknown as KeyvStoreAdapter;
+    return adapter as KeyvStoreAdapter;
   };
 }

@@ -1,6 +1,8 @@
-import type { Database } from './database.ts';
+import type { Database } from './driver.ts';
 
-/** The prepared statements of the ledger. Guards live in the SQL: `changes` says whether one let the row through. */
+export type LedgerSql = ReturnType<typeof prepareLedger>;
+
+/** The prepared statements of the ledger. Conditions are in the SQL: `changes` says whether a row met them. */
 export function prepareLedger(database: Database) {
   return {
     hold: database.prepare(`INSERT INTO holds (account, ref, amount, expires_at, purse, facts) SELECT ?, ?, ?, ?, ?, ?
@@ -9,14 +11,14 @@ export function prepareLedger(database: Database) {
       VALUES (?, 0, ?, 0, 0, 0, 0)
       ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE balance - held - excluded.held >= ?`),
     holdOnKnown: database.prepare('UPDATE accounts SET held = held + ? WHERE id = ? AND balance - held - ? >= ?'),
-    holdInPurse: database.prepare(`INSERT INTO purses (account, id, spent, held) VALUES (?, ?, 0, ?)
+    holdInBudget: database.prepare(`INSERT INTO purses (account, id, spent, held) VALUES (?, ?, 0, ?)
       ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE spent + held + excluded.held <= ?`),
-    dropHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ?'),
-    takeHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ? RETURNING amount, purse, expires_at'),
-    unhold: database.prepare('UPDATE accounts SET held = held - ? WHERE id = ?'),
+    deleteHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ?'),
+    endHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ? RETURNING amount, purse, expires_at'),
+    releaseAccount: database.prepare('UPDATE accounts SET held = held - ? WHERE id = ?'),
     charge: database.prepare(`UPDATE accounts SET held = held - ?, balance = balance - ?, spent = spent + ?,
       last_entry = ?, updated_at = ? WHERE id = ?`),
-    chargePurse: database.prepare('UPDATE purses SET held = held - ?, spent = spent + ? WHERE account = ? AND id = ?'),
+    chargeBudget: database.prepare('UPDATE purses SET held = held - ?, spent = spent + ? WHERE account = ? AND id = ?'),
     credit: database.prepare(`INSERT INTO accounts (id, balance, held, spent, credited, last_entry, updated_at)
       VALUES (?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET balance = balance + excluded.balance,
       credited = credited + excluded.credited, last_entry = excluded.last_entry, updated_at = excluded.updated_at`),
@@ -30,16 +32,12 @@ export function prepareLedger(database: Database) {
       ON CONFLICT DO UPDATE SET requests = requests + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
       completion_tokens = completion_tokens + excluded.completion_tokens,
       characters = characters + excluded.characters, cost = cost + excluded.cost`),
-    known: database.prepare(`SELECT 1 FROM finished WHERE ref = ?2 AND account = ?1 AND kind = 'charge'
-      UNION ALL SELECT 1 FROM holds WHERE account = ?1 AND ref = ?2`),
-    newestFinished: database.prepare("SELECT ref FROM finished WHERE kind = 'charge' ORDER BY ref DESC LIMIT 1"),
-    newestHeld: database.prepare('SELECT max(ref) AS ref FROM holds'),
-    findHold: database.prepare('SELECT amount, purse, expires_at FROM holds WHERE account = ? AND ref = ?'),
     expired: database.prepare('SELECT account, ref, facts FROM holds WHERE expires_at < ? LIMIT ?'),
     balance: database.prepare('SELECT balance, held, spent, credited, updated_at FROM accounts WHERE id = ?'),
-    purse: database.prepare('SELECT spent, held FROM purses WHERE account = ? AND id = ?'),
-    /** An account's newest entry, or the one before the cursor. */
+    budget: database.prepare('SELECT spent, held FROM purses WHERE account = ? AND id = ?'),
+    /** An account's newest entry. */
     newest: database.prepare('SELECT last_entry AS n FROM accounts WHERE id = ?'),
+    /** The entry before a cursor. */
     older: database.prepare('SELECT before AS n FROM entries WHERE n = ? AND account = ?'),
     entries: database.prepare(`WITH RECURSIVE chain AS (
         SELECT * FROM entries WHERE n = ? UNION ALL SELECT e.* FROM chain JOIN entries AS e ON e.n = chain.before LIMIT ?)

@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 
 const EVERY_MS = 5000;

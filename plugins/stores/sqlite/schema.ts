@@ -1,9 +1,21 @@
-import { storeUnavailable } from '../parts/failure.ts';
-import type { Database } from './database.ts';
+import { GatewayError } from '../../../core/index.ts';
+import type { Database } from './driver.ts';
 
-/** Each element takes the file from the version of its index to the next; only ever appended to. */
-const MIGRATIONS: readonly string[] = Object.freeze([
-  `
+/** One step of the schema: `sql` takes a file of the version before it to `version` (SQLite's `user_version`). */
+export interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+/**
+ * All steps, in ascending order; the first one makes a new file. To change the schema, append a step with the next
+ * version and a test that takes a file with rows of the version before through it. A step that was released is never
+ * edited. Version 1 was an unreleased build's, which also kept charges in a file of its own beside this one.
+ */
+export const MIGRATIONS: readonly Migration[] = Object.freeze([
+  {
+    version: 2,
+    sql: `
   CREATE TABLE documents (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, expires INTEGER,
     PRIMARY KEY (namespace, key)) WITHOUT ROWID;
   CREATE INDEX documents_expires ON documents (expires) WHERE expires IS NOT NULL;
@@ -14,11 +26,11 @@ const MIGRATIONS: readonly string[] = Object.freeze([
     PRIMARY KEY (account, id)) WITHOUT ROWID;
   CREATE TABLE holds (account TEXT NOT NULL, ref TEXT NOT NULL, amount INTEGER NOT NULL, expires_at INTEGER NOT NULL,
     purse TEXT, facts TEXT NOT NULL, PRIMARY KEY (account, ref)) WITHOUT ROWID;
-  -- Requests that are over and credits that were given (until is NULL: for ever), so that neither happens twice.
+  -- Requests that have ended and credits that were given (until is NULL: for ever), so that neither happens twice.
   CREATE TABLE finished (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
     PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
-  -- Appended at the end, whatever the account; an account's entries are a chain from its last one backwards. An index
-  -- by account would dirty a page of its own for every charge, which is what a commit costs most.
+  -- Rows are appended whatever their account is; each one names the account's entry before it. An index by account
+  -- would write one more page for every charge, and pages are what a commit costs most.
   CREATE TABLE entries (n INTEGER PRIMARY KEY, before INTEGER NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL,
     ref TEXT NOT NULL, amount INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL);
   -- The day comes first for the same reason: all rows that change today are neighbours.
@@ -34,21 +46,52 @@ const MIGRATIONS: readonly string[] = Object.freeze([
     PRIMARY KEY (key, id)) WITHOUT ROWID;
   CREATE TABLE numbers (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   `,
+  },
 ]);
 
-/** Brings the file to the newest version in one transaction; safe when several processes start at once. */
-export function migrate(database: Database): void {
+/**
+ * Brings the file to the newest version in one transaction, so that several processes may start at once. Throws
+ * `store_unavailable`, and changes nothing, when the file is older than the first step or newer than the last one.
+ */
+export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-    if (version > MIGRATIONS.length) {
-      throw storeUnavailable('The sqlite store was written by a newer version of this gateway: start that version.');
+    checkVersion(version, migrations);
+    for (const step of migrations) {
+      if (step.version <= version) continue;
+      database.exec(step.sql);
+      database.exec(`PRAGMA user_version=${step.version}`);
     }
-    for (const sql of MIGRATIONS.slice(version)) database.exec(sql);
-    if (version < MIGRATIONS.length) database.exec(`PRAGMA user_version=${MIGRATIONS.length}`);
     database.exec('COMMIT');
   } catch (error) {
-    database.exec('ROLLBACK');
+    rollBack(database);
     throw error;
+  }
+}
+
+/** Version 0 is a new, empty file. */
+function checkVersion(version: number, migrations: readonly Migration[]): void {
+  const first = migrations[0]?.version ?? 0;
+  const last = migrations.at(-1)?.version ?? 0;
+  if (version !== 0 && version < first) {
+    throw new GatewayError(
+      'store_unavailable',
+      `The sqlite store was made by an earlier version of Tollgate (schema ${version}), which this version cannot read: keep its folder for that version, and set store to a new folder. Nothing in it was changed.`,
+    );
+  }
+  if (version > last) {
+    throw new GatewayError(
+      'store_unavailable',
+      `The sqlite store was written by a newer version of Tollgate (schema ${version}, this version knows ${last}): start that version, or set store to another folder. Nothing in it was changed.`,
+    );
+  }
+}
+
+function rollBack(database: Database): void {
+  try {
+    database.exec('ROLLBACK');
+  } catch {
+    // A full disk makes SQLite roll back by itself: then nothing is left to roll back.
   }
 }

@@ -1,7 +1,7 @@
 import type { Sets } from '../../../core/index.ts';
 import { checkMember, pageLimit } from '../parts/check.ts';
 import { storeKey } from '../parts/key.ts';
-import type { Database } from './database.ts';
+import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 
 /** Sets in SQLite: a row per member. */

@@ -1,151 +1,140 @@
 import { storeClosed, storeUnavailable } from '../parts/failure.ts';
-import { type Database, isBusy, sqliteFailure } from './database.ts';
-
-/** Runs changes, each whole or not at all, and answers once they are committed. */
-export interface Writer {
-  /**
-   * Queues a change, which is synchronous and uses the database only. It runs in this tick's transaction; with `later`
-   * it waits, at most {@link LATER_MS}, for the transaction of somebody who is in a hurry, and costs none of its own.
-   * `committed` runs with the answer right after the commit, before anything else can.
-   */
-  write<T>(change: () => T, when?: 'soon' | 'later', committed?: (answer: T) => void): Promise<T>;
-  /** Runs a query at once; it sees what is committed. */
-  read<T>(query: () => T): Promise<T>;
-  /** Runs a query that also sees what is queued. */
-  readLatest<T>(query: () => T): Promise<T>;
-  /** Commits what is queued, then refuses everything. */
-  close(): Promise<void>;
-}
+import type { Database, Statement } from './driver.ts';
+import { isBusy, sqliteFailure } from './sqlite-failure.ts';
 
 interface Job {
-  readonly change: () => unknown;
-  readonly committed: ((answer: never) => void) | undefined;
-  readonly resolve: (value: never) => void;
+  /** Runs the change; returns what resolves its promise, for after the commit. */
+  readonly run: () => () => void;
   readonly reject: (error: unknown) => void;
-  /** When it first found the lock taken; undefined for almost all. */
+  /** When it first found the lock taken by another process; undefined for almost all. */
   busySince: number | undefined;
 }
 
 /** How long a change may wait for the lock of other processes. */
 const BUSY_BOUND_MS = 1000;
-/** How long a change that nobody waits for may wait for others. */
-export const LATER_MS = 10;
+/** The longest pause before the next attempt to get the lock. */
+const BUSY_PAUSE_MS = 10;
 /** How many changes may wait at once; more are refused, so that a stuck disk does not fill the memory. */
-export const MAX_QUEUED = 10_000;
-export const TOO_MANY = 'The sqlite store cannot keep up: too many changes wait.';
+const MAX_QUEUED = 10_000;
 
 /**
- * Batches all changes of one turn of the event loop into one `BEGIN IMMEDIATE` transaction. A promise resolves after
- * the commit that holds its change. When one change of a batch fails, the batch is rolled back and every change runs
- * again in a transaction of its own, so that only the faulty one fails.
+ * Runs all changes that one turn of the event loop asks for in one `BEGIN IMMEDIATE` transaction, each whole or not at
+ * all. A promise resolves after the commit that holds its change.
  */
-export function createWriter(database: Database): Writer {
-  const begin = database.prepare('BEGIN IMMEDIATE');
-  const commit = database.prepare('COMMIT');
-  const rollback = database.prepare('ROLLBACK');
-  let queue: Job[] = [];
-  let immediate: NodeJS.Immediate | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
-  let drained: (() => void) | undefined;
+export class Writer {
+  readonly #begin: Statement;
+  readonly #commit: Statement;
+  readonly #rollback: Statement;
+  #queue: Job[] = [];
+  #isScheduled = false;
+  #isClosed = false;
 
-  const schedule = (delayMs?: number): void => {
-    if (delayMs === undefined) immediate ??= setImmediate(flush);
-    else timer ??= setTimeout(flush, delayMs);
-  };
+  constructor(database: Database) {
+    this.#begin = database.prepare('BEGIN IMMEDIATE');
+    this.#commit = database.prepare('COMMIT');
+    this.#rollback = database.prepare('ROLLBACK');
+  }
 
-  const transact = (jobs: readonly Job[]): unknown[] => {
-    begin.run();
-    try {
-      const results = jobs.map((job) => job.change());
-      commit.run();
-      return results;
-    } catch (error) {
-      try {
-        rollback.run();
-      } catch {
-        // A full disk makes SQLite roll back by itself; then there is nothing left to roll back.
-      }
-      throw error;
+  /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
+  write<T>(change: () => T): Promise<T> {
+    if (this.#isClosed) return Promise.reject(storeClosed());
+    if (this.#queue.length >= MAX_QUEUED) {
+      return Promise.reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
     }
-  };
+    return this.#add(change);
+  }
 
-  /** Runs jobs in one transaction; answers false when another process holds the lock. */
-  const settle = (jobs: readonly Job[]): boolean => {
-    try {
-      const results = transact(jobs);
-      for (const [index, job] of jobs.entries()) job.committed?.(results[index] as never);
-      for (const [index, job] of jobs.entries()) job.resolve(results[index] as never);
-    } catch (error) {
-      if (isBusy(error)) return false;
-      if (jobs.length > 1) settleInTurn(jobs);
-      else jobs[0]?.reject(sqliteFailure(error));
-    }
-    return true;
-  };
-
-  const settleInTurn = (jobs: readonly Job[]): void => {
-    for (const [index, job] of jobs.entries()) {
-      if (settle([job])) continue;
-      retry(jobs.slice(index));
-      return;
-    }
-  };
-
-  const retry = (jobs: readonly Job[]): void => {
-    const now = performance.now();
-    const patient: Job[] = [];
-    for (const job of jobs) {
-      job.busySince ??= now;
-      if (now - job.busySince < BUSY_BOUND_MS) patient.push(job);
-      else job.reject(storeUnavailable('The sqlite store is busy: another process holds its lock.'));
-    }
-    queue = [...patient, ...queue];
-    if (queue.length > 0) schedule(1 + Math.random() * 9);
-  };
-
-  const flush = (): void => {
-    clearImmediate(immediate);
-    clearTimeout(timer);
-    immediate = undefined;
-    timer = undefined;
-    const jobs = queue;
-    queue = [];
-    if (jobs.length > 0 && !settle(jobs)) retry(jobs);
-    if (queue.length === 0) drained?.();
-  };
-
-  const write = <T>(change: () => T, when: 'soon' | 'later' = 'soon', committed?: (answer: T) => void): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      if (closed) return reject(storeClosed());
-      if (queue.length >= MAX_QUEUED) {
-        return reject(storeUnavailable(TOO_MANY));
-      }
-      queue.push({ change, committed, resolve, reject, busySince: undefined });
-      // While another process holds the lock, the next attempt is scheduled already.
-      if (when === 'soon' && queue[0]?.busySince === undefined) schedule();
-      else schedule(LATER_MS);
-    });
-
-  const read = async <T>(query: () => T): Promise<T> => {
-    if (closed) throw storeClosed();
+  /** Runs a query at once; it sees what is committed. */
+  async read<T>(query: () => T): Promise<T> {
+    if (this.#isClosed) throw storeClosed();
     try {
       return query();
     } catch (error) {
       throw sqliteFailure(error);
     }
-  };
+  }
 
-  return {
-    write,
-    read,
-    readLatest: (query) => (queue.length === 0 ? read(query) : write(query)),
-    close: () =>
-      new Promise<void>((resolve) => {
-        closed = true;
-        if (queue.length === 0) return resolve();
-        drained = resolve;
-        schedule();
-      }),
-  };
+  /** Runs a query that also sees what is queued. */
+  readLatest<T>(query: () => T): Promise<T> {
+    return this.#queue.length === 0 ? this.read(query) : this.write(query);
+  }
+
+  /** Commits what is queued, then refuses everything. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // Jobs end in the order they were added in, so this one ends last; why it fails does not matter here.
+    if (this.#queue.length > 0) await this.#add(() => undefined).catch(() => undefined);
+  }
+
+  #add<T>(change: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const run = () => {
+        const result = change();
+        return () => resolve(result);
+      };
+      this.#queue.push({ run, reject, busySince: undefined });
+      if (this.#isScheduled) return;
+      this.#isScheduled = true;
+      setImmediate(() => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    this.#isScheduled = false;
+    const jobs = this.#queue;
+    this.#queue = [];
+    this.#retryLater(this.#settle(jobs));
+  }
+
+  /**
+   * Runs jobs in one transaction; when one of them fails, each again in a transaction of its own, so that only the
+   * faulty one fails. Returns the jobs that found the lock taken.
+   */
+  #settle(jobs: readonly Job[]): readonly Job[] {
+    try {
+      for (const resolve of this.#transact(jobs)) resolve();
+      return [];
+    } catch (error) {
+      if (isBusy(error)) return jobs;
+      if (jobs.length === 1) {
+        jobs[0]?.reject(sqliteFailure(error));
+        return [];
+      }
+    }
+    for (const [index, job] of jobs.entries()) {
+      if (this.#settle([job]).length > 0) return jobs.slice(index);
+    }
+    return [];
+  }
+
+  #transact(jobs: readonly Job[]): readonly (() => void)[] {
+    this.#begin.run();
+    try {
+      const resolvers = jobs.map((job) => job.run());
+      this.#commit.run();
+      return resolvers;
+    } catch (error) {
+      try {
+        this.#rollback.run();
+      } catch {
+        // A full disk makes SQLite roll back by itself: then nothing is left to roll back.
+      }
+      throw error;
+    }
+  }
+
+  /** Puts jobs back in front of the queue, except for those that have waited long enough. */
+  #retryLater(jobs: readonly Job[]): void {
+    const now = performance.now();
+    const waiting: Job[] = [];
+    for (const job of jobs) {
+      job.busySince ??= now;
+      if (now - job.busySince < BUSY_BOUND_MS) waiting.push(job);
+      else job.reject(storeUnavailable('The sqlite store is busy: another process holds its lock.'));
+    }
+    if (waiting.length === 0) return;
+    this.#queue = [...waiting, ...this.#queue];
+    this.#isScheduled = true;
+    setTimeout(() => this.#flush(), 1 + Math.random() * (BUSY_PAUSE_MS - 1));
+  }
 }

@@ -5,7 +5,7 @@ import { createRedisDocuments } from '../../../plugins/stores/redis/documents.ts
 import { createKeys } from '../../../plugins/stores/redis/keys.ts';
 import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
-import { createWriter } from '../../../plugins/stores/sqlite/writer.ts';
+import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { testWithKeyvSuite } from '../../support/keyv-suite.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
@@ -20,7 +20,7 @@ describe('documents in sqlite', () => {
   let close: () => Promise<void>;
   before(async () => {
     const database = await openDatabase({ folder });
-    const writer = createWriter(database);
+    const writer = new Writer(database);
     open = createDocumentAdapters(database, writer);
     close = () => writer.close().then(() => database.close());
   });

@@ -1,15 +1,12 @@
 import { expect } from 'chai';
-import { createCensus } from '../../../plugins/stores/sqlite/census.ts';
-import { type Database, openDatabase, openLock } from '../../../plugins/stores/sqlite/database.ts';
+import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
+import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
-import { createLedgerTables } from '../../../plugins/stores/sqlite/ledger-tables.ts';
-import { createPresence, type Presence } from '../../../plugins/stores/sqlite/presence.ts';
 import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
-import { createWriter, type Writer } from '../../../plugins/stores/sqlite/writer.ts';
+import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
-import { eventually } from '../../support/eventually.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 
 describe('the writer of the sqlite store', () => {
@@ -17,22 +14,17 @@ describe('the writer of the sqlite store', () => {
   let database: Database;
   let other: Database;
   let writer: Writer;
-  let presence: Presence;
   beforeEach(async () => {
     database = await openDatabase({ folder });
     other = await openDatabase({ folder });
-    writer = createWriter(database);
-    presence = createPresence(writer, async () => createCensus(await openLock(folder), database));
+    writer = new Writer(database);
   });
   afterEach(async () => {
-    await presence.close();
     await writer.close();
-    presence.leave();
     database.close();
     other.close();
   });
-  /** The ledger that does everything in the tables. */
-  const openLedger = () => createSqliteLedger(writer, presence, createLedgerTables(database), undefined);
+  const openLedger = () => createSqliteLedger(database, writer);
   const insert = (key: string) => database.prepare('INSERT INTO numbers (key, value) VALUES (?, 1)').run(key);
   const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
 
@@ -77,6 +69,31 @@ describe('the writer of the sqlite store', () => {
     await rejectsUnavailable(writer.write(() => insert('too late')));
   });
 
+  it('waits for the lock of another process before it closes', async () => {
+    other.exec('BEGIN IMMEDIATE');
+    const writes = [writer.write(() => insert('first')), writer.write(() => insert('second'))];
+    const closed = writer.close();
+    setTimeout(() => other.exec('COMMIT'), 100);
+    await closed;
+    await Promise.all(writes);
+    expect(['first', 'second'].map(isKnown)).to.deep.equal([true, true]);
+  });
+
+  it('refuses more changes than may wait, and does those that wait', async () => {
+    const waiting = Array.from({ length: 10_000 }, (_, n) => writer.write(() => insert(`many-${n}`)));
+    const error = await writer.write(() => insert('one too many')).catch((reason) => reason);
+    expect(error.message).to.match(/cannot keep up/);
+    await Promise.all(waiting);
+    expect(['many-0', 'many-9999', 'one too many'].map(isKnown)).to.deep.equal([true, true, false]);
+  });
+
+  it('lets a query see what is queued, when it asks for the latest', async () => {
+    const count = () => database.prepare("SELECT count(*) AS n FROM numbers WHERE key = 'queued'").get()?.['n'];
+    const write = writer.write(() => insert('queued'));
+    expect(await Promise.all([writer.read(count), writer.readLatest(count)])).to.deep.equal([0, 1]);
+    await write;
+  });
+
   it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {
     const ledger = openLedger();
     await ledger.credit('rich', 'first', 1000, 'x', NOW);
@@ -103,23 +120,18 @@ describe('the writer of the sqlite store', () => {
     expect(database.prepare('PRAGMA integrity_check').get()?.['integrity_check']).to.equal('ok');
   });
 
-  it('loses nothing that was reserved while the tables could not be written, and refuses more until they can', async () => {
+  it('loses nothing that was reserved before another process took the lock, and refuses more until it is free', async () => {
     const store = await openSqlite({ folder });
     const { ledger } = store;
     await ledger.credit('full', 'first', 1000, 'x', NOW);
+    const reserve = (requestId: string) => ledger.reserve(reservation({ account: 'full', requestId, amount: 1 }));
+    expect(await reserve('before')).to.equal('held');
     other.exec('BEGIN IMMEDIATE');
-    let held = 0;
-    const reserve = async () => {
-      const reserved = ledger.reserve(reservation({ account: 'full', requestId: `r${held}`, amount: 1 }));
-      expect(await reserved).to.equal('held');
-      held += 1;
-    };
-    await reserve();
-    await eventually(() => rejectsUnavailable(reserve()));
-    await rejectsUnavailable(ledger.balance('full'));
+    await rejectsUnavailable(reserve('meanwhile'));
+    expect((await ledger.balance('full')).held).to.equal(1);
     other.exec('ROLLBACK');
-    await eventually(reserve);
-    expect((await ledger.balance('full')).held).to.equal(held);
+    expect(await reserve('meanwhile')).to.equal('held');
+    expect((await ledger.balance('full')).held).to.equal(2);
     await store.close();
   });
 

@@ -5,14 +5,14 @@ import { expect } from 'chai';
 import type { Ledger, LedgerEntry, Store } from '../../../core/index.ts';
 import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
-import { NOW, rejectsUnavailable, reservation, settlement, sums } from '../../conformance/store.ts';
+import { NOW, reservation, settlement, sums } from '../../conformance/store.ts';
 import type { LedgerOrder, Told } from '../../support/ledger-worker.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../support/ledger-worker.ts', import.meta.url));
 const CREDIT = 1_000_000;
 
-/** A process that has the store for itself until another one comes. */
+/** A process of its own that works on the store's ledger. */
 class Neighbour {
   readonly told = new Map<string, Told['state']>();
   onTold: () => void = () => undefined;
@@ -53,7 +53,7 @@ class Neighbour {
   }
 }
 
-describe('a process that is alone with its sqlite store', function () {
+describe('a process that shares its sqlite store with others', function () {
   this.timeout(60_000);
   const root = useTempFolder('sqlite-alone');
   let count = 0;
@@ -81,7 +81,7 @@ describe('a process that is alone with its sqlite store', function () {
     await Promise.all(neighbours.splice(0).map((neighbour) => neighbour.kill()));
   });
 
-  /** All entries of the account, after checking that they are the books: one per charge, and their sum the balance. */
+  /** All entries of the account, after checking the books: one entry a charge, their sum the balance, and all of it used. */
   const readBooks = async (ledger: Ledger): Promise<readonly LedgerEntry[]> => {
     const all: LedgerEntry[] = [];
     for (let page: readonly LedgerEntry[] = []; all.length === 0 || page.length > 0; all.push(...page)) {
@@ -92,6 +92,9 @@ describe('a process that is alone with its sqlite store', function () {
     const { balance, spent } = await ledger.balance('a');
     expect(all.reduce((sum, { amount }) => sum + amount, 0)).to.equal(balance);
     expect(balance).to.equal(CREDIT - spent);
+    const day = new Date(NOW).toISOString().slice(0, 10);
+    const usage = await ledger.usage('a', day, day);
+    expect(usage.reduce((sum, { cost }) => sum + cost, 0)).to.equal(spent);
     return all;
   };
 
@@ -121,7 +124,7 @@ describe('a process that is alone with its sqlite store', function () {
     database.close();
   });
 
-  it('shares it in the middle of its work, and both are exact', async () => {
+  it('is joined by another one in the middle of its work, and both are exact', async () => {
     const neighbour = startNeighbour();
     const working = neighbour.ask({ do: 'calls', account: 'a', by: 'theirs', count: 3000 });
     await new Promise<void>((resolve) => {
@@ -139,7 +142,7 @@ describe('a process that is alone with its sqlite store', function () {
     expect((await readBooks(ledger)).length).to.equal(1 + 1800 + 300);
   });
 
-  it('takes money that another process credits, and gives what it has decided', async () => {
+  it('sees money that another process credits, and the other one sees what it reserved', async () => {
     const neighbour = startNeighbour();
     const reserve = (requestId: string, amount: number) =>
       neighbour.ask({ do: 'reserve', account: 'b', requestId, amount });
@@ -154,14 +157,15 @@ describe('a process that is alone with its sqlite store', function () {
     expect(sums(await ledger.balance('b'))).to.deep.equal({ balance: 80, held: 0, spent: 20 });
   });
 
-  it('lets nobody else decide while it is stopped, and shares as soon as it goes on', async () => {
+  it('keeps no other process waiting while it is stopped, and what it reserved stays reserved', async () => {
     const neighbour = startNeighbour();
-    expect(await neighbour.ask({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT })).to.equal('held');
+    expect(await neighbour.ask({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT - 10 })).to.equal('held');
     await neighbour.kill('SIGSTOP');
     const { ledger } = await openStore();
-    await rejectsUnavailable(ledger.reserve(reservation({ account: 'a', requestId: 'r2', amount: 10 })));
+    expect(await ledger.reserve(reservation({ account: 'a', requestId: 'r2', amount: 11 }))).to.equal('insufficient');
+    expect(await ledger.reserve(reservation({ account: 'a', requestId: 'r3', amount: 10 }))).to.equal('held');
     await neighbour.kill('SIGCONT');
-    expect(await ledger.reserve(reservation({ account: 'a', requestId: 'r2', amount: 10 }))).to.equal('insufficient');
+    expect(await neighbour.ask({ do: 'settle', account: 'a', requestId: 'r3', amount: 10 })).to.equal(true);
   });
 
   it('is followed by another one without loss, again and again', async () => {

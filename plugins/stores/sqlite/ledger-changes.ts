@@ -1,0 +1,111 @@
+import type { Reservation, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
+import { checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../parts/check.ts';
+import { storeKey } from '../parts/key.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../parts/usage.ts';
+import type { LedgerSql } from './ledger-sql.ts';
+
+// The changes of the ledger, each inside a transaction that the caller makes. Accounts and ids are store keys.
+
+/** How many expired reservations one transaction of the sweeper settles. */
+export const SWEEP_BATCH = 200;
+
+/** Holds an estimate, once per request; what was written before a refusal is undone. Takes names as the caller has them. */
+export function reserve(sql: LedgerSql, reservation: Reservation): ReserveOutcome {
+  checkReservation(reservation);
+  const { amount, purse, expiresAt } = reservation;
+  const account = storeKey(reservation.account);
+  const ref = storeKey(reservation.requestId);
+  const budget = purse && { id: storeKey(purse.id), limit: purse.limit };
+  const floor = finite(reservation.floor);
+  const facts = JSON.stringify(reservation.facts);
+  const held = sql.hold.run(account, ref, amount, expiresAt, budget?.id ?? null, facts, ref, account);
+  if (!held.changes) return 'duplicate';
+  // An account without a row has nothing: it may only be made when nothing is enough.
+  const isCovered =
+    0 - amount >= floor
+      ? sql.holdOnAny.run(account, amount, floor).changes
+      : sql.holdOnKnown.run(amount, account, amount, floor).changes;
+  if (!isCovered) {
+    sql.deleteHold.run(account, ref);
+    return 'insufficient';
+  }
+  if (!budget) return 'held';
+  const isInBudget =
+    amount <= budget.limit && sql.holdInBudget.run(account, budget.id, amount, finite(budget.limit)).changes;
+  if (isInBudget) return 'held';
+  sql.deleteHold.run(account, ref);
+  sql.releaseAccount.run(amount, account);
+  return 'over_budget';
+}
+
+/** Charges a held request with `actual`, or with its estimate when that is undefined; false when it is not held. */
+export function settle(
+  sql: LedgerSql,
+  account: string,
+  ref: string,
+  actual: number | undefined,
+  facts: UsageFacts,
+  now: number,
+): boolean {
+  if (actual !== undefined) checkSettlement({ amount: actual });
+  const hold = endHold(sql, account, ref);
+  if (!hold) return false;
+  const amount = actual ?? hold.amount;
+  sql.finish.run(ref, account, 'charge', now + REMEMBER_MS);
+  const entry = sql.addEntry.run(account, 'charge', ref, 0 - amount, chargeReason(facts), now).lastInsertRowid;
+  sql.charge.run(hold.amount, amount, amount, Number(entry), now, account);
+  if (hold.budget !== null) sql.chargeBudget.run(hold.amount, amount, account, hold.budget);
+  addUsage(sql, account, amount, facts, now);
+  return true;
+}
+
+/** Ends a held request without a charge; false when it is not held. */
+export function release(sql: LedgerSql, account: string, ref: string): boolean {
+  const hold = endHold(sql, account, ref);
+  if (!hold) return false;
+  sql.releaseAccount.run(hold.amount, account);
+  if (hold.budget !== null) sql.chargeBudget.run(hold.amount, 0, account, hold.budget);
+  sql.finish.run(ref, account, 'charge', hold.expiresAt + REMEMBER_MS);
+  return true;
+}
+
+/** Adds money once per `ref`; false when it was added before. */
+export function addCredit(
+  sql: LedgerSql,
+  account: string,
+  ref: string,
+  amount: number,
+  reason: string,
+  now: number,
+): boolean {
+  checkCredit(amount);
+  if (!sql.finish.run(ref, account, 'credit', null).changes) return false;
+  const entry = sql.addEntry.run(account, 'credit', ref, amount, reason, now).lastInsertRowid;
+  sql.credit.run(account, amount, amount, Number(entry), now);
+  return true;
+}
+
+/** Settles some expired reservations at their estimate; fewer than {@link SWEEP_BATCH} when there are no more. */
+export function sweepSome(sql: LedgerSql, now: number): number {
+  const rows = sql.expired.all(now, SWEEP_BATCH);
+  for (const row of rows) {
+    const facts = expiredFacts(readFacts(row['facts']));
+    settle(sql, String(row['account']), String(row['ref']), undefined, facts, now);
+  }
+  return rows.length;
+}
+
+/** Removes the hold of a request that ends; undefined when there is none. */
+function endHold(sql: LedgerSql, account: string, ref: string) {
+  const row = sql.endHold.get(account, ref);
+  if (!row) return undefined;
+  const budget = row['purse'] == null ? null : String(row['purse']);
+  return { amount: Number(row['amount']), budget, expiresAt: Number(row['expires_at']) };
+}
+
+function addUsage(sql: LedgerSql, account: string, amount: number, facts: UsageFacts, now: number): void {
+  const { operation, provider, model, key } = facts;
+  const { promptTokens, completionTokens, characters } = countUsage(facts);
+  const counts = [promptTokens, completionTokens, characters, amount] as const;
+  sql.addUsage.run(dayOf(now), account, operation, provider, model, key, ...counts);
+}
