@@ -1,21 +1,18 @@
-import type { Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import { createGeneration, type Generation } from './calls/generation.ts';
 import type { ModelCatalog } from './calls/model-catalog.ts';
-import { type FetchedList, MODEL_LISTS, startModelRefresh } from './calls/model-refresh.ts';
-import { createRuntime } from './calls/runtime.ts';
+import { createLogger } from './cli/logger.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
-import { createKoa } from './http/koa.ts';
+import { createBodyBudget } from './http/body-budget.ts';
 import { Lifecycle } from './http/lifecycle.ts';
-import { createOpenApi } from './http/openapi.ts';
-import { createRouter } from './http/router.ts';
-import { coreRoutes } from './http/routes/index.ts';
+import { type Served, serveGeneration } from './http/serve.ts';
 import { createHttpServer, listen } from './http/server.ts';
-import { type Assembly, assemble } from './plugins/assemble.ts';
+import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
-import { runReady } from './plugins/set-up.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {
@@ -28,7 +25,13 @@ export interface Gateway {
   readonly providers: readonly { readonly name: string; readonly isConfigured: boolean }[];
   readonly models: ModelCatalog;
   readonly openApi: Schema;
-  /** Not ready at once; running answers finish or end in an error frame at the deadline; then everything closes. */
+  /**
+   * Goes on with another configuration: its generation is built beside the running one, new requests go there, and the old one
+   * is closed when its last request has ended. Rejects, and changes nothing, when it cannot be built. Store, host, port and
+   * workers stay.
+   */
+  use(loaded: LoadedConfig): Promise<void>;
+  /** Not ready at once; running responses finish or end in an error frame at the deadline; then everything closes. */
   close(): Promise<void>;
 }
 
@@ -44,73 +47,140 @@ export interface GatewayOptions extends ConfigInput {
   readonly port?: number;
 }
 
-/** Reads the configuration, boots the plugins and listens. Rejects with every fault named before anything listens. */
-export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const assembly = await assemble(options.loaded ?? (await loadConfig(options)), options.log, options.gatherer);
-  const runtime = createRuntime(assembly);
+/**
+ * Starts a gateway: reads the configuration (`configPath`, else the search in `cwd`), sets the plugins up and listens. `cwd`
+ * and `env` are the process's own unless given; without a `log` it logs as `tollgate start` does. Rejects with every error
+ * named before anything listens.
+ */
+export async function createGateway(given: Partial<GatewayOptions> = {}): Promise<Gateway> {
+  const log = given.log ?? createLogger({ level: 'info', format: 'auto', isTerminal: process.stdout.isTTY });
+  const options = { cwd: process.cwd(), env: process.env, ...given, log };
+  const loaded = options.loaded ?? (await loadConfig(options));
+  const foundation = await openFoundation(loaded, log, options.gatherer);
+  const { server: config } = loaded.config;
+  const deps = { lifecycle: new Lifecycle(), budget: createBodyBudget() };
+  const live = new LiveGeneration();
   try {
-    return await start(assembly, runtime, options);
+    await live.use(await createGeneration(foundation, loaded), deps);
+    const server = createHttpServer(live.listener, config);
+    const host = options.host ?? config.host;
+    const port = await listen(server, host, options.port ?? config.port);
+    deps.lifecycle.phase = 'ready';
+    return new RunningGateway(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, server, live, {
+      use: async (next) => live.use(await createGeneration(foundation, next), deps),
+      async close() {
+        await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
+        await foundation.pending.idle();
+        await live.close();
+        await foundation.close();
+      },
+    });
   } catch (error) {
-    await runtime.close();
+    await live.close();
+    await foundation.close();
     throw error;
   }
 }
 
-async function start(
-  assembly: Assembly,
-  runtime: ReturnType<typeof createRuntime>,
-  options: GatewayOptions,
-): Promise<Gateway> {
-  const { registry, log, settings, loaded, store } = assembly;
-  const config = loaded.config.server;
-  const host = options.host ?? config.host;
-  const lifecycle = new Lifecycle();
-  let openApiText = '';
-  const own = coreRoutes({
-    ...runtime,
-    keepAliveMs: config.sseKeepAliveMs,
-    phase: () => lifecycle.phase,
-    storeHealth: () => store.health(),
-    openApi: () => openApiText,
-    isTaken: (key) => registry.routes.has(key),
-  });
-  registry.refuseRoutesOf(own);
-  const routes = [...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
-  const schemas = [...registry.schemas.values()].map(({ value }) => value);
-  const openApi = createOpenApi(routes, schemas, settings.version);
-  openApiText = JSON.stringify(openApi);
+/** The generation that new requests go to; the ones before it close when their last request has ended. */
+class LiveGeneration {
+  #current: { readonly generation: Generation; readonly served: Served } | undefined;
+  #running = new Map<Generation, number>();
+  readonly #closing = new Set<Promise<void>>();
 
-  const router = createRouter({
-    routes,
-    schemas,
-    authenticate: runtime.deps.hooks.chat.authenticate,
-    lifecycle,
-    maxBodyBytes: config.bodyLimitBytes,
-  });
-  const koa = createKoa([...registry.middleware.map(({ value }) => value), router], { ...config, lifecycle, log });
-  const server = createHttpServer(koa.callback(), config);
-  await runReady(registry);
-  const lists = store.keyv<FetchedList>(MODEL_LISTS);
-  const stopRefresh = startModelRefresh(runtime.deps.providers, runtime.catalog, lists, log);
-  const port = await listen(server, host, options.port ?? config.port);
-  lifecycle.phase = 'ready';
-
-  let closing: Promise<void> | undefined;
-  const close = async (): Promise<void> => {
-    stopRefresh();
-    await lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
-    await runtime.close();
+  /** For the server: it never changes, what it leads to does. */
+  readonly listener: RequestListener = (request, response) => {
+    const current = this.#current;
+    if (!current) return void response.destroy();
+    const { generation } = current;
+    this.#running.set(generation, (this.#running.get(generation) ?? 0) + 1);
+    response.once('close', () => this.#leave(generation));
+    current.served.listener(request, response);
   };
-  return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    server,
-    announcements: registry.announcements,
-    providers: [...runtime.deps.providers].map(([name, { credential }]) => ({
+
+  get generation(): Generation {
+    if (!this.#current) throw new TypeError('no generation is running');
+    return this.#current.generation;
+  }
+
+  get openApi(): Schema {
+    return this.#current?.served.openApi ?? {};
+  }
+
+  /** Makes a generation ready and swaps it in. One that does not become ready is closed and changes nothing. */
+  async use(generation: Generation, deps: Parameters<typeof serveGeneration>[1]): Promise<void> {
+    const before = this.#current;
+    try {
+      const served = serveGeneration(generation, deps);
+      await generation.ready();
+      this.#current = { generation, served };
+    } catch (error) {
+      await generation.close();
+      throw error;
+    }
+    if (before && !this.#running.get(before.generation)) this.#close(before.generation);
+  }
+
+  async close(): Promise<void> {
+    const current = this.#current;
+    this.#current = undefined;
+    if (current) this.#close(current.generation);
+    await Promise.all(this.#closing);
+  }
+
+  #leave(generation: Generation): void {
+    const left = (this.#running.get(generation) ?? 1) - 1;
+    this.#running.set(generation, left);
+    if (left === 0 && generation !== this.#current?.generation) this.#close(generation);
+  }
+
+  #close(generation: Generation): void {
+    this.#running.delete(generation);
+    // Books of its last calls may still be written: its plugins close after them.
+    const closing = generation.foundation.pending.idle().then(() => generation.close());
+    this.#closing.add(closing);
+    void closing.finally(() => this.#closing.delete(closing));
+  }
+}
+
+class RunningGateway implements Gateway {
+  readonly url: string;
+  readonly server: Server;
+  readonly #live: LiveGeneration;
+  readonly #work: Pick<Gateway, 'use' | 'close'>;
+  #closing: Promise<void> | undefined;
+
+  constructor(url: string, server: Server, live: LiveGeneration, work: Pick<Gateway, 'use' | 'close'>) {
+    this.url = url;
+    this.server = server;
+    this.#live = live;
+    this.#work = work;
+  }
+
+  get announcements(): readonly Announcement[] {
+    return this.#live.generation.registry.announcements;
+  }
+
+  get providers(): Gateway['providers'] {
+    return [...this.#live.generation.registry.offersOf('chat')].map(([name, { credential }]) => ({
       name,
       isConfigured: !credential?.required || credential.value !== undefined,
-    })),
-    models: runtime.catalog,
-    openApi,
-    close: () => (closing ??= close()),
-  };
+    }));
+  }
+
+  get models(): ModelCatalog {
+    return this.#live.generation.catalog;
+  }
+
+  get openApi(): Schema {
+    return this.#live.openApi;
+  }
+
+  use(loaded: LoadedConfig): Promise<void> {
+    return this.#work.use(loaded);
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.#work.close());
+  }
 }

@@ -40,7 +40,7 @@ export interface DialectStream {
   /** Frames of a complete end. */
   end(): string;
   /** Frames of an end by an error; nothing follows them. */
-  fail(error: GatewayError): string;
+  fail(error: GatewayError, requestId: string): string;
 }
 
 /** The way in of a dialect, as data. */

@@ -5,6 +5,8 @@ import { formatError, KEEP_ALIVE } from '../upstream/event-reader.ts';
 export interface SseWriterOptions {
   /** Silence after which a comment is sent; 15 s unless told. */
   readonly keepAliveMs?: number;
+  /** What is sent then; a comment unless set. */
+  readonly keepAlive?: string;
   /** How long a reader may take nothing before it is cut; 60 s unless told. */
   readonly writeIdleMs?: number;
   /** Wakes a writer that waits for the reader. */
@@ -44,7 +46,7 @@ const MAX_QUEUED = 64 * 1024;
  * `ctx.body` costs more per chunk and drops the connection on an error instead of saying what it was.
  */
 export function createSseWriter(res: ServerResponse, options: SseWriterOptions = {}): SseWriter {
-  const { keepAliveMs = 15_000, writeIdleMs = 60_000, signal } = options;
+  const { keepAliveMs = 15_000, keepAlive = KEEP_ALIVE, writeIdleMs = 60_000, signal } = options;
   let queue: (string | Uint8Array)[] = [];
   let queued = 0;
   let scheduled = false;
@@ -73,7 +75,7 @@ export function createSseWriter(res: ServerResponse, options: SseWriterOptions =
       } else {
         const isSilent = silentMs >= keepAliveMs;
         // Not before our own head: until then the answer can still be another one, such as an error with its status.
-        if (isSilent && started) write(KEEP_ALIVE);
+        if (isSilent && started) write(keepAlive);
         watch(Math.min(isSilent ? keepAliveMs : keepAliveMs - silentMs, writeIdleMs));
       }
     }, afterMs + 1);

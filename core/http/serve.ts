@@ -1,0 +1,61 @@
+import type { RequestListener } from 'node:http';
+import type { Generation } from '../calls/generation.ts';
+import type { Schema } from '../contract/json.ts';
+import { runAs } from '../plugins/attribution.ts';
+import type { BodyBudget } from './body-budget.ts';
+import { createDialectRoutes } from './dialect-routes.ts';
+import { createKoa } from './koa.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { createOpenApi } from './openapi.ts';
+import { createRouter } from './router.ts';
+import { coreRoutes } from './routes/index.ts';
+
+/** A generation as HTTP sees it. */
+export interface Served {
+  readonly listener: RequestListener;
+  readonly openApi: Schema;
+}
+
+/** What all generations that a server serves share. */
+export interface ServeDeps {
+  readonly lifecycle: Lifecycle;
+  readonly budget: BodyBudget;
+}
+
+/** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
+export function serveGeneration(generation: Generation, { lifecycle, budget }: ServeDeps): Served {
+  const { registry, deps, catalog, settings, foundation } = generation;
+  const { server } = generation.loaded.config;
+  const dialects = createDialectRoutes([...registry.dialects.values()], deps, server.sseKeepAliveMs);
+  let openApiText = '';
+  const own = coreRoutes({
+    catalog,
+    aliases: deps.aliases,
+    phase: () => lifecycle.phase,
+    storeHealth: () => foundation.store.health(),
+    openApi: () => openApiText,
+    isTaken: (key) => registry.routes.has(key),
+  });
+  registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
+  const routes = [
+    ...dialects.routes,
+    ...own.map((value) => ({ owner: 'core', value })),
+    ...registry.routes.values(),
+  ];
+  const schemas = [...registry.schemas.values()].map(({ value }) => value);
+  const openApi = createOpenApi(routes, schemas, settings.version);
+  openApiText = JSON.stringify(openApi);
+  const router = createRouter({
+    ...{ routes, schemas, lifecycle, budget },
+    dialectOf: dialects.dialectOf,
+    authenticate: deps.partsOf('chat').hooks.authenticate,
+    maxBodyBytes: server.bodyLimitBytes,
+  });
+  const middleware = registry.middleware.map(
+    ({ owner, value }): typeof value =>
+      (ctx, next) =>
+        runAs(owner, () => value(ctx, next)),
+  );
+  const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log });
+  return { listener: koa.callback(), openApi };
+}
