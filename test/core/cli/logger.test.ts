@@ -29,7 +29,8 @@ describe('the log', () => {
         capture((log) => log.info({ [name]: SECRET }, 'x')),
         capture((log) => log.info({ deep: { [name]: SECRET, ok: 1 } }, 'x')),
         capture((log) => log.info({ deep: { deeper: { [name]: SECRET, ok: 1 }, ok: 1 } }, 'x')),
-        capture((log) => log.child({ deep: { [name]: SECRET } }).info({}, 'x')),
+        capture((log) => log.info({ list: [{ [name]: SECRET }] }, 'x')),
+        capture((log) => log.info({ cause: error, deep: { error } }, 'x')),
         capture((log) => log.error({ err: error }, 'x')),
         capture((log) => log.child({ [name]: SECRET }).info({}, 'x')),
       ];
