@@ -4,6 +4,7 @@ import {
   formatUsd,
   type GatewayError,
   type Outcome,
+  type PluginApi,
   type Principal,
 } from '../../core/index.ts';
 
@@ -30,43 +31,34 @@ export default definePlugin({
     },
   },
   setup(api, config) {
-    api.use((ctx, next) => {
+    api.use(async (ctx, next) => {
       if (!config.health && QUIET.has(ctx.path)) return next();
       const started = performance.now();
-      const { res, method, path } = ctx;
+      let isHandled = false;
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
-      let awaited = 2;
-      const write = () => {
-        awaited -= 1;
-        if (awaited > 0) return;
-        const isAborted = !res.writableFinished;
-        const status = isAborted && !res.headersSent ? 499 : res.statusCode;
-        const durationMs = performance.now() - started;
-        api.log.info(describe(ctx.state as RequestState, { method, path, status, durationMs, isAborted }), 'request');
+      const write = (): void => {
+        if (isHandled && ctx.res.closed) api.log.info(fieldsOf(ctx, performance.now() - started), 'request');
       };
-      res.on('close', write);
-      const handled = next();
-      handled.then(write, write);
-      return handled;
+      ctx.res.once('close', write);
+      try {
+        await next();
+      } finally {
+        isHandled = true;
+        write();
+      }
     });
   },
 });
 
 const QUIET: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
 
-interface Exchange {
-  readonly method: string;
-  readonly path: string;
-  readonly status: number;
-  readonly durationMs: number;
-  /** Whether the last byte never left. */
-  readonly isAborted: boolean;
-}
+type Context = Parameters<Parameters<PluginApi['use']>[0]>[0];
 
-/** The fields of a line, always the same ones in the same order: engines are quick with those. Undefined ones are not told. */
-function describe(state: RequestState, { method, path, status, durationMs, isAborted }: Exchange): object {
-  const { requestId, ip, route, principal, outcomes } = state;
+/** The fields of a line; undefined ones are not in it. */
+function fieldsOf({ method, path, res, state }: Context, durationMs: number): object {
+  const { requestId, ip, route, principal, outcomes, error }: RequestState = state;
   const { call, outcome } = outcomes?.at(-1) ?? {};
+  const isAborted = !res.writableFinished;
   return {
     req_id: requestId,
     method,
@@ -87,8 +79,8 @@ function describe(state: RequestState, { method, path, status, durationMs, isAbo
     cost_usd: outcome?.cost === undefined ? undefined : formatUsd(outcome.cost),
     ttfb_ms: rounded(outcome?.firstByteMs),
     upstream_ms: rounded(outcome?.upstreamMs),
-    error: (state.error ?? outcome?.error)?.code,
-    status,
+    error: (error ?? outcome?.error)?.code,
+    status: isAborted && !res.headersSent ? 499 : res.statusCode,
     dur_ms: rounded(durationMs),
     aborted: isAborted || undefined,
   };

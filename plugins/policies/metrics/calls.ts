@@ -1,101 +1,78 @@
-import type { Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Call, Outcome } from '../../../core/index.ts';
+import { OVERHEAD_SECONDS, SECONDS } from './buckets.ts';
 import { boundedLabel } from './labels.ts';
-import { type Count, createCounter, createHistogram, type Distribution, SECONDS } from './series.ts';
 
-/** The series of all calls that end alike; those that few calls need are made when one does. */
-interface CallSeries {
-  readonly calls: Count;
-  readonly seconds: Distribution;
-  readonly overheadSeconds: Distribution;
-  attempts?: Count;
-  firstByteSeconds?: Distribution;
-  tokensIn?: Count;
-  tokensOut?: Count;
-  tokensCached?: Count;
-  cost?: Count;
-  unpriced?: Count;
-}
+type Target = NonNullable<Outcome['target']>;
 
-const OVERHEAD_SECONDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
-
-/** Counts model calls: answers what to do with each when it has ended. */
-export function countCalls(registry: Registry): (call: Call, outcome: Outcome) => void {
-  const families = createFamilies(registry);
+/**
+ * Counts model calls: returns what to do with each when it has ended. A model's name is a label when the model answered,
+ * or when `isListed` knows it: names that callers make up must not take the places of real ones.
+ */
+export function countCalls(
+  registry: Registry,
+  isListed: (target: Target) => boolean,
+): (call: Call, outcome: Outcome) => void {
+  const metrics = createMetrics(registry);
   const modelLabel = boundedLabel();
-  const known = new Map<string, CallSeries>();
 
   return (call, outcome) => {
     const { operation } = call;
     const { status, target, usage, attempts, durationMs, upstreamMs, firstByteMs, cost } = outcome;
     const stream = String(call.stream);
     const provider = target?.provider ?? 'none';
-    const model = modelLabel(target?.model ?? 'none');
+    const model = target ? modelLabel(target.model, () => status === 'ok' || isListed(target)) : 'none';
     const error = outcome.error?.code ?? 'none';
 
-    // Names of providers hold no colon, those of models may: they are the last.
-    const key = `${operation}:${status}:${error}:${stream}:${provider}:${model}`;
-    let series = known.get(key);
-    if (!series) {
-      series = {
-        calls: families.calls({ operation, provider, model, status, error, stream }),
-        seconds: families.seconds({ operation, provider, stream }),
-        overheadSeconds: families.overheadSeconds({ operation }),
-      };
-      known.set(key, series);
-    }
-
-    series.calls.add(1);
-    series.seconds.observe(durationMs / 1000);
-    series.overheadSeconds.observe(Math.max(durationMs - upstreamMs, 0) / 1000);
-    if (attempts > 0) {
-      series.attempts ??= families.attempts({ provider });
-      series.attempts.add(attempts);
-    }
-    if (firstByteMs !== undefined) {
-      series.firstByteSeconds ??= families.firstByteSeconds({ operation, provider });
-      series.firstByteSeconds.observe(firstByteMs / 1000);
-    }
+    metrics.calls.inc({ operation, provider, model, status, error, stream });
+    metrics.seconds.observe({ operation, provider, stream }, durationMs / 1000);
+    metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
+    if (attempts > 0) metrics.attempts.inc({ provider }, attempts);
+    if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     if (usage) {
-      series.tokensIn ??= families.tokens({ provider, model, type: 'input' });
-      series.tokensIn.add(usage.prompt_tokens);
-      series.tokensOut ??= families.tokens({ provider, model, type: 'output' });
-      series.tokensOut.add(usage.completion_tokens);
+      metrics.tokens.inc({ provider, model, type: 'input' }, usage.prompt_tokens);
+      metrics.tokens.inc({ provider, model, type: 'output' }, usage.completion_tokens);
       const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
-      if (cached > 0) {
-        series.tokensCached ??= families.tokens({ provider, model, type: 'cached_input' });
-        series.tokensCached.add(cached);
-      }
+      if (cached > 0) metrics.tokens.inc({ provider, model, type: 'cached_input' }, cached);
     }
-    if (cost !== undefined) {
-      series.cost ??= families.cost({ provider, model });
-      series.cost.add(cost / 1_000_000);
-    } else if (status === 'ok') {
-      series.unpriced ??= families.unpriced({ provider, model });
-      series.unpriced.add(1);
-    }
+    if (cost !== undefined) metrics.cost.inc({ provider, model }, cost / 1_000_000);
+    else if (status === 'ok') metrics.unpriced.inc({ provider, model });
   };
 }
 
-function createFamilies(registry: Registry) {
-  const counter = (name: string, help: string) => createCounter(registry, { name, help });
-  const histogram = (name: string, help: string, buckets = SECONDS) =>
-    createHistogram(registry, { name, help, buckets });
+function createMetrics(registry: Registry) {
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] });
+  const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets = SECONDS) =>
+    new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] });
   return {
-    calls: counter('tollgate_calls_total', 'Model calls.'),
-    seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.'),
+    calls: counter('tollgate_calls_total', 'Model calls.', [
+      'operation',
+      'provider',
+      'model',
+      'status',
+      'error',
+      'stream',
+    ]),
+    seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.', [
+      'operation',
+      'provider',
+      'stream',
+    ]),
     firstByteSeconds: histogram(
       'tollgate_time_to_first_byte_seconds',
       'From the request to the provider’s first byte.',
+      ['operation', 'provider'],
     ),
     overheadSeconds: histogram(
       'tollgate_overhead_seconds',
       'What the gateway itself took of a call.',
+      ['operation'],
       OVERHEAD_SECONDS,
     ),
-    attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.'),
-    tokens: counter('tollgate_tokens_total', 'Tokens, by type.'),
-    cost: counter('tollgate_cost_usd_total', 'Cost in US dollars by the price table.'),
-    unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose model has no known price.'),
+    attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider']),
+    tokens: counter('tollgate_tokens_total', 'Tokens, by type.', ['provider', 'model', 'type']),
+    cost: counter('tollgate_cost_usd_total', 'Cost in US dollars by the price table.', ['provider', 'model']),
+    unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose model has no known price.', ['provider', 'model']),
   };
 }

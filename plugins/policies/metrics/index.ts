@@ -1,8 +1,7 @@
-import Gauge from 'prom-client/lib/gauge.js';
-import Registry from 'prom-client/lib/registry.js';
+import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
 import { definePlugin } from '../../../core/index.ts';
 import { countCalls } from './calls.ts';
-import { addProcessMetrics } from './process-metrics.ts';
+import { processMetrics } from './process-metrics.ts';
 import { countRequests } from './requests.ts';
 
 /** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
@@ -19,23 +18,22 @@ export default definePlugin({
     },
   },
   setup(api, config) {
-    const registry = new Registry();
-    const ofProcess = addProcessMetrics(registry);
-    api.onClose(() => ofProcess.close());
-    api.use(countRequests(registry));
-    api.hook('finish', countCalls(registry));
+    const ours = new Registry();
     new Gauge({
       name: 'tollgate_build_info',
       help: 'The version that runs.',
       labelNames: ['version'],
-      registers: [registry],
+      registers: [ours],
     }).set({ version: api.settings.version }, 1);
+    api.use(countRequests(ours));
+    api.hook(
+      'finish',
+      countCalls(ours, ({ provider, model }) => api.models().some(({ id }) => id === `${provider}/${model}`)),
+    );
 
     // A scrape reaches one worker of several; it answers for all of them.
-    const gather = api.gather('metrics', async () => {
-      await ofProcess.ready();
-      return registry.getMetricsAsJSON();
-    });
+    const registry = Registry.merge([ours, processMetrics()]);
+    const gather = api.gather('metrics', () => registry.getMetricsAsJSON());
     api.route({
       method: 'GET',
       path: config.path,
@@ -44,8 +42,7 @@ export default definePlugin({
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
         const ofWorkers = await gather();
-        const whole =
-          ofWorkers.length > 1 ? (await import('prom-client')).AggregatorRegistry.aggregate([...ofWorkers]) : registry;
+        const whole = ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : registry;
         ctx.body = await whole.metrics();
         ctx.type = registry.contentType;
       },

@@ -1,60 +1,38 @@
-import type { Registry } from 'prom-client';
-import Gauge from 'prom-client/lib/gauge.js';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { PluginApi } from '../../../core/index.ts';
+import { SECONDS } from './buckets.ts';
 import { boundedLabel } from './labels.ts';
-import { type Count, createCounter, createHistogram, type Distribution, SECONDS } from './series.ts';
 
 type Middleware = Parameters<PluginApi['use']>[0];
 
-/** The series of one route. */
-interface RouteSeries {
-  readonly seconds: Distribution;
-  readonly byStatus: Map<number, Count>;
-}
-
 /** Counts HTTP requests, each after its last byte. */
 export function countRequests(registry: Registry): Middleware {
-  let inflight = 0;
-  new Gauge({
-    name: 'tollgate_inflight_requests',
-    help: 'Requests being worked on.',
-    registers: [registry],
-    collect() {
-      this.set(inflight);
-    },
+  const registers = [registry];
+  const inflight = new Gauge({ name: 'tollgate_inflight_requests', help: 'Requests being worked on.', registers });
+  const requests = new Counter({
+    name: 'tollgate_http_requests_total',
+    help: 'HTTP requests.',
+    labelNames: ['route', 'status'],
+    registers,
   });
-  const requests = createCounter(registry, { name: 'tollgate_http_requests_total', help: 'HTTP requests.' });
-  const requestSeconds = createHistogram(registry, {
+  const requestSeconds = new Histogram({
     name: 'tollgate_http_request_duration_seconds',
     help: 'HTTP requests, to the last byte.',
-    buckets: SECONDS,
+    labelNames: ['route'],
+    buckets: [...SECONDS],
+    registers,
   });
   const routeLabel = boundedLabel();
-  const known = new Map<string, RouteSeries>();
-
-  const count = (route: string, status: number, seconds: number): void => {
-    let series = known.get(route);
-    if (!series) {
-      series = { seconds: requestSeconds({ route }), byStatus: new Map() };
-      known.set(route, series);
-    }
-    let answers = series.byStatus.get(status);
-    if (!answers) {
-      answers = requests({ route, status: String(status) });
-      series.byStatus.set(status, answers);
-    }
-    answers.add(1);
-    series.seconds.observe(seconds);
-  };
 
   return (ctx, next) => {
     const { res } = ctx;
     const started = performance.now();
-    inflight += 1;
+    inflight.inc();
     res.on('close', () => {
-      inflight -= 1;
+      inflight.dec();
       const route = routeLabel(String(ctx.state['route'] ?? 'none'));
-      count(route, res.statusCode, (performance.now() - started) / 1000);
+      requests.inc({ route, status: String(res.statusCode) });
+      requestSeconds.observe({ route }, (performance.now() - started) / 1000);
     });
     return next();
   };
