@@ -181,6 +181,7 @@ class RunningGateway implements Gateway {
   }
 
   close(): Promise<void> {
-    return (this.#closing ??= this.#work.close());
+    this.#closing ??= this.#work.close();
+    return this.#closing;
   }
 }

@@ -38,8 +38,7 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       const { response, ...notes } = noteAnswered(call, answered);
       return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
     },
-    ask: async (call) =>
-      passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
+    ask: async (call) => passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
   });
 }
 
@@ -168,7 +167,8 @@ class RunningStream {
     let error = thrown;
     try {
       this.#meter();
-      if (!this.#call.signal.aborted && this.#opened.target) ({ error } = readFailedAttempt(thrown, this.#opened.target));
+      if (!this.#call.signal.aborted && this.#opened.target)
+        ({ error } = readFailedAttempt(thrown, this.#opened.target));
     } catch (other) {
       error = other;
     }

@@ -5,10 +5,10 @@ import type { Answered } from '../contract/hooks.ts';
 import type { ChatCodec, CodecCall, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
-import { responseNotes, type ResponseNotes } from './response-notes.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
+import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { finishBeside, runCall, tryTargets } from './run-call.ts';
 import { estimateTextTokens } from './tokens.ts';
 
@@ -79,8 +79,7 @@ export interface OpenedChat extends ResponseNotes {
 /** Translates and sends a chat request to one target. */
 export async function openChat(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenedChat> {
   const provider: Provider | undefined = deps.partsOf('chat').offers.get(target.provider);
-  if (!provider)
-    throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
+  if (!provider) throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
   if (!provider.chat)
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
       param: 'model',

@@ -91,7 +91,10 @@ function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
     if (!plugin) throw new PluginError(name, 'was not imported');
     for (const needed of plugin.requires ?? [])
       if (!names.has(needed))
-        throw new PluginError(name, `needs the plugin "${needed}", which this configuration does not have. Name it in the configuration.`);
+        throw new PluginError(
+          name,
+          `needs the plugin "${needed}", which this configuration does not have. Name it in the configuration.`,
+        );
     return { group, name, plugin, config: own };
   });
 }
@@ -107,7 +110,8 @@ function createCallDeps(foundation: Foundation, registry: Registry, loaded: Load
       operation,
       isRequest: (value) => isRequest(value) === undefined,
       isResponse: definition ? (value) => definition.isResponse(value) : isChatResponse,
-      onObserverError: (owner, name, error) => log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
+      onObserverError: (owner, name, error) =>
+        log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
     });
     return { hooks, offers, catalog: createCatalog(offers), ...(definition && { definition }) };
   };
@@ -117,7 +121,8 @@ function createCallDeps(foundation: Foundation, registry: Registry, loaded: Load
     ...{ upstream, aliases, log, pending },
     partsOf(operation) {
       const found = parts.get(operation);
-      if (!found) throw new TypeError(`there is no operation "${operation}"; ${[...parts.keys()].join(', ')} are registered`);
+      if (!found)
+        throw new TypeError(`there is no operation "${operation}"; ${[...parts.keys()].join(', ')} are registered`);
       return found;
     },
   };

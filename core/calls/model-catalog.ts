@@ -3,7 +3,7 @@ import path from 'node:path';
 import { nearest } from '../config/nearest.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
 import type { Target } from '../contract/call.ts';
-import type { ModelInfo, Price, Offer } from '../contract/provider.ts';
+import type { ModelInfo, Offer, Price } from '../contract/provider.ts';
 
 type Facts = Omit<ModelInfo, 'id'>;
 

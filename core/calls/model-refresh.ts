@@ -23,7 +23,7 @@ export async function fetchModelIds(provider: Provider): Promise<readonly string
   const { listModels, baseUrl, credential, headers } = provider;
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();
-  const client = await createHttpClient([provider], VERSION);
+  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...(provider.hosts ?? [])]), VERSION);
   const key =
     credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
   const body: unknown = await client

@@ -3,12 +3,19 @@ import { GatewayError } from '../contract/errors.ts';
 import type { Attempt, CallResult, OperationDefinition, UpstreamAnswer } from '../contract/operation.ts';
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
-import { codecCallOf, forgetRefused, MAX_RESPONSE_BYTES, parseResponse, readFailedAttempt, sendAttempt } from './attempt.ts';
+import {
+  codecCallOf,
+  forgetRefused,
+  MAX_RESPONSE_BYTES,
+  parseResponse,
+  readFailedAttempt,
+  sendAttempt,
+} from './attempt.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import type { LiveCall } from './live-call.ts';
-import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
 import { responseNotes } from './response-notes.ts';
+import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
@@ -32,7 +39,8 @@ export async function callOperation<O extends Operation>(
       call.record.metered = { units: {}, cost };
       return respond(deps, call, { response, isStreaming: false, headers });
     },
-    ask: async (call) => respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, parts, definition, target))),
+    ask: async (call) =>
+      respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, parts, definition, target))),
   });
 }
 
@@ -106,7 +114,8 @@ class AttemptWork {
   tools(): Omit<Attempt, 'target' | 'offer' | 'model' | 'price'> {
     const call = this.#call;
     const { request } = call;
-    const asked = 'model' in request && request.model !== this.#target.model ? { ...request, model: this.#target.model } : request;
+    const asked =
+      'model' in request && request.model !== this.#target.model ? { ...request, model: this.#target.model } : request;
     return {
       call,
       request: asked,

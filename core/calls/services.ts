@@ -16,8 +16,7 @@ export function createServices(deps: CallDeps): CallServices {
       const { catalog } = deps.partsOf('chat');
       const targets = targetsOfRequest({ catalog, aliases }, request.model);
       const asked = { operation: 'chat', request, ...targets } as const;
-      if (!request.stream)
-        return (await completeChat(deps, { ...asked, stream: false }, callInitOf(context))).response;
+      if (!request.stream) return (await completeChat(deps, { ...asked, stream: false }, callInitOf(context))).response;
       const stream = await streamChat(deps, { ...asked, stream: true }, callInitOf(context));
       return chunksOf(stream, request.stream_options?.include_usage === true);
     },
@@ -29,6 +28,5 @@ export function createServices(deps: CallDeps): CallServices {
 
 /** Chunk by chunk; the usage chunk only for those who ask for it, as OpenAI has it. */
 async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
-  for await (const batch of stream.chunks)
-    for (const chunk of batch) if (wantsUsage || !chunk.usage) yield chunk;
+  for await (const batch of stream.chunks) for (const chunk of batch) if (wantsUsage || !chunk.usage) yield chunk;
 }

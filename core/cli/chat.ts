@@ -1,10 +1,9 @@
 import { createId } from '../calls/ids.ts';
-import { createRuntime } from '../calls/runtime.ts';
 import type { Principal } from '../contract/call.ts';
 import type { ChatMessage } from '../contract/chat.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import { withAssembly } from './load.ts';
+import { withGeneration } from './load.ts';
 
 /** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
 const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
@@ -24,25 +23,20 @@ export async function run(context: CommandContext): Promise<void> {
   ];
   const request = { model, messages, ...(maxTokens !== undefined && { max_tokens: maxTokens }) };
 
-  await withAssembly(context, async (assembly) => {
-    const runtime = createRuntime(assembly);
+  await withGeneration(context, async ({ services }) => {
     const stop = new AbortController();
     process.once('SIGINT', () => stop.abort());
     const call = { principal: OPERATOR, requestId: createId('req_'), signal: stop.signal };
-    try {
-      if (globals.json || options['stream'] === false) {
-        const response = await runtime.services.chat({ ...request, stream: false }, call);
-        if ('choices' in response)
-          createIo(terminal, globals.json === true).result(response, response.choices[0]?.message.content ?? '');
-        return;
-      }
-      const chunks = await runtime.services.chat({ ...request, stream: true }, call);
-      if (!(Symbol.asyncIterator in chunks)) return;
-      for await (const chunk of chunks) terminal.out.write(chunk.choices[0]?.delta.content ?? '');
-      terminal.out.write('\n');
-    } finally {
-      await runtime.close();
+    if (globals.json || options['stream'] === false) {
+      const response = await services.chat({ ...request, stream: false }, call);
+      if ('choices' in response)
+        createIo(terminal, globals.json === true).result(response, response.choices[0]?.message.content ?? '');
+      return;
     }
+    const chunks = await services.chat({ ...request, stream: true }, call);
+    if (!(Symbol.asyncIterator in chunks)) return;
+    for await (const chunk of chunks) terminal.out.write(chunk.choices[0]?.delta.content ?? '');
+    terminal.out.write('\n');
   });
 }
 

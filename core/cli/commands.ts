@@ -52,21 +52,6 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./chat.ts'),
   },
   {
-    name: 'say',
-    summary: 'Speak a text; reads it from stdin when none is given',
-    args: [['[text...]', 'the text; "-" or nothing reads stdin']],
-    options: [
-      ['--vendor <name>', 'a vendor of the configuration; espeak unless told'],
-      ['-o, --output <file>', 'where the sound goes; stdout when it is no terminal'],
-      ['--voice <name>', 'a voice of the vendor'],
-      ['--model <name>', 'a model of the vendor'],
-      ['--format <format>', 'mp3, wav, opus …; else what the file’s extension says'],
-      ['--speed <factor>', '0.25 to 4; 1 is normal'],
-      ['--language <code>', 'such as en or de-DE'],
-    ],
-    load: () => import('./say.ts'),
-  },
-  {
     name: 'models',
     summary: 'List models, their context windows and prices',
     options: [
@@ -100,33 +85,10 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: 'openapi', summary: 'Print the OpenAPI document of this configuration', load: () => import('./openapi.ts') },
 ];
 
-/** Commands that plugins bring; their subcommands are known once the configuration is loaded. */
-const PLUGIN_COMMANDS = [
-  { name: 'keys', summary: 'Create, list and revoke API keys (plugin auth/api-key)' },
-  { name: 'accounts', summary: 'Credit and show accounts, set their plans (plugin policies/accounts)' },
-] as const;
-
 export function addCommands(program: Command, terminal: Terminal): void {
   for (const row of COMMANDS) {
     const command = addCommand(program, row, terminal);
     for (const sub of row.subcommands ?? []) addCommand(command, sub, terminal);
-  }
-  for (const { name, summary } of PLUGIN_COMMANDS) {
-    program
-      .command(name)
-      .description(summary)
-      .helpOption(false)
-      .allowUnknownOption()
-      .argument('[words...]')
-      .action(async (words: readonly string[], _options, command: Command) => {
-        const { runPluginCommand } = await import('./plugin-command.ts');
-        await runPluginCommand(name, command.args.length > 0 ? command.args : words, {
-          terminal,
-          globals: program.opts(),
-          args: words,
-          options: {},
-        });
-      });
   }
 }
 

@@ -1,5 +1,6 @@
+import { createGeneration, type Generation } from '../calls/generation.ts';
 import type { ConfigInput } from '../config/read.ts';
-import { type Assembly, assemble } from '../plugins/assemble.ts';
+import { openFoundation } from '../plugins/foundation.ts';
 import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createLogger } from './logger.ts';
@@ -14,10 +15,13 @@ export type Place = Pick<ConfigInput, 'cwd' | 'env'>;
 
 const HERE: Place = { cwd: process.cwd(), env: process.env };
 
-/** Runs work on the configured store and plugins, without listening; the gateway may run beside it. Always closes. */
-export async function withAssembly<T>(
+/**
+ * Runs work on a generation that never becomes ready: the configured store and plugins, without listening; a gateway may run
+ * beside it. Always closes.
+ */
+export async function withGeneration<T>(
   context: Pick<CommandContext, 'globals'>,
-  work: (assembly: Assembly) => Promise<T>,
+  work: (generation: Generation) => Promise<T>,
   place: Place = HERE,
 ): Promise<T> {
   const log = createLogger({
@@ -26,10 +30,17 @@ export async function withAssembly<T>(
     isTerminal: process.stderr.isTTY === true,
     destination: process.stderr,
   });
-  const assembly = await assemble(await loadFor(context, place), log);
+  const loaded = await loadFor(context, place);
+  const foundation = await openFoundation(loaded, log);
   try {
-    return await work(assembly);
+    const generation = await createGeneration(foundation, loaded);
+    try {
+      return await work(generation);
+    } finally {
+      await foundation.pending.idle();
+      await generation.close();
+    }
   } finally {
-    await assembly.close();
+    await foundation.close();
   }
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { VERSION } from '../config/version.ts';
-import { addCommands } from './commands.ts';
+import { addCommands, COMMANDS } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal } from './io.ts';
-import { workerNumber } from './workers.ts';
+import { addPluginCommands } from './plugin-commands.ts';
 
 const terminal = createTerminal();
 // Whoever reads may stop (`| head`): that ends a command in silence. Talk that nobody hears ends nothing, least of all a gateway.
@@ -27,10 +27,22 @@ const program = new Command('tollgate')
 addCommands(program, terminal);
 
 try {
+  const { operands, unknown } = program.parseOptions(process.argv.slice(2));
+  // The plugins' commands are looked up when the first word is none of ours, and for help.
+  if (
+    !COMMANDS.some(({ name }) => name === operands[0]) &&
+    !unknown.some((word) => word === '-V' || word === '--version')
+  )
+    await addPluginCommands(program, terminal, program.opts()).catch((error: unknown) => {
+      if (operands[0] !== undefined && operands[0] !== 'help') throw error;
+      terminal.err.write(
+        'The commands of plugins are not shown: the configuration cannot be loaded (tollgate check says why).\n',
+      );
+    });
   await program.parseAsync(process.argv);
 } catch (error) {
   process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
 } finally {
-  // The channel to the primary process would keep a worker alive.
-  if (workerNumber() !== undefined) process.exit();
+  // Whatever a plugin still holds (a timer, a socket) must not keep the process; what was written is waited for.
+  process.stdout.write('', () => process.stderr.write('', () => process.exit()));
 }

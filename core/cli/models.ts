@@ -1,19 +1,17 @@
 import type Keyv from 'keyv';
-import { createCatalog } from '../calls/model-catalog.ts';
 import { type FetchedList, fetchModelIds, isAskable, MODEL_LISTS } from '../calls/model-refresh.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Price, Provider } from '../contract/provider.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import { withAssembly } from './load.ts';
+import { withGeneration } from './load.ts';
 import { formatTable } from './table.ts';
 
 /** `tollgate models`: names, context windows and prices in US dollars per million tokens. */
 export async function run(context: CommandContext): Promise<void> {
-  await withAssembly(context, async ({ registry, loaded, store }) => {
-    const providers = new Map([...registry.providers].map(([name, { value }]) => [name, value]));
-    const catalog = createCatalog(providers);
-    const lists = store.keyv<FetchedList>(MODEL_LISTS);
+  await withGeneration(context, async ({ registry, loaded, catalog, foundation }) => {
+    const providers = registry.offersOf('chat');
+    const lists = foundation.store.keyv<FetchedList>(MODEL_LISTS);
     const wanted = context.options['provider'];
     if (typeof wanted === 'string' && !catalog.has(wanted)) {
       const near = nearest(wanted, catalog.providers());

@@ -1,5 +1,7 @@
 import { createGateway, type Gateway } from '../app.ts';
-import { createGatherer, tell } from '../plugins/gather.ts';
+import type { Log } from '../contract/log.ts';
+import { runningPlugin } from '../plugins/attribution.ts';
+import { createWorkerGatherer, tell } from '../plugins/gather.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
@@ -47,13 +49,13 @@ export async function run(context: CommandContext): Promise<void> {
     configPath: globals.config,
     loaded,
     log,
-    ...(worker !== undefined && { gatherer: createGatherer() }),
+    ...(worker !== undefined && { gatherer: createWorkerGatherer() }),
     ...(port !== undefined && { port }),
     ...(typeof host === 'string' && { host }),
   });
   if (worker === undefined || worker === 1) terminal.err.write(banner(gateway, config.file, terminal, count));
   if (worker !== undefined) tell({ tollgate: 'ready' });
-  await untilStopped(gateway, terminal, (error) => log.error({ err: error }, 'unexpected error: shutting down'));
+  await untilStopped(gateway, terminal, log);
   await flushLog(logger);
 }
 
@@ -103,8 +105,11 @@ function tryLine({ url, providers, models }: Gateway, key: string | undefined): 
   return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;
 }
 
-/** Resolves when the gateway has drained. A fault that nobody caught also drains it, and makes the exit code 1. */
-function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unknown) => void): Promise<void> {
+/**
+ * Resolves when the gateway has drained. An error that nobody caught also drains it, and makes the exit code 1; one that a plugin
+ * started is logged with the plugin's name, and the gateway goes on.
+ */
+function untilStopped(gateway: Gateway, terminal: Terminal, log: Log): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
     const drain = (): void => {
@@ -117,7 +122,12 @@ function untilStopped(gateway: Gateway, terminal: Terminal, onCrash: (error: unk
       drain();
     };
     const crash = (error: unknown): void => {
-      onCrash(error);
+      const plugin = runningPlugin();
+      if (plugin !== undefined) {
+        log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway goes on');
+        return;
+      }
+      log.error({ err: error }, 'unexpected error: shutting down');
       process.exitCode = EXIT.unexpected;
       if (!stopping) drain();
     };

@@ -14,10 +14,13 @@ export interface CommandOption {
   readonly required?: boolean;
 }
 
-export interface Command {
+/** A command of `tollgate`: it has subcommands, or runs itself. */
+export interface Command extends Partial<Omit<Subcommand, 'name' | 'summary'>> {
   readonly name: string;
   readonly summary: string;
-  readonly subcommands: readonly Subcommand[];
+  readonly subcommands?: readonly Subcommand[];
+  /** False for commands that read only or call models: they also run on a store that ends with its process. True unless set. */
+  readonly changesStore?: boolean;
 }
 
 export interface Subcommand {

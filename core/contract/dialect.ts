@@ -70,4 +70,3 @@ export interface DialectDefinition<Body = unknown> {
   /** The body of an error, and its status where the format has another one. */
   error(error: GatewayError, requestId: string): { readonly body: unknown; readonly status?: number };
 }
-

@@ -2,10 +2,10 @@ import type Koa from 'koa';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
 import { type ChatStream, streamChat } from '../calls/chat-stream.ts';
+import { createId } from '../calls/ids.ts';
 import type { CallInit, CallRequest } from '../calls/live-call.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
 import { estimateInputTokens } from '../calls/tokens.ts';
-import { createId } from '../calls/ids.ts';
 import { deepFreeze } from '../contract/deep-freeze.ts';
 import type {
   DialectContext,

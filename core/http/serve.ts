@@ -37,11 +37,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     isTaken: (key) => registry.routes.has(key),
   });
   registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
-  const routes = [
-    ...dialects.routes,
-    ...own.map((value) => ({ owner: 'core', value })),
-    ...registry.routes.values(),
-  ];
+  const routes = [...dialects.routes, ...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);

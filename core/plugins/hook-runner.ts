@@ -2,7 +2,14 @@ import type { Call, Operation, Outcome, Principal, Target } from '../contract/ca
 import type { ChatChunk } from '../contract/chat.ts';
 import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { GatewayError } from '../contract/errors.ts';
-import { type Answered, type AttemptReport, type AuthRequest, HOOKS, type Hook, type HookName } from '../contract/hooks.ts';
+import {
+  type Answered,
+  type AttemptReport,
+  type AuthRequest,
+  HOOKS,
+  type Hook,
+  type HookName,
+} from '../contract/hooks.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
@@ -61,7 +68,7 @@ export function compileHooks(entries: readonly HookEntry[], options: CompileOpti
     return steps.length === 0 ? undefined : combine(steps, name, shapes[name], options);
   };
   const names = Object.keys(HOOKS) as HookName[];
-  return Object.fromEntries(names.map((name) => [name, compile(name)])) as Record<HookName, undefined> & CompiledHooks;
+  return Object.fromEntries(names.map((name) => [name, compile(name)])) as Partial<CompiledHooks> as CompiledHooks;
 }
 
 function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Operation): readonly Step[] {
@@ -152,7 +159,10 @@ function stepsOfTransform(step: Step, made: { push?: unknown; end?: unknown }): 
   return [stepOf(made.push) ?? step, stepOf(made.end)];
 }
 
-async function pushThrough(own: readonly TransformSteps[], chunks: readonly ChatChunk[]): Promise<readonly ChatChunk[]> {
+async function pushThrough(
+  own: readonly TransformSteps[],
+  chunks: readonly ChatChunk[],
+): Promise<readonly ChatChunk[]> {
   let passing = chunks;
   for (const [push] of own) {
     const next: ChatChunk[] = [];

@@ -65,7 +65,8 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     log: deps.log.child({ plugin: name }),
     agents: () => [...registry.agents.values()].map(({ value }) => value),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
-    http: () => createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
+    http: () =>
+      createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
     keep: deps.keptUser(name).keep,
     ...registrationApi(deps, instance),
     ...callApi(deps, name),
@@ -112,10 +113,13 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
   const { registry } = deps;
   const assertKind = (what: string, ...kinds: readonly string[]): void => {
     if (!kinds.includes(plugin.kind))
-      throw new PluginError(name, `is of kind "${plugin.kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`);
+      throw new PluginError(
+        name,
+        `is of kind "${plugin.kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`,
+      );
   };
   return {
-    route: (route) => registry.addRoute(name, route as Route),
+    route: (route) => registry.addRoute(name, route as unknown as Route),
     schema: (schema) => registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema),
     provider(provider) {
       assertKind('a provider', 'provider');
@@ -153,7 +157,10 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
 }
 
 /** The instance's own documents, sets and counters, and the books. */
-function storageApi(deps: ApiDeps, instance: ApiInstance): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger'> {
+function storageApi(
+  deps: ApiDeps,
+  instance: ApiInstance,
+): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger'> {
   const store = (): Store => {
     const opened = deps.store();
     if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
@@ -174,10 +181,7 @@ function storageApi(deps: ApiDeps, instance: ApiInstance): Pick<PluginApi, 'keyv
 }
 
 /** Calls of models, which go through the whole pipeline. */
-function callApi(
-  deps: ApiDeps,
-  instance: string,
-): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models'> {
+function callApi(deps: ApiDeps, instance: string): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models'> {
   const services = (): CallServices => {
     const ready = deps.services();
     if (!ready)

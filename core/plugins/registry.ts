@@ -138,9 +138,11 @@ function assertHook({ owner, name, handler, order, operations }: HookEntry): voi
 function assertRoute(owner: string, route: Route): void {
   const { method, path, responses, handler } = route as Partial<Route>;
   const label = `route "${String(method)} ${String(path)}"`;
-  if (typeof path !== 'string' || !path.startsWith('/')) throw new PluginError(owner, `${label} needs a path that begins with /`);
+  if (typeof path !== 'string' || !path.startsWith('/'))
+    throw new PluginError(owner, `${label} needs a path that begins with /`);
   if (typeof handler !== 'function') throw new PluginError(owner, `${label} has no handler function`);
-  if (typeof responses !== 'object') throw new PluginError(owner, `${label} says nothing about its responses: { 200: 'What it is.' }`);
+  if (typeof responses !== 'object')
+    throw new PluginError(owner, `${label} says nothing about its responses: { 200: 'What it is.' }`);
 }
 
 /** What a route matches, whatever its parameters are called. */

@@ -3,8 +3,8 @@ import {
   CHAT_RESPONSE,
   type ChatChunk,
   type ChatRequest,
-  definePlugin,
   type DialectDefinition,
+  definePlugin,
 } from '../../core/index.ts';
 
 const DESCRIPTION =

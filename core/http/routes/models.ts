@@ -1,8 +1,18 @@
 import { type Aliases, allModels, isAllowed, type ModelList } from '../../calls/targets.ts';
 import type { Principal } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
+import type { Schema } from '../../contract/json.ts';
 import type { ModelRow, Route, RouteContext } from '../../contract/plugin.ts';
-import { MODEL_LIST } from '../schemas.ts';
+
+const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:ModelList',
+  type: 'object',
+  required: ['object', 'data'],
+  properties: {
+    object: { const: 'list' },
+    data: { type: 'array', items: { type: 'object', required: ['id', 'object', 'created', 'owned_by'] } },
+  },
+});
 
 export interface ModelRouteDeps {
   readonly catalog: ModelList;

@@ -44,7 +44,7 @@ export function isUnlimited({ principal }: Call, { isEnforced }: ChargeRules): b
 /** Sends off the reservation of the most a call may cost. Throws `model_not_allowed` for a price nobody knows. */
 export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules): Hold {
   const { account, budget, keyId } = call.principal;
-  const estimate = api.estimate(call);
+  const { cost: estimate } = api.estimate(call);
   if (estimate === undefined && !isUnlimited(call, rules) && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const now = Date.now();
   const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
@@ -101,7 +101,7 @@ export function settle(
     await hold.reserving.catch(() => undefined);
     return api.ledger.release(account, call.id);
   };
-  const isOwed = outcome.sent && (outcome.usage !== undefined || outcome.characters !== undefined);
+  const isOwed = outcome.sent && outcome.units !== undefined;
   if (!isOwed) return outbox.send({ about: call.id, until, write: release });
   const settlement = {
     account,
@@ -123,7 +123,8 @@ function unknownPrice({ targets: [target] }: Call): GatewayError {
 
 function factsOf(call: Call, outcome: Outcome | undefined): UsageFacts {
   const target = outcome?.target ?? call.targets[0];
-  const { usage, characters } = outcome ?? {};
+  const { usage, units = {} } = outcome ?? {};
+  const { characters } = units;
   return {
     operation: call.operation,
     provider: target?.provider ?? '-',

@@ -1,7 +1,5 @@
 import {
   type CodecCall,
-  type EmbeddingRequest,
-  type EmbeddingResponse,
   estimateTextTokens,
   type FieldTable,
   type HttpRequest,
@@ -10,7 +8,7 @@ import {
   readObject,
   StreamFailure,
 } from '../../../core/index.ts';
-import { applyFieldRules, floatsToBase64, invalid, toUnitLength } from '../kit/index.ts';
+import { applyFieldRules, type EmbeddingRequest, type EmbeddingResponse, floatsToBase64, invalid, toUnitLength } from '../kit/index.ts';
 import { modelPath } from './request.ts';
 
 /** What becomes of each field of an embeddings request. */

@@ -1,4 +1,4 @@
-import { definePlugin, type HttpRequest, readArray, readObject, readString } from '../../../core/index.ts';
+import { definePlugin, type HttpRequest, type Offer, readArray, readObject, readString } from '../../../core/index.ts';
 import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
 import { geminiFailure } from './errors.ts';
@@ -17,7 +17,7 @@ export default definePlugin({
   apiVersion: 1,
   configSchema: CONFIG_SCHEMA,
   setup(api, config) {
-    api.provider({
+    const endpoint: Offer = {
       specVersion: 1,
       vendor: 'gemini',
       ...readProviderOptions(config as ProviderConfig, {
@@ -25,12 +25,15 @@ export default definePlugin({
         credential: { header: 'x-goog-api-key' },
         apiKeyEnv: 'GEMINI_API_KEY',
       }),
+      error: geminiFailure,
+    };
+    api.provider({
+      ...endpoint,
       chat: { request: geminiRequest, response: geminiResponse, stream: geminiStream },
       fields: GEMINI_FIELDS,
-      embed: { request: geminiEmbedRequest, response: geminiEmbedResponse },
       listModels: { request: listRequest, response: listedModels },
-      error: geminiFailure,
     });
+    api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });
   },
 });
 

@@ -1,11 +1,11 @@
+import { type CodecCall, StreamFailure } from '../../../core/index.ts';
 import {
-  type CodecCall,
-  type EmbedCodec,
+  base64ToFloats,
+  type EmbeddingCodec,
   type EmbeddingRequest,
   type EmbeddingResponse,
-  StreamFailure,
-} from '../../../core/index.ts';
-import { base64ToFloats, floatsToBase64 } from '../kit/index.ts';
+  floatsToBase64,
+} from '../kit/index.ts';
 import { failureIn } from './failures.ts';
 import { compileRules, mapFields } from './fields.ts';
 import { isRecord, text } from './records.ts';
@@ -16,7 +16,7 @@ const OWN = new Set(['model', 'input']);
 const KNOWN = ['encoding_format', 'dimensions', 'user'];
 
 /** The embeddings codec; vectors come in the encoding that the caller asked for, whatever the vendor sends. */
-export function createEmbedCodec(differences: Differences): EmbedCodec | undefined {
+export function createEmbedCodec(differences: Differences): EmbeddingCodec | undefined {
   const { embeddings } = differences;
   if (!embeddings) return undefined;
   const rulesFor = compileRules({ ...embeddings, extras: [...KNOWN, ...(differences.extras ?? [])] });

@@ -22,7 +22,7 @@ import { decodeStream } from './stream.ts';
  * });
  * ```
  */
-export function openaiCompatible(spec: CompatibleSpec): Plugin {
+export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider'> {
   const { name, apiKeyEnv, options = {}, requiredOptions = [], configure } = spec;
   return {
     name,
@@ -36,7 +36,11 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin {
     },
     setup(api, config) {
       const own = config as ProviderConfig & Readonly<Record<string, unknown>>;
-      api.provider(createProvider(name, { ...spec, ...configure?.(own) }, own, apiKeyEnv));
+      const differences = { ...spec, ...configure?.(own) };
+      const provider = createProvider(name, differences, own, apiKeyEnv);
+      api.provider(provider);
+      const codec = createEmbedCodec(differences);
+      if (codec) api.offer('embeddings', { ...provider, codec });
     },
   };
 }
@@ -48,7 +52,6 @@ function createProvider(
   apiKeyEnv: string | undefined,
 ): Provider {
   const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
-  const embed = createEmbedCodec(differences);
   const configured = readProviderOptions(config, {
     baseUrl,
     ...(credential && { credential }),
@@ -66,7 +69,6 @@ function createProvider(
     ...(transport && { transport }),
     fields: fieldTable(differences),
     chat: createChatCodec(differences),
-    ...(embed && { embed }),
     ...(listsModels && { listModels: modelLister(differences) }),
     error: (status, body, answered) => classifyError(status, body, answered, differences.errors),
   };

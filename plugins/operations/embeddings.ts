@@ -9,11 +9,45 @@ import {
   type RouteContext,
   type Schema,
   type Target,
-} from '../../../core/index.ts';
-import { EMBEDDING_REQUEST, EMBEDDING_RESPONSE } from './schemas.ts';
-import type { EmbeddingRequest, EmbeddingResponse } from './types.ts';
+} from '../../core/index.ts';
+import type { EmbeddingRequest, EmbeddingResponse } from '../providers/kit/index.ts';
 
-export type * from './types.ts';
+const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:EmbeddingRequest',
+  type: 'object',
+  required: ['model', 'input'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    input: {
+      type: ['string', 'array'],
+      minLength: 1,
+      minItems: 1,
+      maxItems: 2048,
+      items: {
+        type: ['string', 'integer', 'array'],
+        minLength: 1,
+        minItems: 1,
+        items: { type: 'integer', minimum: 0 },
+        minimum: 0,
+      },
+    },
+    encoding_format: { enum: ['float', 'base64'] },
+    dimensions: { type: 'integer', minimum: 1, maximum: 65_536 },
+    user: { type: 'string', maxLength: 512 },
+  },
+});
+
+const EMBEDDING_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:EmbeddingList',
+  type: 'object',
+  required: ['object', 'data', 'model', 'usage'],
+  properties: {
+    object: { const: 'list' },
+    data: { type: 'array', items: { type: 'object', required: ['object', 'index', 'embedding'] } },
+    model: { type: 'string' },
+    usage: { type: 'object', required: ['prompt_tokens', 'total_tokens'] },
+  },
+});
 
 /** Embeddings of texts, in OpenAI's shape, on both surfaces. */
 export default definePlugin({
@@ -34,7 +68,11 @@ export default definePlugin({
       },
       isResponse: (value): value is EmbeddingResponse => isObject(value) && Array.isArray(value['data']),
     });
-    const route = (path: string, summary: string, find: (ctx: RouteContext, model: string) => readonly Target[] | undefined): Route<Schema> => ({
+    const route = (
+      path: string,
+      summary: string,
+      find: (ctx: RouteContext, model: string) => readonly Target[] | undefined,
+    ): Route<Schema> => ({
       method: 'POST',
       path,
       summary,

@@ -10,7 +10,6 @@ export interface EmbeddingRequest {
   readonly [field: string]: unknown;
 }
 
-
 /** One embedding for each input, in its order. */
 export interface EmbeddingResponse {
   readonly object: 'list';

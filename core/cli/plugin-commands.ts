@@ -1,0 +1,93 @@
+import { Command } from 'commander';
+import { nearest } from '../config/nearest.ts';
+import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
+import type { CommandContext } from './commands.ts';
+import { CliError, createIo, EXIT, type Terminal } from './io.ts';
+import { loadFor, type Place, withGeneration } from './load.ts';
+
+/** The commands of the plugins that a configuration loads, by plugin: for help, and to know that a word is one of them. */
+export async function listPluginCommands(
+  context: Pick<CommandContext, 'globals'>,
+): Promise<readonly { readonly name: string; readonly summary: string; readonly plugin: string }[]> {
+  const { plugins } = await loadFor(context);
+  return plugins.flatMap(({ name: plugin, commands = [] }) => commands.map((command) => ({ ...command, plugin })));
+}
+
+/** Adds the plugins' commands to the program; what they take is known once their plugin is set up. */
+export async function addPluginCommands(
+  program: Command,
+  terminal: Terminal,
+  globals: CommandContext['globals'],
+): Promise<void> {
+  for (const { name, summary, plugin } of await listPluginCommands({ globals }))
+    program
+      .command(name)
+      .description(`${summary} (plugin ${plugin})`)
+      .helpOption(false)
+      .allowUnknownOption()
+      .argument('[words...]')
+      .action((words: readonly string[], _options, command: Command) =>
+        runPluginCommand(name, command.args.length > 0 ? command.args : words, {
+          terminal,
+          globals: program.opts(),
+          args: words,
+          options: {},
+        }),
+      );
+}
+
+/** Runs a command that a plugin registered (`api.command`): its arguments are data, parsed and explained here. */
+export async function runPluginCommand(
+  name: string,
+  words: readonly string[],
+  context: CommandContext,
+  place?: Place,
+): Promise<void> {
+  await withGeneration(
+    context,
+    async ({ registry, foundation: { store } }) => {
+      const found = registry.commands.get(name)?.value;
+      if (!found) {
+        const near = nearest(name, registry.commands.keys());
+        throw new CliError(
+          `no plugin of this configuration brings the command "${name}"`,
+          EXIT.usage,
+          near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Switch the plugin on that has it.',
+        );
+      }
+      if (store.endsWithProcess && found.changesStore !== false)
+        throw new CliError(
+          `"${name}" would change a store that ends with this command, not that of a running gateway`,
+          EXIT.config,
+          'Name a store that lasts, such as store: sqlite:./data. A first key of such a gateway: auth: { api-key: { bootstrap: true } }.',
+        );
+      await buildCommand(found, context).parseAsync([...words], { from: 'user' });
+    },
+    place,
+  );
+}
+
+function buildCommand(found: PluginCommand, context: CommandContext): Command {
+  const command = new Command(`tollgate ${found.name}`)
+    .description(found.summary)
+    .exitOverride()
+    .option('--json', 'print one JSON document on stdout')
+    .option('-c, --config <file>', 'the configuration file');
+  if (found.run) addRun(command, { ...found, run: found.run }, context);
+  for (const sub of found.subcommands ?? []) addRun(command.command(sub.name).description(sub.summary), sub, context);
+  return command;
+}
+
+/** Gives a command its arguments and options, and what runs. */
+function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, context: CommandContext): void {
+  for (const { name, summary } of row.args ?? []) command.argument(name, summary);
+  for (const { flags, summary, required } of row.options ?? []) {
+    if (required) command.requiredOption(flags, summary);
+    else command.option(flags, summary);
+  }
+  command.action(async (...given: unknown[]) => {
+    const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
+    const json = context.globals.json === true || command.optsWithGlobals()['json'] === true;
+    await row.run({ args, options: command.opts(), io: createIo(context.terminal, json) });
+  });
+}
