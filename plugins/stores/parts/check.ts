@@ -7,13 +7,13 @@ export const LOWEST = -Number.MAX_SAFE_INTEGER;
 /** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
 export const REMEMBER_MS = 86_400_000;
 
-const NAMESPACE = /^[a-z][a-z0-9-]{0,40}$/;
+const NAMESPACE = /^[a-z0-9][a-z0-9._-]{0,159}$/;
 const MAX_TEXT = 512;
 
 /** Throws unless the name may be a namespace: lower case, digits and hyphens, at most 41 characters. */
 export function checkNamespace(name: string): void {
   if (!NAMESPACE.test(name))
-    throw misuse(`"${name}" is not a namespace: use a lower-case word of at most 41 letters, digits or hyphens.`);
+    throw misuse(`"${name}" is not a namespace: use at most 160 lower-case letters, digits, dots, underscores and hyphens.`);
 }
 
 /** Throws unless all amounts of a reservation are whole micro-dollars and not negative. */
