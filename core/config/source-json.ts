@@ -1,5 +1,4 @@
-import { childPointer } from './pointer.ts';
-import { createLocator, type Position, type Source, SourceError } from './positions.ts';
+import { childPointer, createLocator, type Place, type Position, type Source, SourceError } from './positions.ts';
 
 const MAX_DEPTH = 100;
 const LITERAL = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
@@ -15,8 +14,8 @@ export function parseJson(text: string): Source {
   return { value: JSON.parse(source), positions };
 }
 
-function scan(text: string): Map<string, { key?: Position; value: Position }> {
-  const places = new Map<string, { key?: Position; value: Position }>();
+function scan(text: string): Map<string, Place> {
+  const places = new Map<string, Place>();
   const locate = createLocator(text);
   let offset = 0;
 

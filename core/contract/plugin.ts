@@ -17,13 +17,23 @@ export type * from './route.ts';
 
 export const API_VERSION = 1;
 
-export const PLUGIN_KINDS = Object.freeze(['provider', 'auth', 'agent', 'tts', 'store', 'policy'] as const);
+export const PLUGIN_KINDS = Object.freeze([
+  'provider',
+  'auth',
+  'agent',
+  'tts',
+  'store',
+  'policy',
+  'operation',
+  'dialect',
+] as const);
 export type PluginKind = (typeof PLUGIN_KINDS)[number];
 
 /**
  * What a plugin is: data and one `setup` function. `configSchema` is a JSON Schema of type object; beside the standard
  * keywords it may say `secret: true` (masked wherever the configuration is shown), `format: "duration"` (`30s`,
- * `500ms`, `2m`), `format: "money"` (US dollars as a decimal string or number) and `format: "url"`.
+ * `500ms`, `2m`), `format: "money"` (US dollars as a decimal string or number), `format: "size"` (`20mb`), `format: "url"`
+ * and `format: "path"` (a relative path becomes absolute, under the folder of the configuration file).
  */
 export interface Plugin<S extends object = object> {
   /** The folder or file name, and the instance name unless the configuration gives another. */
@@ -31,6 +41,15 @@ export interface Plugin<S extends object = object> {
   readonly kind: PluginKind;
   readonly apiVersion: 1;
   readonly configSchema?: S;
+  /**
+   * A top-level key of the configuration that holds this plugin's options, instead of its place among the other plugins of
+   * its kind. Without that key the plugin gets `{}`, or null when its schema also takes null.
+   */
+  readonly section?: string;
+  /** Store plugins only: `one` when what must be atomic lives in one process, so that workers would not share it. Default `many`. */
+  readonly processes?: 'one' | 'many';
+  /** Finds what `setup` would refuse, without side effects; `tollgate check` runs it too. Runs on a valid config only. */
+  check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
   /** Registers everything; registration ends when boot does. The config is validated, interpolated and frozen. */
   setup(api: PluginApi, config: PluginConfig<S>): void | Promise<void>;
 }
@@ -48,6 +67,23 @@ export type PluginConfig<S extends object> = object extends S
 /** Returns its argument; gives `config` its type. */
 export function definePlugin<const S extends object>(plugin: Plugin<S>): Plugin<S> {
   return plugin;
+}
+
+/** One mistake in a plugin's config. Holds no secret. */
+export interface Problem {
+  /** A JSON pointer into the plugin's config, such as `/models/0`; without it the problem is the whole config's. */
+  readonly path?: string;
+  /** What is wrong, as the end of a sentence that begins with the place: `must be at least 32 bytes long`. */
+  readonly message: string;
+  /** What to do, a whole sentence. */
+  readonly hint?: string;
+}
+
+/** What a plugin's `check` may look at beside its config. */
+export interface CheckContext {
+  /** The folder of the configuration file. Absolute. */
+  readonly baseDir: string;
+  readonly settings: GatewaySettings;
 }
 
 /** Who a plugin's own model call is made for. */

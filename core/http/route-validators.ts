@@ -1,6 +1,5 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
-import type { Ajv2020 } from 'ajv/dist/2020.js';
-import { loadAjv } from '../config/load-ajv.ts';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
 import { PluginFault } from '../plugins/registry.ts';
@@ -62,7 +61,7 @@ export function createRouteValidators({ schemas, areKnownGood = false }: RouteVa
 
 function createAjv(schemas: readonly Schema[], validateSchema: boolean): Ajv2020 {
   // `ownProperties`: a `required` name such as `constructor` must not be satisfied by a prototype.
-  const ajv = new (loadAjv())({
+  const ajv = new Ajv2020({
     strict: true,
     strictTypes: false,
     strictRequired: false,

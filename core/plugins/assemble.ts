@@ -1,5 +1,3 @@
-import path from 'node:path';
-import { VERSION } from '../config/version.ts';
 import type { Log } from '../contract/log.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
@@ -22,24 +20,11 @@ export interface Assembly {
   close(): Promise<void>;
 }
 
-/** Where a gateway keeps its data when its store says no folder. */
-const DATA = 'data';
-
 /** Opens the store, then sets the plugins up one by one in the order of the configuration. */
 export async function assemble(loaded: LoadedConfig, log: Log, gatherer: Gatherer = ALONE): Promise<Assembly> {
-  const { config } = loaded;
+  const { config, settings } = loaded;
   const [storePlugin, ...plugins] = loaded.plugins;
   const { name: storeName, config: storeConfig } = config.store;
-  const folder = storeConfig['folder'];
-  const settings: GatewaySettings = Object.freeze({
-    billing: config.billing,
-    plans: config.plans,
-    defaultPlan: config.defaultPlan,
-    dataDir: typeof folder === 'string' ? folder : path.resolve(config.baseDir, DATA),
-    baseDir: config.baseDir,
-    version: VERSION,
-    isDefault: config.isDefault,
-  });
   const registry = new Registry();
   let store: Store | undefined;
   let services: GatewayServices | undefined;

@@ -18,6 +18,8 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   tts: 'tts',
   policy: 'policies',
   store: 'stores',
+  operation: 'operations',
+  dialect: 'dialects',
 });
 
 /** Folders with what plugins of one kind share: never plugins themselves. */

@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { composeSchema } from '../../core/config/compose-schema.ts';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import type { GatewayConfig } from '../../core/config/types.ts';
-import { createAjv } from '../../core/config/validator.ts';
+import { createAjv } from '../../core/config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
 import { loadConfig, readBuiltinSchemas } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/config-folder.ts';
@@ -16,7 +16,7 @@ const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file
 
 const compile = (schema: Schema) => {
   const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-  for (const format of ['duration', 'money', 'url', 'size']) ajv.addFormat(format, true);
+  for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
   return ajv.compile(schema);
 };
 
@@ -62,7 +62,7 @@ describe('the schema that comes with the package', () => {
   it('composes from the built-in plugins, each compiling on its own as a start compiles it', async () => {
     const schemas = await readBuiltinSchemas();
     compile(composeSchema(schemas));
-    const ajv = createAjv();
+    const ajv = createAjv(PACKAGE_ROOT);
     for (const { name, schema } of schemas) expect(() => ajv.compile(schema), name).not.to.throw();
   });
 });

@@ -67,9 +67,9 @@ describe('loading a configuration', () => {
   });
 
   it('tells a store plugin that does not exist', async () => {
-    const message = await load({ 'tollgate.config.yaml': 'store: redis://u:hunter2@db:6379\n' }).catch(
-      (error: Error) => error.message,
-    );
+    const message = await load({
+      'tollgate.config.yaml': 'store: { plugin: redis, url: redis://u:hunter2@db:6379 }\n',
+    }).catch((error: Error) => error.message);
     expect(message).to.include('tollgate.config.yaml:1:1 store: there is no built-in store plugin "redis".');
     expect(message).not.to.include('hunter2');
   });
