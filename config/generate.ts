@@ -5,10 +5,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
-import { composeSchema } from '../core/config/compose-schema.ts';
-import { CORE_PROPERTIES } from '../core/config/core-schema.ts';
+import { composeSchema, topLevel } from '../core/config/compose-schema.ts';
 import type { PluginSchema } from '../core/config/groups.ts';
 import type { Schema } from '../core/contract/json.ts';
+import { PLUGIN_KINDS } from '../core/contract/plugin.ts';
 import { readBuiltinSchemas } from '../core/plugins/load-config.ts';
 import { PROVIDER_OPTIONS } from '../plugins/providers/kit/options.ts';
 import { schemaTable } from './schema-table.ts';
@@ -26,17 +26,15 @@ for (const { file, text } of files) writeOrCheck(file, text, process.argv.includ
 
 function fillTables(text: string, described: readonly PluginSchema[]): string {
   const shared = { properties: PROVIDER_OPTIONS };
+  const core = topLevel(described);
   const tables: Readonly<Record<string, () => string>> = {
-    top: () => schemaTable({ properties: withoutMembers(CORE_PROPERTIES) }),
-    server: () => schemaTable(CORE_PROPERTIES['server'] ?? {}),
-    logging: () => schemaTable(CORE_PROPERTIES['logging'] ?? {}),
-    plans: () => schemaTable({ properties: { plans: CORE_PROPERTIES['plans'] } }),
+    top: () => schemaTable({ properties: withoutMembers({ ...core, ...sectionsOf(described) }) }),
+    server: () => schemaTable(core['server'] ?? {}),
+    logging: () => schemaTable(core['logging'] ?? {}),
+    plans: () => schemaTable({ properties: { plans: core['plans'] } }),
     'provider-options': () => schemaTable(shared),
     ...Object.fromEntries(
-      (['provider', 'auth', 'tts', 'agent', 'policy', 'store'] as const).map((kind) => [
-        kind,
-        () => pluginTables(described.filter((plugin) => plugin.kind === kind)),
-      ]),
+      PLUGIN_KINDS.map((kind) => [kind, () => pluginTables(described.filter((plugin) => plugin.kind === kind))]),
     ),
   };
   return text.replaceAll(TABLE, (_, start: string, name: string, end: string) => {
@@ -44,6 +42,13 @@ function fillTables(text: string, described: readonly PluginSchema[]): string {
     if (!table) throw new Error(`docs/config.md has a table "${name}" that nobody makes`);
     return `${start}\n${table()}\n\n${end}`;
   });
+}
+
+/** What plugins have at the top level. */
+function sectionsOf(described: readonly PluginSchema[]): Readonly<Record<string, Schema>> {
+  return Object.fromEntries(
+    described.flatMap(({ schema, section }) => (section === undefined ? [] : [[section, schema]])),
+  );
 }
 
 /** Sections have tables of their own. */
@@ -58,8 +63,10 @@ function withoutMembers(properties: Readonly<Record<string, Schema>>): Readonly<
 
 /** One table a plugin; what every provider takes has its own and is left out here. */
 function pluginTables(described: readonly PluginSchema[]): string {
-  const own = described.map(({ name, schema }) => ({ name, table: schemaTable(ownOptions(schema)) }));
-  const tables = own.filter(({ table }) => table !== '').map(({ name, table }) => `### \`${name}\`\n\n${table}`);
+  const own = described.map(({ name, schema, section }) => ({ name, section, table: schemaTable(ownOptions(schema)) }));
+  const tables = own
+    .filter(({ table }) => table !== '')
+    .map(({ name, section, table }) => `### \`${name}\`${section ? `, under \`${section}\`` : ''}\n\n${table}`);
   const plain = own.filter(({ table }) => table === '').map(({ name }) => `\`${name}\``);
   const rest = plain.length > 0 ? [`${tables.length > 0 ? 'Nothing more: ' : 'No options: '}${plain.join(', ')}.`] : [];
   return [...tables, ...rest].join('\n\n') || 'None.';

@@ -1,4 +1,5 @@
 import type { Schema } from '../core/contract/json.ts';
+import { isObject } from '../core/contract/read-json.ts';
 
 /** A schema's properties as a Markdown table, nested ones as `cors.origins`; empty when it has none. */
 export function schemaTable(schema: Schema): string {
@@ -48,7 +49,7 @@ const NOUNS: Readonly<Record<string, string>> = Object.freeze({
 });
 
 function asSchema(value: unknown): Schema | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function asText(value: unknown): string {

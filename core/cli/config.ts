@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
-import { readBuiltinSchemas } from '../plugins/load-config.ts';
+import { readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo } from './io.ts';
 import { loadFor } from './load.ts';
@@ -20,9 +20,9 @@ export async function printConfig(context: CommandContext): Promise<void> {
 export async function printSchema(context: CommandContext): Promise<void> {
   const { plugins, config, builtins } = await loadFor(context);
   const own = [config.store, ...config.instances].flatMap(({ kind, plugin: name }, at) => {
-    const schema = plugins[at]?.configSchema;
+    const plugin = plugins[at];
     const isBuiltin = builtins.some((builtin) => builtin.kind === kind && builtin.name === name);
-    return schema && !isBuiltin ? [{ kind, name, schema: { ...schema } }] : [];
+    return plugin && !isBuiltin ? [readSchema(plugin, name)] : [];
   });
   const schema = composeSchema([...(await readBuiltinSchemas(builtins)), ...own]);
   context.terminal.out.write(`${JSON.stringify(schema, null, 2)}\n`);

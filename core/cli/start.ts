@@ -28,7 +28,7 @@ export async function run(context: CommandContext): Promise<void> {
   const { config } = loaded;
   const level = givenLevel ?? config.logging.level;
   const worker = workerNumber();
-  const count = countWorkers(config);
+  const count = countWorkers(loaded);
   const logger = createLogger({
     level,
     format: config.logging.format,

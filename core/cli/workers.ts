@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
 import os from 'node:os';
-import { isSharedStore } from '../config/store-url.ts';
-import type { GatewayConfig, ServerConfig } from '../config/types.ts';
+import type { ServerConfig } from '../config/types.ts';
 import type { Log } from '../contract/log.ts';
 import type { WorkerMessage } from '../plugins/gather.ts';
+import type { LoadedConfig } from '../plugins/load-config.ts';
 import { runCluster, WORKER_VARIABLE } from './cluster.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 
@@ -25,13 +25,16 @@ export function workerNumber(): number | undefined {
 }
 
 /** How many processes the configuration asks for; throws when its store would give each of them keys and limits of its own. */
-export function countWorkers({ server, store }: Pick<GatewayConfig, 'server' | 'store'>): number {
+export function countWorkers({
+  config: { server, store },
+  plugins: [plugin],
+}: Pick<LoadedConfig, 'config' | 'plugins'>): number {
   const count = server.workers === 'auto' ? os.availableParallelism() : server.workers;
-  if (count > 1 && !isSharedStore(store.plugin))
+  if (count > 1 && plugin?.processes === 'one')
     throw new CliError(
       `server.workers is ${server.workers}, and the store "${store.plugin}" lives in one process: its workers would not see each other's keys, limits and balances`,
       EXIT.config,
-      'Use sqlite, redis or postgres as the store, or one worker.',
+      'Use a store that processes share (docs/stores.md), or one worker.',
     );
   return count;
 }

@@ -1,86 +1,76 @@
+import { isObject } from '../contract/read-json.ts';
+import type { CoreValues } from './core-schema.ts';
 import type { FaultAt } from './faults.ts';
 import { didYouMean } from './nearest.ts';
-import { childPointer } from './pointer.ts';
+import { childPointer } from './positions.ts';
 
-type Map = Readonly<Record<string, unknown>>;
+/** What core's part of a configuration refers to; its values may be of any shape when it has other faults. */
+type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
 /** Aliases whose name or target cannot work: the targets' providers must be configured. */
-export function checkAliases(models: unknown, providers: readonly string[]): readonly FaultAt[] {
-  return entriesOf(models).flatMap(([alias, target]) => {
+export function checkAliases({ models }: Referring, providers: readonly string[]): readonly FaultAt[] {
+  const aliases = isObject(models) ? models : {};
+  return Object.entries(aliases).flatMap(([alias, target]) => {
     const pointer = childPointer('/models', alias);
-    const name = checkAliasName(alias, pointer, providers);
-    const targets = Array.isArray(target) ? target : [target];
-    const faults = targets.flatMap((text, index) => {
-      const place = Array.isArray(target) ? childPointer(pointer, index) : pointer;
-      return typeof text === 'string' ? checkTarget(text, place, providers, entriesOf(models)) : [];
-    });
-    return [...name, ...faults];
+    const targets = Array.isArray(target)
+      ? target.map((text: unknown, index) => [childPointer(pointer, index), text] as const)
+      : [[pointer, target] as const];
+    return [
+      ...checkAliasName(alias, pointer, providers),
+      ...targets.flatMap(([at, text]) =>
+        typeof text === 'string' ? checkTarget(text, at, providers, Object.hasOwn(aliases, text)) : [],
+      ),
+    ];
   });
 }
 
 /** Plans that limit a provider that is not configured, and a default plan that is none. */
-export function checkPlans(plans: unknown, defaultPlan: unknown, providers: readonly string[]): readonly FaultAt[] {
-  const names = entriesOf(plans).map(([name]) => name);
-  const faults = entriesOf(plans).flatMap(([name, plan]) =>
-    entriesOf((plan as Map | null)?.['providers']).flatMap(([provider]): readonly FaultAt[] => {
-      if (providers.includes(provider)) return [];
-      const pointer = childPointer(`${childPointer('/plans', name)}/providers`, provider);
-      return [{ pointer, atKey: true, message: 'is no configured provider', hint: suggest(provider, providers) }];
-    }),
-  );
-  if (typeof defaultPlan !== 'string' || names.includes(defaultPlan)) return faults;
+export function checkPlans({ plans, defaultPlan }: Referring, providers: readonly string[]): readonly FaultAt[] {
+  const known = isObject(plans) ? plans : {};
+  const faults = Object.entries(known).flatMap(([name, plan]) => {
+    const limited = isObject(plan) && isObject(plan['providers']) ? Object.keys(plan['providers']) : [];
+    return limited
+      .filter((provider) => !providers.includes(provider))
+      .map((provider): FaultAt => {
+        const pointer = childPointer(`${childPointer('/plans', name)}/providers`, provider);
+        return { pointer, atKey: true, message: 'is no configured provider', hint: suggest(provider, providers) };
+      });
+  });
+  if (typeof defaultPlan !== 'string' || Object.hasOwn(known, defaultPlan)) return faults;
   const message = `names the plan "${defaultPlan}", which "plans" does not have`;
-  return [...faults, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, names) }];
+  return [...faults, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
 }
 
 function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly FaultAt[] {
+  const refuse = (message: string, hint: string): readonly FaultAt[] => [{ pointer, atKey: true, message, hint }];
   if (!/^[^\s\p{C}]{1,200}$/u.test(alias)) {
-    return [
-      {
-        pointer,
-        atKey: true,
-        message: 'is not a name that an alias can have',
-        hint: 'Use 1 to 200 visible characters without spaces.',
-      },
-    ];
+    return refuse('is not a name that an alias can have', 'Use 1 to 200 visible characters without spaces.');
   }
   const hidden = providers.find((provider) => alias.startsWith(`${provider}/`));
   if (hidden === undefined) return [];
-  const message = `would hide a model of the provider "${hidden}"`;
-  return [{ pointer, atKey: true, message, hint: 'Give the alias a name that does not begin with a provider’s.' }];
+  const hint = 'Give the alias a name that does not begin with a provider’s.';
+  return refuse(`would hide a model of the provider "${hidden}"`, hint);
 }
 
 function checkTarget(
   text: string,
   pointer: string,
   providers: readonly string[],
-  aliases: readonly (readonly [string, unknown])[],
+  isAlias: boolean,
 ): readonly FaultAt[] {
-  const slash = text.indexOf('/');
-  if (slash <= 0 || slash === text.length - 1) {
-    const isAlias = aliases.some(([alias]) => alias === text);
+  const [provider = '', ...model] = text.split('/');
+  if (provider === '' || model.join('/') === '') {
     const hint = isAlias
       ? 'An alias cannot name another alias: name its models.'
       : 'Write the provider’s name, a slash and the model.';
     return [{ pointer, message: 'must be "provider/model"', hint }];
   }
-  const provider = text.slice(0, slash);
   if (providers.includes(provider)) return [];
-  return [
-    {
-      pointer,
-      message: `names the provider "${provider}", which is not configured`,
-      hint: suggest(provider, providers),
-    },
-  ];
+  const message = `names the provider "${provider}", which is not configured`;
+  return [{ pointer, message, hint: suggest(provider, providers) }];
 }
 
 function suggest(word: string, names: readonly string[]): string {
-  return (
-    didYouMean(word, names) ?? (names.length > 0 ? `There are: ${names.slice(0, 20).join(', ')}.` : 'There are none.')
-  );
-}
-
-function entriesOf(value: unknown): readonly (readonly [string, unknown])[] {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
+  const known = names.length > 0 ? `There are: ${names.slice(0, 20).join(', ')}.` : 'There are none.';
+  return didYouMean(word, names) ?? known;
 }

@@ -1,20 +1,21 @@
-import type { Json, Schema } from '../contract/json.ts';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Json, JsonObject, Schema } from '../contract/json.ts';
+import { isObject } from '../contract/read-json.ts';
+import { parseDuration } from '../contract/units.ts';
 import { checkAliases, checkPlans } from './check-references.ts';
-import { type CheckContext, checkSection } from './check-section.ts';
-import { CORE_SCHEMA } from './core-schema.ts';
-import { ConfigError, type FaultAt, locateFault } from './faults.ts';
-import { type CheckedInstance, finishConfig } from './finish-config.ts';
-import { GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
+import { sealPluginSchema } from './compose-schema.ts';
+import { CORE_PROPERTIES, type CoreValues } from './core-schema.ts';
+import { createConfigError, type FaultAt } from './faults.ts';
+import { parseSize } from './formats.ts';
+import { findGroup, GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
-import { createLookup } from './lookup.ts';
+import { createLookup, interpolateTree } from './interpolate.ts';
+import { maskSecrets } from './mask.ts';
+import { childPointer } from './positions.ts';
 import type { RawConfig } from './read.ts';
-import { sealPluginSchema } from './seal-schema.ts';
-import { findStore } from './store-instance.ts';
-import type { GatewayConfig, InstanceRef } from './types.ts';
-import { validateValue } from './validate.ts';
-import { createValidator } from './validator.ts';
-
-type JsonMap = { readonly [key: string]: Json };
+import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
+import type { GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './types.ts';
+import { createAjv, type SchemaFault, validateValue } from './validate.ts';
 
 /** What the loader found out about the plugins that a configuration names. */
 export interface KnownPlugins {
@@ -25,78 +26,255 @@ export interface KnownPlugins {
   readonly faults?: readonly FaultAt[];
 }
 
-/** The plugins that a configuration means, the store first: import them before {@link checkConfig}. */
-export function findInstances(raw: RawConfig, builtins: readonly BuiltinName[]): readonly InstanceRef[] {
-  const lookup = createLookup(raw.env, raw.baseDir);
-  const { instance: store } = findStore(raw.value['store'], raw.baseDir, lookup);
-  return [...(store ? [store] : []), ...listInstances(raw.value, builtins, lookup).instances];
+/** A part of the configuration that one schema describes, checked. */
+interface Section {
+  readonly pointer: string;
+  readonly schema: Schema;
+  /** Interpolated, with defaults. Meaningless when there are faults. */
+  readonly value: unknown;
+  readonly faults: readonly FaultAt[];
+  readonly sources: ReadonlyMap<string, string>;
 }
 
-/** Interpolates and validates everything; answers the configuration, or throws a {@link ConfigError} with all faults. */
-export function checkConfig(raw: RawConfig, plugins: KnownPlugins): GatewayConfig {
-  const context: CheckContext = { lookup: createLookup(raw.env, raw.baseDir), validator: createValidator() };
-  const { instances, faults: namingFaults } = listInstances(raw.value, plugins.builtins, context.lookup);
-  const core = checkSection(withoutMembers(raw.value), CORE_SCHEMA, '', context);
-  const schemaOf = createSchemaFinder(plugins.schemas);
-  const store = findStore(raw.value['store'], raw.baseDir, context.lookup);
-  const checkedStore = store.instance && checkStore(store.instance, schemaOf(store.instance), context);
+interface CheckedInstance extends Section {
+  readonly ref: InstanceRef;
+  /** The top-level key that holds its options. */
+  readonly section?: string | undefined;
+}
+
+type CheckSection = (value: Json, schema: Schema, pointer: string) => Section;
+
+/** The plugins that a configuration may mean: import them before {@link checkConfig}, which chooses one of the stores. */
+export function findInstances(
+  raw: RawConfig,
+  builtins: readonly BuiltinName[],
+): { readonly stores: readonly InstanceRef[]; readonly instances: readonly InstanceRef[] } {
+  const lookup = createLookup(raw.env, raw.baseDir);
+  const store = interpolateStore(raw.value['store'], lookup);
+  const names = store === undefined ? [] : listStoreNames(store, builtins);
+  return {
+    stores: names.map((name) => ({ group: 'store', kind: 'store', name, plugin: name, pointer: '/store' })),
+    instances: listInstances(raw.value, builtins, lookup).instances,
+  };
+}
+
+/** Interpolates and validates everything; answers the configuration, or throws a `ConfigError` with all faults. */
+export function checkConfig(
+  raw: RawConfig,
+  { builtins, schemas, faults: importFaults = [] }: KnownPlugins,
+): GatewayConfig {
+  const lookup = createLookup(raw.env, raw.baseDir);
+  const ajv = createAjv(raw.baseDir);
+  const check: CheckSection = (value, schema, pointer) => {
+    const tree = interpolateTree(value, schema, pointer, lookup);
+    const errors = validateValue(tree.value, schema, { pointer, ajv, isHidden: (at) => tree.sources.has(at) });
+    // A value that could not be made is one fault, not a second one for missing.
+    const told = new Set(tree.faults.map((fault) => fault.pointer));
+    const own = errors.filter(({ missing }) => missing === undefined || !told.has(missing));
+    const faults = [...tree.faults, ...own.map((fault) => explainMissing(fault, tree.unset))];
+    return { pointer, schema, value: tree.value, sources: tree.sources, faults };
+  };
+
+  const { instances, faults: namingFaults } = listInstances(raw.value, builtins, lookup);
+  const pluginOf = createPluginFinder(schemas);
   // Without its plugin nothing can be said about an instance's options.
-  const isImported = ({ pointer }: RawInstance): boolean => !plugins.faults?.some((fault) => fault.pointer === pointer);
-  const checked = instances.filter(isImported).map((instance) => checkInstance(instance, schemaOf(instance), context));
+  const imported = instances.filter(({ pointer }) => !importFaults.some((fault) => fault.pointer === pointer));
+  const checked = imported.map((instance) => checkInstance(instance, pluginOf(instance), raw.value, check));
+  const sections = checked.flatMap(({ section }) => section ?? []);
+  const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
+
+  const found = findStore(interpolateStore(raw.value['store'], lookup), builtins, schemas);
+  const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, ajv);
   const providers = namesIn(raw.value['providers']);
+  const values = isObject(core.value) ? core.value : {};
   const faults = [
     ...raw.faults,
     ...namingFaults,
-    ...(plugins.faults ?? []),
+    ...importFaults,
     ...core.faults,
-    ...store.faults,
-    ...(checkedStore?.section.faults ?? []),
-    ...checked.flatMap(({ section }) => section.faults),
-    ...checkAliases(core.value['models'], [...providers, ...namesIn(raw.value['tts'])]),
-    ...checkPlans(core.value['plans'], core.value['defaultPlan'], providers),
+    ...found.faults,
+    ...(store?.faults ?? []),
+    ...checkSectionNames(checked),
+    ...checked.flatMap((instance) => instance.faults),
+    ...checkAliases(values, [...providers, ...namesIn(raw.value['tts'])]),
+    ...checkPlans(values, providers),
   ];
-  if (faults.length > 0 || !checkedStore) {
-    throw new ConfigError(faults.map((fault) => locateFault(fault, raw.file, raw.positions)));
-  }
-  return finishConfig(raw, core, checkedStore, checked);
+  if (faults.length > 0 || !store) throw createConfigError(faults, raw);
+  return finishConfig(raw, core, store, checked);
 }
 
-/** The schema of an instance's plugin, closed; the same object for the same plugin, so that it is compiled once. */
-function createSchemaFinder(schemas: readonly PluginSchema[]): (instance: InstanceRef) => Schema {
-  const key = (kind: string, name: string): string => `${kind} ${name}`;
-  const open = sealPluginSchema({ additionalProperties: true });
-  const known = new Map(schemas.map(({ kind, name, schema }) => [key(kind, name), sealPluginSchema(schema)]));
-  return ({ kind, plugin }) => known.get(key(kind, plugin)) ?? open;
+/** What is known of an instance's plugin, its schema closed; the same object for the same plugin, so that it is compiled once. */
+function createPluginFinder(
+  schemas: readonly PluginSchema[],
+): (ref: InstanceRef) => Pick<PluginSchema, 'schema' | 'section'> {
+  const open = { schema: sealPluginSchema({ schema: { additionalProperties: true } }) };
+  const known = new Map(
+    schemas.map((plugin) => [`${plugin.kind} ${plugin.name}`, { ...plugin, schema: sealPluginSchema(plugin) }]),
+  );
+  return ({ kind, plugin }) => known.get(`${kind} ${plugin}`) ?? open;
+}
+
+function checkInstance(
+  { value, ...ref }: RawInstance,
+  { schema, section }: Pick<PluginSchema, 'schema' | 'section'>,
+  whole: RawConfig['value'],
+  check: CheckSection,
+): CheckedInstance {
+  if (section !== undefined) {
+    const pointer = childPointer('', section);
+    const given = whole[section] ?? false;
+    const unset = [schema['type']].flat().includes('null') ? null : {};
+    const options = given === true ? {} : given === false ? unset : given;
+    const extra = Object.keys(isObject(value) ? value : {}).map((key): FaultAt => {
+      const hint = `The options of this plugin are under "${section}".`;
+      return { pointer: childPointer(ref.pointer, key), atKey: true, message: 'unknown key', hint };
+    });
+    const checked = check(options, schema, pointer);
+    return { ...checked, faults: [...extra, ...checked.faults], ref: { ...ref, pointer }, section };
+  }
+  const checked = check(value, schema, ref.pointer);
+  if (ref.group !== 'plugins') return { ...checked, ref };
+  // A plugin in the list of those without options that needs some.
+  const hint = 'Name it under "policies" with "plugin:" and its options.';
+  return { ...checked, ref, faults: checked.faults.map((fault) => ({ ...fault, hint })) };
 }
 
 /** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
-function checkStore(instance: RawInstance, schema: Schema, { validator }: CheckContext): CheckedInstance {
-  const value = structuredClone(instance.value);
-  const faults = validateValue(value, schema, { pointer: instance.pointer, validator, isHidden: () => true });
-  return { instance, schema, section: { value, faults, sources: new Map() } };
+function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, ajv: Ajv2020): CheckedInstance {
+  const value = structuredClone(given);
+  const faults = validateValue(value, schema, { pointer: ref.pointer, ajv, isHidden: () => true });
+  return { ref, pointer: ref.pointer, schema, value, faults, sources: new Map() };
 }
 
-/** A plugin in the list of those without options that needs some is told where to write them. */
-function checkInstance(instance: RawInstance, schema: Schema, context: CheckContext): CheckedInstance {
-  const section = checkSection(instance.value, schema, instance.pointer, context);
-  if (instance.group !== 'plugins') return { instance, schema, section };
-  const hint = 'Name it under "policies" with "plugin:" and its options.';
-  return { instance, schema, section: { ...section, faults: section.faults.map((fault) => ({ ...fault, hint })) } };
+/** Plugins whose section is core's or another's. */
+function checkSectionNames(instances: readonly CheckedInstance[]): readonly FaultAt[] {
+  const owners = new Map([...Object.keys(CORE_PROPERTIES), ...GROUP_NAMES].map((key) => [key, 'core']));
+  return instances.flatMap(({ ref: { group, name }, section }): readonly FaultAt[] => {
+    if (section === undefined) return [];
+    const owner = owners.get(section);
+    owners.set(section, owner ?? name);
+    const message = `plugin_conflict: has its options under "${section}", which is ${owner}’s`;
+    return owner === undefined ? [] : [{ pointer: childPointer(`/${group}`, name), atKey: true, message }];
+  });
 }
 
-/** The configuration with the groups emptied; a group that is no map stays, to be a fault. */
-function withoutMembers(value: JsonMap): JsonMap {
-  const isGroup = (key: string): boolean => (GROUP_NAMES as readonly string[]).includes(key);
+/** A required secret whose variable is not set is told as such. */
+function explainMissing(fault: SchemaFault, unset: ReadonlyMap<string, string>): FaultAt {
+  const pointer = fault.missing ?? '';
+  const variable = unset.get(pointer);
+  if (!variable) return fault;
+  const message = `needs the environment variable ${variable}, which is not set or empty`;
+  return { pointer, message, hint: `Set ${variable} in the environment, in .env.local or in .env.` };
+}
+
+/** Core's part alone: the members of the groups and the sections of plugins are each checked by their plugin's schema. */
+function coreSchema(sections: readonly string[]): Schema {
+  const elsewhere = [...GROUP_NAMES.map((group) => [group, { type: 'object' }]), ...sections.map((name) => [name, {}])];
+  const properties = { ...CORE_PROPERTIES, ...Object.fromEntries(elsewhere) };
+  return { type: 'object', additionalProperties: false, properties };
+}
+
+/** The configuration with the groups and sections emptied; a group that is no map stays, to be a fault. */
+function withoutMembers(value: RawConfig['value'], sections: readonly string[]): RawConfig['value'] {
+  const isElsewhere = (key: string, member: Json): boolean =>
+    sections.includes(key) || (findGroup(key) !== undefined && isObject(member));
   return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [key, isGroup(key) && isMap(member) ? {} : member]),
+    Object.entries(value).map(([key, member]) => [key, isElsewhere(key, member) ? {} : member]),
   );
 }
 
 function namesIn(group: Json | undefined): readonly string[] {
-  if (!isMap(group)) return [];
+  if (!isObject(group)) return [];
   return Object.keys(group).filter((name) => group[name] !== false && INSTANCE_NAME.test(name));
 }
 
-function isMap(value: Json | undefined): value is JsonMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Makes the configuration out of sections without faults: units converted, aliases made lists, all frozen. */
+function finishConfig(
+  { file, isDefault, baseDir }: RawConfig,
+  core: Section,
+  store: CheckedInstance,
+  instances: readonly CheckedInstance[],
+): GatewayConfig {
+  const { server, logging, models, plans, defaultPlan, billing, speechCache } = core.value as CoreValues;
+  const aliases = Object.entries(models).map(([name, target]) => [name, [target].flat()] as const);
+  return deepFreeze({
+    file,
+    isDefault,
+    baseDir,
+    server: readServer(server),
+    logging,
+    store: readInstance(store),
+    models: dictionary(aliases),
+    plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
+    defaultPlan,
+    billing,
+    ...(speechCache && {
+      speechCache: {
+        maxBytes: parseSize(speechCache.maxSize),
+        maxSoundBytes: parseSize(speechCache.maxSound),
+        ttlMs: parseDuration(speechCache.ttl),
+      },
+    }),
+    instances: instances.map(readInstance),
+    printable: () => printConfig(core, instances),
+    sources: new Map([core, ...instances].flatMap(({ sources }) => [...sources])),
+  });
+}
+
+function readInstance({ ref, value }: CheckedInstance): PluginInstance {
+  return { ...ref, config: value as PluginInstance['config'] };
+}
+
+function readServer({
+  bodyLimit,
+  requestTimeout,
+  drainTimeout,
+  drainDelay,
+  keepAlive,
+  sseKeepAlive,
+  trustProxy,
+  ...rest
+}: CoreValues['server']): ServerConfig {
+  return {
+    ...rest,
+    bodyLimitBytes: parseSize(bodyLimit),
+    requestTimeoutMs: parseDuration(requestTimeout),
+    drainTimeoutMs: parseDuration(drainTimeout),
+    drainDelayMs: parseDuration(drainDelay),
+    keepAliveMs: parseDuration(keepAlive),
+    sseKeepAliveMs: parseDuration(sseKeepAlive),
+    trustProxy: Number(trustProxy),
+  };
+}
+
+/** The whole as a file would say it, secrets masked; a value out of a file (`${file:…}`) counts as secret. */
+function printConfig(core: Section, instances: readonly CheckedInstance[]): JsonObject {
+  const mask = ({ value, schema, pointer, sources }: Section): unknown =>
+    maskSecrets(value, schema, pointer, (at) => sources.get(at)?.includes('file ') === true);
+  const groups: Record<string, JsonObject> = {};
+  const sections: JsonObject = {};
+  for (const { ref, section, ...checked } of instances) {
+    if (ref.group === 'plugins') continue;
+    const options = mask(checked);
+    if (section !== undefined && options !== null) sections[section] = options;
+    const shown = section === undefined && isObject(options) ? options : {};
+    const plugin = ref.plugin === ref.name ? {} : { plugin: ref.plugin };
+    groups[ref.group] = { ...groups[ref.group], [ref.name]: { ...plugin, ...shown } };
+  }
+  const own = mask(core);
+  const { $schema: _schema, ...shared } = isObject(own) ? own : {};
+  return { ...shared, ...groups, ...sections };
+}
+
+/** A record without a prototype: callers look names up in it that strangers send, such as `constructor`. */
+function dictionary<T>(entries: readonly (readonly [string, T])[]): Readonly<Record<string, T>> {
+  return Object.assign(Object.create(null), Object.fromEntries(entries));
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    for (const member of Object.values(value)) deepFreeze(member);
+    Object.freeze(value);
+  }
+  return value;
 }

@@ -1,12 +1,56 @@
 import type { Schema } from '../contract/json.ts';
-import { CORE_PROPERTIES, GROUP_DESCRIPTIONS } from './core-schema.ts';
+import { isObject } from '../contract/read-json.ts';
+import { CORE_PROPERTIES } from './core-schema.ts';
 import { GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type PluginSchema } from './groups.ts';
-import { isSchema } from './schema-at.ts';
-import { sealPluginSchema } from './seal-schema.ts';
+import { listForms } from './store-url.ts';
+
+const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
+const OPEN = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', '$dynamicRef'] as const;
+/** What a group or a section may be: options, `true`, `false` or nothing. */
+const OPTIONAL = Object.freeze(['object', 'boolean', 'null']);
+/** Keywords that a text with a reference in it may not satisfy, though what it stands for does (but for `minLength: 1`). */
+const NARROWING = ['enum', 'const', 'pattern', 'minLength', 'maxLength'] as const;
+const pattern = '\\$\\{';
+const REFERENCE: Schema = Object.freeze({
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
+  description: 'A text with a reference, such as `${NAME}`, `${NAME:-default}` or `${file:/path}`.',
+  type: 'string',
+  pattern,
+});
+/** Keywords whose members are each a schema. */
+const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties', 'definitions'];
+
+/**
+ * A plugin's schema as the configuration uses it: `plugin` is one more key (not in a section, which is one plugin's), and
+ * objects are closed, so that a misspelt key is a fault. A schema that wants an object open says so with
+ * `additionalProperties`.
+ */
+export function sealPluginSchema({ schema, section }: Pick<PluginSchema, 'schema' | 'section'>): Schema {
+  const { $schema: _dialect, $id: _id, examples: _examples, ...own } = schema;
+  const plugin = { type: 'string', minLength: 1, description: 'The plugin, when the key is not its name.' };
+  const properties = isObject(schema['properties']) ? schema['properties'] : {};
+  if (section !== undefined) return closeObjects({ type: 'object', ...own, properties });
+  return closeObjects({ ...own, type: 'object', properties: { plugin, ...properties } });
+}
+
+function closeObjects(schema: Schema): Schema {
+  const close = (member: unknown): unknown => (isObject(member) ? closeObjects(member) : member);
+  const closed = Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => {
+      if (keyword === 'items' || keyword === 'additionalProperties') return [keyword, close(value)];
+      return [keyword, MAPS.includes(keyword) ? mapValues(value, close) : value];
+    }),
+  );
+  if (!isObject(schema['properties']) || OPEN.some((keyword) => keyword in schema)) return closed;
+  // Beside a combinator only `unevaluatedProperties` knows what its branches declare.
+  const combined = COMBINATORS.some((keyword) => keyword in schema);
+  return { ...closed, [combined ? 'unevaluatedProperties' : 'additionalProperties']: false };
+}
 
 /**
  * The whole configuration as one JSON Schema 2020-12, for editors and docs: core's part, and every plugin's under the
- * keys that mean it. `checkConfig` does not use it: it knows which plugin a key means, so its faults need no `if`.
+ * keys that mean it. `checkConfig` does not use it: it knows which plugin a key means, so its faults need no `if`. It sees
+ * the file before references are replaced, so it takes a text with one for every value.
  */
 export function composeSchema(plugins: readonly PluginSchema[]): Schema {
   const groups = GROUP_NAMES.map((group) => {
@@ -14,7 +58,7 @@ export function composeSchema(plugins: readonly PluginSchema[]): Schema {
     return { group, members: members.toSorted((a, b) => (a.name < b.name ? -1 : 1)) };
   });
   const definitions = groups.flatMap(({ group, members }) => [
-    ...members.map(({ name, schema }) => [definitionName(group, name), definePlugin(group, name, schema)] as const),
+    ...members.map((member) => [definitionName(group, member.name), definePlugin(group, member)] as const),
     [`${group}.*`, chooseByPlugin(group, members)] as const,
   ]);
   return {
@@ -23,19 +67,30 @@ export function composeSchema(plugins: readonly PluginSchema[]): Schema {
     type: 'object',
     additionalProperties: false,
     properties: {
-      ...CORE_PROPERTIES,
+      ...mapValues(topLevel(plugins), takeReferences),
       ...Object.fromEntries(groups.map(({ group, members }) => [group, groupSchema(group, members)])),
+      ...Object.fromEntries(plugins.flatMap(sectionsOf)),
     },
-    $defs: Object.fromEntries(definitions),
+    $defs: { reference: REFERENCE, ...Object.fromEntries(definitions) },
   };
 }
 
+/** Core's own top-level keys, with what the given plugins say about them. */
+export function topLevel(plugins: readonly PluginSchema[]): Readonly<Record<string, Schema>> {
+  const forms = listForms(
+    plugins.filter(({ kind }) => kind === 'store').toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+  );
+  const { store } = CORE_PROPERTIES;
+  return { ...CORE_PROPERTIES, store: { ...store, description: `${store.description}: ${forms}.` } };
+}
+
 function groupSchema(group: Group, members: readonly PluginSchema[]): Schema {
+  const { noun, description } = GROUPS[group];
   const named = members.map(({ name, schema }) => [
     name,
     {
-      description: schema['description'] ?? `The ${GROUPS[group].noun} \`${name}\`; \`false\` switches it off.`,
-      type: ['object', 'boolean', 'null'],
+      description: schema['description'] ?? `The ${noun} \`${name}\`; \`false\` switches it off.`,
+      type: OPTIONAL,
       ...when(
         { type: 'object', properties: { plugin: true }, required: ['plugin'] },
         { $ref: `#/$defs/${group}.*` },
@@ -44,11 +99,11 @@ function groupSchema(group: Group, members: readonly PluginSchema[]): Schema {
     },
   ]);
   return {
-    description: GROUP_DESCRIPTIONS[group],
+    description,
     type: 'object',
     propertyNames: { pattern: INSTANCE_NAME.source },
     properties: Object.fromEntries(named),
-    additionalProperties: { type: ['object', 'boolean', 'null'], $ref: `#/$defs/${group}.*` },
+    additionalProperties: { type: OPTIONAL, $ref: `#/$defs/${group}.*` },
   };
 }
 
@@ -77,19 +132,57 @@ function definitionName(group: Group, name: string): string {
   return `${group}.${name.replace(/[^\w.-]/g, '_')}`;
 }
 
-/** The plugin's schema, its local references rebased; `true`, `false` and an empty key need no options. */
-function definePlugin(group: Group, name: string, schema: Schema): Schema {
-  const base = `#/$defs/${definitionName(group, name)}`;
-  return rebase({ ...sealPluginSchema(schema), type: ['object', 'boolean', 'null'] }, base) as Schema;
+/** The options of a plugin in its group; `true`, `false` and an empty key need none, nor does a plugin with a section. */
+function definePlugin(group: Group, { name, schema, section }: PluginSchema): Schema {
+  const sealed = sealPluginSchema({ schema: section === undefined ? schema : {} });
+  return placeAt(`#/$defs/${definitionName(group, name)}`, { ...sealed, type: OPTIONAL });
+}
+
+function sectionsOf({ schema, section }: PluginSchema): readonly (readonly [string, Schema])[] {
+  if (section === undefined) return [];
+  const sealed = sealPluginSchema({ schema, section });
+  return [[section, placeAt(`#/properties/${section}`, { ...sealed, type: OPTIONAL })]];
+}
+
+/** A schema as a part of another: its local references rebased, and a text with a reference taken for every value. */
+function placeAt(base: string, schema: Schema): Schema {
+  return takeReferences(rebase(schema, base)) as Schema;
 }
 
 function rebase(node: unknown, base: string): unknown {
   if (Array.isArray(node)) return node.map((item) => rebase(item, base));
-  if (!isSchema(node)) return node;
+  if (!isObject(node)) return node;
   return Object.fromEntries(
     Object.entries(node).map(([key, value]) => {
       if (key === '$ref' && typeof value === 'string' && value.startsWith('#')) return [key, base + value.slice(1)];
       return [key, rebase(value, base)];
     }),
   );
+}
+
+/** A schema that also takes a text with a reference where it wants a number, a boolean or a text of a certain form. */
+function takeReferences(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const types = [schema['type'] ?? []].flat();
+  const isScalar = !types.includes('object') && !types.includes('array');
+  if (isScalar && NARROWING.some((keyword) => (schema[keyword] ?? 1) !== 1)) {
+    const { description, default: value, secret, ...rest } = schema;
+    const notes = Object.entries({ description, default: value, secret }).filter(([, note]) => note !== undefined);
+    return { ...Object.fromEntries(notes), anyOf: [rest, { $ref: '#/$defs/reference' }] };
+  }
+  // A pattern is about texts alone, as bounds are about numbers alone.
+  if (isScalar && types.length > 0 && !types.includes('string'))
+    return { ...schema, type: [...types, 'string'], pattern };
+  return Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => {
+      if (MAPS.includes(keyword)) return [keyword, mapValues(value, takeReferences)];
+      if (keyword === 'anyOf' || keyword === 'allOf') return [keyword, [value].flat().map(takeReferences)];
+      return [keyword, keyword === 'items' || keyword === 'additionalProperties' ? takeReferences(value) : value];
+    }),
+  );
+}
+
+function mapValues(members: unknown, change: (member: unknown) => unknown): Readonly<Record<string, unknown>> {
+  const entries = Object.entries(isObject(members) ? members : {});
+  return Object.fromEntries(entries.map(([name, member]) => [name, change(member)]));
 }

@@ -1,16 +1,14 @@
+import type { FromSchema } from '../contract/from-schema.ts';
 import type { Schema } from '../contract/json.ts';
-import { GROUP_NAMES, type Group } from './groups.ts';
 
 /** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */
 
-const duration = (description: string, value: string): Schema => ({
-  type: 'string',
-  format: 'duration',
-  default: value,
-  description,
-});
+const duration = (description: string, value: string) =>
+  ({ type: 'string', format: 'duration', default: value, description }) as const;
+const size = (description: string, value: string) =>
+  ({ type: ['string', 'integer'], format: 'size', default: value, description }) as const;
 
-const SERVER: Schema = {
+const SERVER = {
   type: 'object',
   additionalProperties: false,
   default: {},
@@ -29,12 +27,7 @@ const SERVER: Schema = {
       default: 8787,
       description: 'The TCP port; 0 takes any free one.',
     },
-    bodyLimit: {
-      type: ['string', 'integer'],
-      format: 'size',
-      default: '20mb',
-      description: 'The largest request body, as `20mb`, `512kb` or bytes. Routes may have lower limits.',
-    },
+    bodyLimit: size('The largest request body, as `20mb`, `512kb` or bytes. Routes may have lower limits.', '20mb'),
     requestTimeout: duration(
       'How long a request may take to arrive, headers and body; does not cut the answer.',
       '60s',
@@ -80,9 +73,9 @@ const SERVER: Schema = {
       description: 'How many proxies stand in front and may be believed about the client address; `true` is 1.',
     },
   },
-};
+} as const satisfies Schema;
 
-const LOGGING: Schema = {
+const LOGGING = {
   type: 'object',
   additionalProperties: false,
   default: {},
@@ -101,16 +94,16 @@ const LOGGING: Schema = {
       description: '`auto` is `pretty` on a terminal and `json` elsewhere.',
     },
   },
-};
+} as const satisfies Schema;
 
-const limit = (description: string): Schema => ({ type: 'integer', minimum: 0, description });
+const limit = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
 const LIMITS = {
   rpm: limit('Requests a minute; 0 allows none.'),
   tpm: limit('Tokens a minute; 0 allows none.'),
   concurrency: limit('Calls at the same time; 0 allows none.'),
-};
+} as const;
 
-const PLANS: Schema = {
+const PLANS = {
   type: 'object',
   default: {},
   description: 'Limits by plan name. A key, a claim of a token or an account says which plan a user has.',
@@ -126,29 +119,50 @@ const PLANS: Schema = {
       },
     },
   },
-};
+} as const satisfies Schema;
 
-const TARGET: Schema = { type: 'string', minLength: 1, description: '`provider/model`' };
+const STORE = {
+  anyOf: [
+    { type: 'string' },
+    {
+      type: 'object',
+      description: 'The long form, with options of the store beside `url`, `adapter` or `plugin`.',
+      properties: {
+        url: { type: 'string', description: 'The same as the short form.' },
+        adapter: { type: 'string', minLength: 1, description: 'A Keyv adapter: an npm package or a path.' },
+        plugin: { type: 'string', minLength: 1, description: 'A store plugin: an npm package or a path.' },
+      },
+    },
+  ],
+  description: 'Where keys, balances and limits live',
+} as const satisfies Schema;
 
-export const CORE_PROPERTIES: Readonly<Record<string, Schema>> = Object.freeze({
+const TARGET = { type: 'string', minLength: 1, description: '`provider/model`' } as const;
+const FILE = { type: 'string', minLength: 1 } as const;
+
+/** The section of the speech operation. Goes, with the lines that the compiler then names, once that plugin has `section: 'speechCache'`. */
+const SPEECH_CACHE = {
+  type: 'object',
+  additionalProperties: false,
+  description:
+    'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
+  properties: {
+    maxSize: size('What the store may hold for it, as `256mb` or bytes.', '256mb'),
+    maxSound: size('The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.', '1mb'),
+    ttl: duration('How long a sound is kept.', '7d'),
+  },
+} as const satisfies Schema;
+
+/** The top-level keys that are core's own. */
+export const CORE_PROPERTIES = Object.freeze({
   $schema: { type: 'string', description: 'For editors; not read.' },
+  $import: {
+    anyOf: [FILE, { type: 'array', items: FILE }],
+    description: 'Files that are merged below this one, relative to it.',
+  },
   server: SERVER,
   logging: LOGGING,
-  store: {
-    anyOf: [
-      { type: 'string' },
-      {
-        type: 'object',
-        description: 'The long form, with options of the store beside `url`, `adapter` or `plugin`.',
-        properties: {
-          url: { type: 'string', description: 'The same as the short form.' },
-          adapter: { type: 'string', minLength: 1, description: 'A Keyv adapter: an npm package or a path.' },
-          plugin: { type: 'string', minLength: 1, description: 'A store plugin: an npm package or a path.' },
-        },
-      },
-    ],
-    description: 'Where keys, balances and limits live: `memory:`, `sqlite:./folder`, `redis://…` or `postgres://…`.',
-  },
+  store: STORE,
   models: {
     type: 'object',
     default: {},
@@ -165,51 +179,14 @@ export const CORE_PROPERTIES: Readonly<Record<string, Schema>> = Object.freeze({
     default: 'track',
     description: '`track` books what calls cost, `enforce` also refuses them when the balance is used up.',
   },
-  speechCache: {
-    type: 'object',
-    additionalProperties: false,
-    description:
-      'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
-    properties: {
-      maxSize: {
-        type: ['string', 'integer'],
-        format: 'size',
-        default: '256mb',
-        description: 'What the store may hold for it, as `256mb` or bytes.',
-      },
-      maxSound: {
-        type: ['string', 'integer'],
-        format: 'size',
-        default: '1mb',
-        description: 'The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.',
-      },
-      ttl: duration('How long a sound is kept.', '7d'),
-    },
-  },
+  speechCache: SPEECH_CACHE,
   plugins: {
     type: 'array',
     items: { type: 'string', minLength: 1 },
     default: [],
     description: 'Plugins that only add hooks or routes and need no options: npm packages or paths.',
   },
-});
+} as const satisfies Readonly<Record<string, Schema>>);
 
-/** One sentence for each group of plugins. */
-export const GROUP_DESCRIPTIONS: Readonly<Record<Group, string>> = Object.freeze({
-  providers:
-    'Vendors of models. The key is the path segment under `/api/core/` and the first part of `provider/model`.',
-  auth: 'How callers prove who they are.',
-  agents: 'The multi-agent endpoints.',
-  tts: 'Vendors of speech. The key is the path segment before `/tts`.',
-  policies: 'What stands around every call. The built-in ones are on unless set to `false`.',
-});
-
-/** Core's part alone, for checking: the members of the groups are each checked by their plugin's schema. */
-export const CORE_SCHEMA: Schema = Object.freeze({
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    ...CORE_PROPERTIES,
-    ...Object.fromEntries(GROUP_NAMES.map((group) => [group, { type: 'object' }])),
-  },
-});
+/** Core's part of a configuration as its schema leaves it: every default applied, texts with units still texts. */
+export type CoreValues = FromSchema<{ readonly type: 'object'; readonly properties: typeof CORE_PROPERTIES }>;

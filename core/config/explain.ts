@@ -1,7 +1,7 @@
+import type { ErrorObject } from 'ajv/dist/2020.js';
+import { isObject } from '../contract/read-json.ts';
 import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
-import { isSchema } from './schema-at.ts';
-import type { SchemaError } from './validator.ts';
 
 export interface Explanation {
   /** What is wrong, as the end of a sentence that begins with the place. */
@@ -19,60 +19,59 @@ const TYPE_NOUNS: Readonly<Record<string, string>> = Object.freeze({
   null: 'empty',
 });
 
-type Explain = (error: SchemaError, shown: string) => Explanation;
+type Explain = (error: ErrorObject, shown: string) => Explanation;
 
-const count = (noun: string, word: string, bound: string) => (error: SchemaError) => ({
-  message: `must have ${word} ${String(error.params['limit'])} ${noun}${error.params['limit'] === 1 ? bound : `${bound}s`}`,
-});
+const limitOf = ({ params }: ErrorObject): string => String(params['limit']);
 const range =
-  (word: string): Explain =>
-  (error, shown) => ({
-    message: `must be ${word} ${String(error.params['limit'])}${shown}`,
-  });
+  (words: string): Explain =>
+  (error, shown) => ({ message: `must be ${words} ${limitOf(error)}${shown}` });
+const count =
+  (words: string, noun: string): Explain =>
+  (error) => ({ message: `must have ${words} ${limitOf(error)} ${noun}${limitOf(error) === '1' ? '' : 's'}` });
 
 /** How each keyword of JSON Schema speaks to people. */
 const EXPLAIN: Readonly<Record<string, Explain>> = Object.freeze({
-  type: (error, shown) => ({ message: `must be ${oneOf(nounsOf(error.schema))}${shown}` }),
-  enum: (error, shown) => {
-    const values = (error.schema as readonly unknown[]).map(String);
-    return { message: `must be ${oneOf(values)}${shown}`, hint: didYouMean(String(error.data), values, 1) };
+  type: ({ schema }, shown) => ({ message: `must be ${oneOf(nounsOf(schema))}${shown}` }),
+  enum: ({ schema, data }, shown) => {
+    const values = [schema].flat().map(String);
+    return { message: `must be ${oneOf(values)}${shown}`, hint: didYouMean(String(data), values, 1) };
   },
-  const: (error, shown) => ({ message: `must be ${JSON.stringify(error.schema)}${shown}` }),
+  const: ({ schema }, shown) => ({ message: `must be ${JSON.stringify(schema)}${shown}` }),
   minimum: range('at least'),
   maximum: range('at most'),
   exclusiveMinimum: range('more than'),
   exclusiveMaximum: range('less than'),
-  multipleOf: (error, shown) => ({ message: `must be a multiple of ${String(error.schema)}${shown}` }),
-  minLength: (error) =>
-    error.params['limit'] === 1 ? { message: 'must not be empty' } : count('', 'at least', 'character')(error),
-  maxLength: count('', 'at most', 'character'),
-  minItems: count('', 'at least', 'item'),
-  maxItems: count('', 'at most', 'item'),
-  minProperties: count('', 'at least', 'key'),
-  maxProperties: count('', 'at most', 'key'),
+  multipleOf: ({ schema }, shown) => ({ message: `must be a multiple of ${String(schema)}${shown}` }),
+  minLength: (error, shown) =>
+    limitOf(error) === '1' ? { message: 'must not be empty' } : count('at least', 'character')(error, shown),
+  maxLength: count('at most', 'character'),
+  minItems: count('at least', 'item'),
+  maxItems: count('at most', 'item'),
+  minProperties: count('at least', 'key'),
+  maxProperties: count('at most', 'key'),
   uniqueItems: () => ({ message: 'must not have the same item twice' }),
-  pattern: (error, shown) => ({
-    message: `must match ${String(error.schema)}${shown}`,
-    hint: descriptionOf(error.parentSchema),
+  pattern: ({ schema, parentSchema }, shown) => ({
+    message: `must match ${String(schema)}${shown}`,
+    hint: descriptionOf(parentSchema),
   }),
-  format: (error, shown) => {
-    const format = FORMATS[String(error.schema)];
-    return format ? { message: `must be ${format.noun}${shown}`, hint: format.hint } : { message: error.message ?? '' };
+  format: ({ schema, message = '' }, shown) => {
+    const format = FORMATS[String(schema)];
+    return format ? { message: `must be ${format.noun}${shown}`, hint: format.hint } : { message };
   },
-  anyOf: (error, shown) => ({ message: `must be ${oneOf(branchNouns(error.schema))}${shown}` }),
-  oneOf: (error, shown) => ({ message: `must be exactly one of: ${branchNouns(error.schema).join('; ')}${shown}` }),
+  anyOf: ({ schema }, shown) => ({ message: `must be ${oneOf(branchNouns(schema))}${shown}` }),
+  oneOf: ({ schema }, shown) => ({ message: `must be exactly one of: ${branchNouns(schema).join('; ')}${shown}` }),
 });
 
 /** One error as a sentence. `secret` keeps the value out of it. */
-export function explainError(error: SchemaError, secret: boolean): Explanation {
+export function explainError(error: ErrorObject, secret: boolean): Explanation {
   const explain = EXPLAIN[error.keyword];
   const shown = secret ? '' : showValue(error.data);
-  return explain ? explain(error, shown) : { message: error.message ?? `breaks the rule "${error.keyword}"` };
+  return explain?.(error, shown) ?? { message: error.message ?? `breaks the rule "${error.keyword}"` };
 }
 
-/** The start of a schema's description, for hints. */
+/** A schema's description, for hints. */
 export function descriptionOf(schema: unknown): string | undefined {
-  const description = isSchema(schema) ? schema['description'] : undefined;
+  const description = isObject(schema) ? schema['description'] : undefined;
   return typeof description === 'string' ? description : undefined;
 }
 
@@ -90,12 +89,11 @@ function nounsOf(type: unknown): readonly string[] {
 }
 
 function branchNouns(branches: unknown): readonly string[] {
-  if (!Array.isArray(branches)) return [];
-  return [...new Set(branches.flatMap(branchNoun))];
+  return [...new Set([branches].flat().flatMap(branchNoun))];
 }
 
 function branchNoun(branch: unknown): readonly string[] {
-  if (!isSchema(branch)) return [];
+  if (!isObject(branch)) return [];
   if (branch['const'] !== undefined) return [JSON.stringify(branch['const'])];
   if (Array.isArray(branch['enum'])) return branch['enum'].map((value) => JSON.stringify(value));
   const format = FORMATS[String(branch['format'])];

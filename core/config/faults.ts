@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { formatPath } from './pointer.ts';
-import { type Positions, positionOf } from './positions.ts';
+import { formatPath, type Positions, positionOf } from './positions.ts';
 
 /** One mistake in the configuration: where it is, what is wrong and what to do. Holds no secret. */
 export interface ConfigFault {
@@ -33,7 +32,7 @@ export class ConfigError extends Error {
   readonly faults: readonly ConfigFault[];
 
   constructor(faults: readonly ConfigFault[]) {
-    const sorted = [...faults].sort(byPlace);
+    const sorted = faults.toSorted(byPlace);
     const count = sorted.length === 1 ? '1 fault' : `${sorted.length} faults`;
     super(`${sorted.map(formatFault).join('\n')}\n${count} in the configuration`);
     this.faults = sorted;
@@ -47,16 +46,20 @@ export function formatFault(fault: ConfigFault): string {
   return `${place} ${subject}${fault.message.replace(/\.$/, '')}.${fault.hint === undefined ? '' : ` ${fault.hint}`}`;
 }
 
-/** Finds a fault's place in the file. */
-export function locateFault(fault: FaultAt, file: string, positions: Positions): ConfigFault {
-  const position = positionOf(positions, fault.pointer, fault.atKey === true);
-  return {
-    file: position?.file ?? file,
-    ...(position && { line: position.line, column: position.column }),
-    path: formatPath(fault.pointer),
-    message: fault.message,
-    ...(fault.hint !== undefined && { hint: fault.hint }),
-  };
+/** The error of faults in a configuration, each at its place in the file. */
+export function createConfigError(
+  faults: readonly FaultAt[],
+  { file, positions }: { readonly file: string; readonly positions: Positions },
+): ConfigError {
+  return new ConfigError(
+    faults.map(({ pointer, atKey, message, hint }) => ({
+      file,
+      ...positionOf(positions, pointer, atKey === true),
+      path: formatPath(pointer),
+      message,
+      ...(hint !== undefined && { hint }),
+    })),
+  );
 }
 
 /** A file's name as people know it: relative to where they are, when it lies in there. */
@@ -67,13 +70,13 @@ export function displayPath(file: string, cwd: string): string {
 
 function byPlace(a: ConfigFault, b: ConfigFault): number {
   return (
-    compareText(a.file, b.file) ||
-    (a.line ?? 0) - (b.line ?? 0) ||
-    (a.column ?? 0) - (b.column ?? 0) ||
-    compareText(a.path, b.path)
+    compare(a.file, b.file) ||
+    compare(a.line ?? 0, b.line ?? 0) ||
+    compare(a.column ?? 0, b.column ?? 0) ||
+    compare(a.path, b.path)
   );
 }
 
-function compareText(a: string, b: string): number {
+function compare<T extends string | number>(a: T, b: T): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,28 +1,25 @@
 import type { Json } from '../contract/json.ts';
+import { isObject } from '../contract/read-json.ts';
 import type { FaultAt } from './faults.ts';
-import { GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
-import type { Lookup } from './interpolate.ts';
-import { interpolateTree } from './interpolate-tree.ts';
+import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
+import { interpolateTree, type Lookup } from './interpolate.ts';
 import { nearest } from './nearest.ts';
-import { childPointer } from './pointer.ts';
+import { childPointer } from './positions.ts';
 import type { InstanceRef } from './types.ts';
 
 /** A plugin's name as the loader knows it. */
-export interface BuiltinName {
-  readonly kind: InstanceRef['kind'];
-  readonly name: string;
-}
+export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'>;
 
 /** An instance as the file has it, before interpolation. */
 export interface RawInstance extends InstanceRef {
-  readonly value: { readonly [key: string]: Json };
+  readonly value: Json;
 }
 
 type JsonMap = { readonly [key: string]: Json };
 
 /**
  * The plugins that a configuration names, in its own order, and the faults of naming: impossible names, plugins that
- * do not exist. `false` switches one off; the built-in policies are on without being named and come first.
+ * do not exist. `false` switches one off; built-in ones of a group that is on come first when the file does not mention them.
  */
 export function listInstances(
   value: JsonMap,
@@ -30,40 +27,36 @@ export function listInstances(
   lookup: Lookup,
 ): { readonly instances: readonly RawInstance[]; readonly faults: readonly FaultAt[] } {
   const faults: FaultAt[] = [];
-  const named = Object.entries(value).flatMap(([section, members]) => {
+  const named = Object.entries(value).flatMap(([section, members]): readonly RawInstance[] => {
     if (section === 'plugins') return listPlugins(members, lookup, faults);
-    return isGroup(section) && isMap(members) ? listGroup(section, members, lookup, faults) : [];
+    const row = findGroup(section);
+    return row && isObject(members) ? listGroup(row.group, members, lookup, faults) : [];
   });
-  faults.push(...misspeltSwitches(value, builtins));
-  return { instances: [...implicitPolicies(value, builtins), ...named], faults };
+  const implicit = GROUP_NAMES.flatMap((group) => listImplicit(group, value[group], builtins, faults));
+  return { instances: [...implicit, ...named], faults };
 }
 
-/** A built-in policy whose name is misspelt where it is switched off would stay on, and nobody would know. */
-function misspeltSwitches({ policies }: JsonMap, builtins: readonly BuiltinName[]): readonly FaultAt[] {
-  if (!isMap(policies)) return [];
-  const known = builtins.filter(({ kind }) => kind === 'policy').map(({ name }) => name);
-  return Object.keys(policies).flatMap((name): readonly FaultAt[] => {
-    const near = policies[name] === false && !known.includes(name) ? nearest(name, known) : [];
-    if (near.length === 0) return [];
-    const pointer = childPointer('/policies', name);
-    const message = 'switches off a policy that is not there';
-    return [{ pointer, atKey: true, message, hint: `Did you mean "${near[0]}"?` }];
-  });
-}
-
-/** Built-in policies that the file does not mention. */
-function implicitPolicies(value: JsonMap, builtins: readonly BuiltinName[]): readonly RawInstance[] {
-  const mentioned = value['policies'];
-  return builtins
-    .filter(({ kind, name }) => kind === 'policy' && !(isMap(mentioned) && Object.hasOwn(mentioned, name)))
-    .map(({ kind, name }) => ({
-      group: 'policies',
-      kind,
-      name,
-      plugin: name,
-      pointer: `/policies/${name}`,
-      value: {},
-    }));
+/** The built-in plugins of a group that is on and that the file does not mention. */
+function listImplicit(
+  group: Group,
+  members: Json | undefined,
+  builtins: readonly BuiltinName[],
+  faults: FaultAt[],
+): readonly RawInstance[] {
+  const row = findGroup(group);
+  if (!row?.isOn) return [];
+  const mentioned = isObject(members) ? members : {};
+  const names = builtins.filter(({ kind }) => kind === row.kind).map(({ name }) => name);
+  for (const [name, member] of Object.entries(mentioned)) {
+    // A built-in plugin whose name is misspelt where it is switched off would stay on, and nobody would know.
+    const [near] = member === false && !names.includes(name) ? nearest(name, names) : [];
+    if (near === undefined) continue;
+    const message = `switches off ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that is not there`;
+    faults.push({ pointer: childPointer(`/${group}`, name), atKey: true, message, hint: `Did you mean "${near}"?` });
+  }
+  return names
+    .filter((name) => !Object.hasOwn(mentioned, name))
+    .map((name) => ({ group, kind: row.kind, name, plugin: name, pointer: `/${group}/${name}`, value: {} }));
 }
 
 function listPlugins(members: Json | undefined, lookup: Lookup, faults: FaultAt[]): readonly RawInstance[] {
@@ -75,7 +68,12 @@ function listPlugins(members: Json | undefined, lookup: Lookup, faults: FaultAt[
   });
 }
 
-function listGroup(group: Group, members: JsonMap, lookup: Lookup, faults: FaultAt[]): readonly RawInstance[] {
+function listGroup(
+  group: Group,
+  members: Readonly<Record<string, Json>>,
+  lookup: Lookup,
+  faults: FaultAt[],
+): readonly RawInstance[] {
   const { kind, noun } = GROUPS[group];
   return Object.entries(members).flatMap(([name, member]): readonly RawInstance[] => {
     const pointer = childPointer(`/${group}`, name);
@@ -86,11 +84,12 @@ function listGroup(group: Group, members: JsonMap, lookup: Lookup, faults: Fault
       return [];
     }
     if (member === false) return [];
-    if (member !== true && member !== null && !isMap(member)) {
+    const options = member === true || member === null ? {} : member;
+    if (!isObject(options)) {
       faults.push({ pointer, message: 'must be a map of options, true or false' });
       return [];
     }
-    const { plugin: spec = name, ...value } = isMap(member) ? member : {};
+    const { plugin: spec = name, ...value } = options as JsonMap;
     const plugin = readSpec(spec, childPointer(pointer, 'plugin'), lookup, faults);
     return plugin ? [{ group, kind, name, plugin, pointer, value }] : [];
   });
@@ -105,12 +104,4 @@ function readSpec(spec: Json, pointer: string, lookup: Lookup, faults: FaultAt[]
   const tree = interpolateTree(spec, { type: 'string' }, pointer, lookup);
   faults.push(...tree.faults);
   return typeof tree.value === 'string' ? tree.value : undefined;
-}
-
-function isGroup(section: string): section is Group {
-  return (GROUP_NAMES as readonly string[]).includes(section);
-}
-
-function isMap(value: Json | undefined): value is JsonMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,11 @@
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import type { Json, Schema } from '../contract/json.ts';
+import type { Problem } from '../contract/plugin.ts';
+import type { Environment } from './env.ts';
+import type { FaultAt } from './faults.ts';
+import { isSecret, mapLeaves } from './schema-at.ts';
+
 /** References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`; `$${` is a plain `${`. */
 
 export interface Lookup {
@@ -12,138 +20,160 @@ export interface Interpolated {
   /** The variables that are not set. */
   readonly unset: readonly string[];
   /** What is wrong whatever the place: malformed references, `:?` messages, unreadable files. */
-  readonly errors: readonly { readonly message: string; readonly hint?: string }[];
-  /** Whether the whole text was one reference. */
-  readonly whole: boolean;
+  readonly errors: readonly Problem[];
   /** Where the text came from, such as `env PORT` or `file /run/secrets/key`. */
   readonly sources: readonly string[];
 }
 
-type Part =
-  | string
-  | { readonly kind: 'env'; readonly name: string; readonly operator: Operator; readonly parts: readonly Part[] }
-  | FilePart;
-type FilePart = { readonly kind: 'file'; readonly parts: readonly Part[] };
-type Operator = '' | ':-' | ':?';
+/** What was read of a text, and where reading ended; undefined stands for a malformed reference. */
+type Read = (Interpolated & { readonly end: number }) | undefined;
 
-// biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
-const FORMS = 'Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".';
+const MARK = /\$\$\{|\$\{|\}/g;
+const REFERENCE = /(file:)|([A-Za-z_]\w*)(:-|:\?|(?=\}))/y;
 /** How deep defaults may hold references that have defaults. */
 const MAX_DEPTH = 10;
+const MAX_FILE_BYTES = 1024 * 1024;
+const NOTHING = Object.freeze({ text: undefined, unset: [], errors: [], sources: [] });
+const MALFORMED: Problem = Object.freeze({
+  message: 'has a "${" that begins no reference',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
+  hint: 'Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".',
+});
 
-const START = /\$\$\{|\$\{|\}/g;
-const REFERENCE = /(file:)|([A-Za-z_]\w*)(:-|:\?|(?=\}))/y;
-
-/** Whether a text has anything to replace. */
-export function hasReference(text: string): boolean {
-  return text.includes('${');
-}
-
-/** Replaces the references of one text. Pure but for the lookup. */
-export function interpolate(text: string, lookup: Lookup): Interpolated {
-  const result = { unset: [] as string[], errors: [] as { message: string; hint?: string }[], sources: [] as string[] };
-  const parsed = parse(text);
-  if (parsed === undefined) {
-    result.errors.push({ message: 'has a "${" that begins no reference', hint: FORMS });
-    return { ...result, text: undefined, whole: false };
-  }
-  const whole = parsed.length === 1 && typeof parsed[0] === 'object';
-  return { ...result, text: evaluate(parsed, lookup, result), whole };
-}
-
-function parse(text: string): readonly Part[] | undefined {
-  const { parts, end } = parseUntil(text, 0, 0) ?? {};
-  return end === text.length ? parts : undefined;
-}
-
-/** Reads parts up to the end of the text, or (inside a reference: depth > 0) up to its closing brace. */
-function parseUntil(text: string, from: number, depth: number): { parts: readonly Part[]; end: number } | undefined {
-  const parts: Part[] = [];
-  let plain = '';
-  let offset = from;
-  const flush = (): void => {
-    if (plain !== '') parts.push(plain);
-    plain = '';
+/** Looks references up in an environment and in files relative to a folder. */
+export function createLookup(env: Environment, baseDir: string): Lookup {
+  return {
+    env: (name) => (Object.hasOwn(env, name) ? env[name] : undefined),
+    file(name) {
+      const file = path.resolve(baseDir, name);
+      const found = statSync(file, { throwIfNoEntry: false });
+      if (found === undefined) throw new Error('does not exist');
+      if (found.isDirectory()) throw new Error('is a folder');
+      if (found.size > MAX_FILE_BYTES) throw new Error('is larger than 1 MiB');
+      try {
+        return readFileSync(file, 'utf8').trim();
+      } catch (error) {
+        throw new Error(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+      }
+    },
   };
-  for (;;) {
-    START.lastIndex = offset;
-    const mark = START.exec(text);
-    plain += text.slice(offset, mark?.index ?? text.length);
-    if (mark === null) {
-      flush();
-      return depth > 0 ? undefined : { parts, end: text.length };
-    }
+}
+
+/** Replaces the references of one text. `whole` tells whether the text is one reference and nothing else. */
+export function interpolate(text: string, lookup: Lookup): Interpolated & { readonly whole: boolean } {
+  const first = text.startsWith('${') ? readReference(text, 2, 1, lookup) : undefined;
+  const whole = first?.end === text.length;
+  const read = (whole ? first : readText(text, 0, 0, lookup)) ?? { ...NOTHING, errors: [MALFORMED] };
+  return { text: read.text, unset: read.unset, errors: read.errors, sources: read.sources, whole };
+}
+
+/** Reads up to the end of the text or, inside a reference (depth > 0), up to its closing brace. */
+function readText(text: string, from: number, depth: number, lookup: Lookup): Read {
+  const pieces: Interpolated[] = [];
+  const add = (plain: string): void => void pieces.push({ ...NOTHING, text: plain });
+  for (let offset = from; ; ) {
+    MARK.lastIndex = offset;
+    const mark = MARK.exec(text);
+    add(text.slice(offset, mark?.index));
+    if (mark === null) return depth > 0 ? undefined : { ...join(pieces), end: text.length };
     offset = mark.index + mark[0].length;
-    if (mark[0] === '$${') plain += '${';
+    if (mark[0] === '$${') add('${');
     else if (mark[0] === '${') {
-      const reference = parseReference(text, offset, depth + 1);
+      const reference = readReference(text, offset, depth + 1, lookup);
       if (reference === undefined) return undefined;
-      flush();
-      parts.push(reference.part);
+      pieces.push(reference);
       offset = reference.end;
-    } else if (depth > 0) {
-      flush();
-      return { parts, end: offset };
-    } else plain += '}';
+    } else if (depth > 0) return { ...join(pieces), end: offset };
+    else add('}');
   }
 }
 
-function parseReference(text: string, from: number, depth: number): { part: Part; end: number } | undefined {
+function join(pieces: readonly Interpolated[]): Interpolated {
+  const texts = pieces.map(({ text }) => text);
+  return {
+    text: texts.includes(undefined) ? undefined : texts.join(''),
+    unset: pieces.flatMap(({ unset }) => unset),
+    errors: pieces.flatMap(({ errors }) => errors),
+    sources: pieces.flatMap(({ sources }) => sources),
+  };
+}
+
+/** Reads what follows on `${`. */
+function readReference(text: string, from: number, depth: number, lookup: Lookup): Read {
   REFERENCE.lastIndex = from;
-  const match = REFERENCE.exec(text);
-  const rest = match && depth <= MAX_DEPTH ? parseUntil(text, from + match[0].length, depth) : undefined;
+  const match = depth <= MAX_DEPTH ? REFERENCE.exec(text) : null;
+  const rest = match && readText(text, from + match[0].length, depth, lookup);
   if (!match || !rest) return undefined;
-  const { parts, end } = rest;
-  if (match[1] !== undefined) return parts.length > 0 ? { part: { kind: 'file', parts }, end } : undefined;
-  return { part: { kind: 'env', name: match[2] ?? '', operator: (match[3] ?? '') as Operator, parts }, end };
-}
-
-type Findings = { unset: string[]; errors: { message: string; hint?: string }[]; sources: string[] };
-
-function evaluate(parts: readonly Part[], lookup: Lookup, findings: Findings): string | undefined {
-  let text = '';
-  let complete = true;
-  for (const part of parts) {
-    const piece = typeof part === 'string' ? part : resolvePart(part, lookup, findings);
-    if (piece === undefined) complete = false;
-    else text += piece;
-  }
-  return complete ? text : undefined;
-}
-
-function resolvePart(part: Exclude<Part, string>, lookup: Lookup, findings: Findings): string | undefined {
-  if (part.kind === 'file') return readFilePart(part, lookup, findings);
-  const value = lookup.env(part.name);
+  const { end } = rest;
+  const [start, isFile, name = '', operator] = match;
+  if (isFile) return end > from + start.length + 1 ? { ...readFilePart(rest, lookup), end } : undefined;
+  const value = lookup.env(name);
   // As in a shell: with `:-` and `:?` an empty variable counts as none.
-  if (value !== undefined && (value !== '' || part.operator === '')) {
-    findings.sources.push(`env ${part.name}`);
-    return value;
-  }
-  if (part.operator === ':-') return evaluate(part.parts, lookup, findings);
-  if (part.operator === '') {
-    findings.unset.push(part.name);
-    return undefined;
-  }
-  const message = evaluate(part.parts, lookup, findings) || 'it is required';
-  findings.errors.push({
-    message: `needs the environment variable ${part.name}, which is not set: ${message}`,
-    hint: `Set ${part.name} in the environment or in .env.`,
-  });
-  return undefined;
+  if (value !== undefined && (value !== '' || !operator))
+    return { ...NOTHING, text: value, sources: [`env ${name}`], end };
+  if (operator === ':-') return rest;
+  if (!operator) return { ...NOTHING, unset: [name], end };
+  const message = `needs the environment variable ${name}, which is not set: ${rest.text || 'it is required'}`;
+  const hint = `Set ${name} in the environment or in .env.`;
+  return { ...rest, text: undefined, errors: [...rest.errors, { message, hint }] };
 }
 
-function readFilePart(part: FilePart, lookup: Lookup, findings: Findings): string | undefined {
-  const path = evaluate(part.parts, lookup, findings);
-  if (path === undefined) return undefined;
+function readFilePart(name: Interpolated, lookup: Lookup): Interpolated {
+  if (name.text === undefined) return name;
   try {
-    const text = lookup.file(path);
-    findings.sources.push(`file ${path}`);
-    return text;
+    return { ...name, text: lookup.file(name.text), sources: [...name.sources, `file ${name.text}`] };
   } catch (error) {
-    findings.errors.push({
-      message: `needs the file ${path}, which ${error instanceof Error ? error.message : 'cannot be read'}`,
-      hint: 'Create it, or correct the path; a relative one is relative to the configuration file.',
-    });
-    return undefined;
+    const reason = error instanceof Error ? error.message : 'cannot be read';
+    const message = `needs the file ${name.text}, which ${reason}`;
+    const hint = 'Create it, or correct the path; a relative one is relative to the configuration file.';
+    return { ...name, text: undefined, errors: [...name.errors, { message, hint }] };
   }
+}
+
+export interface InterpolatedTree {
+  /** A new value; keys whose secret is not set are left out. */
+  readonly value: Json | undefined;
+  readonly faults: readonly FaultAt[];
+  /** Secrets that were left out, by pointer: the variable that is not set. */
+  readonly unset: ReadonlyMap<string, string>;
+  /** Where values came from, by pointer, such as `env PORT`. */
+  readonly sources: ReadonlyMap<string, string>;
+}
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/**
+ * Replaces the references in every text below `value`, which stands at `pointer` and should match `schema`. Where the
+ * schema says `secret: true` a variable that is not set (or empty) removes the key; elsewhere it is a fault. A text that
+ * is one reference becomes a number or boolean where the schema wants one.
+ */
+export function interpolateTree(value: Json, schema: Schema, pointer: string, lookup: Lookup): InterpolatedTree {
+  const faults: FaultAt[] = [];
+  const unset = new Map<string, string>();
+  const sources = new Map<string, string>();
+  const replaced = mapLeaves(value, schema, pointer, (leaf, at) => {
+    if (typeof leaf !== 'string' || !leaf.includes('${')) return leaf;
+    const found = interpolate(leaf, lookup);
+    const secret = isSecret(at.nodes);
+    faults.push(...found.errors.map((error) => ({ pointer: at.pointer, ...error })));
+    if (found.sources.length > 0) sources.set(at.pointer, found.sources.join(', '));
+    if (!secret) faults.push(...found.unset.map((name) => notSet(name, at.pointer)));
+    if (found.text === undefined || (secret && found.text === '')) {
+      unset.set(at.pointer, found.unset[0] ?? found.sources[0]?.replace(/^env /, '') ?? '');
+      return undefined;
+    }
+    return found.whole ? coerce(found.text, at.nodes) : found.text;
+  });
+  return { value: replaced as Json | undefined, faults, unset, sources };
+}
+
+function notSet(name: string, pointer: string): FaultAt {
+  const message = `needs the environment variable ${name}, which is not set (looked in the environment, .env.local and .env)`;
+  return { pointer, message, hint: `Set ${name}, or write \${${name}:-default}.` };
+}
+
+function coerce(text: string, nodes: readonly Schema[]): string | number | boolean {
+  const types = nodes.flatMap(({ type }) => type);
+  if ((types.includes('number') || types.includes('integer')) && NUMBER.test(text)) return Number(text);
+  return types.includes('boolean') && /^(true|false)$/.test(text) ? text === 'true' : text;
 }

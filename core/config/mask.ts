@@ -1,6 +1,6 @@
 import type { Schema } from '../contract/json.ts';
-import { childPointer } from './pointer.ts';
-import { childSchemas, expandSchema, isSecret } from './schema-at.ts';
+import { pointerKeys } from './positions.ts';
+import { mapLeaves } from './schema-at.ts';
 
 const MASK = '****';
 /** Names that hold secrets whatever their schema says, such as a header `authorization` or an adapter's `password`. */
@@ -8,7 +8,7 @@ const SECRET_NAME = /authorization|password|passwd|secret|token$|api-?_?key|cred
 const SECRET_PARAMETER = /([?&][^=&#]*(?:password|secret|token|key|auth)[^=&#]*=)[^&#\s]*/gi;
 
 /**
- * A copy in which secrets read `****`: what the schema calls secret, what is named like one, passwords in URLs, and
+ * A copy in which secrets read `****`: what the schema calls secret, texts that are named like one, passwords in URLs, and
  * every pointer that `isHidden` names. `pointer` is where the value stands.
  */
 export function maskSecrets(
@@ -17,30 +17,12 @@ export function maskSecrets(
   pointer = '',
   isHidden: (pointer: string) => boolean = () => false,
 ): unknown {
-  const visit = (node: unknown, nodes: readonly Schema[], at: string, secret: boolean): unknown => {
-    const hidden = secret || isSecret(nodes) || isHidden(at);
-    if (Array.isArray(node)) {
-      return node.map((item, index) =>
-        visit(item, childSchemas(schema, nodes, index), childPointer(at, index), hidden),
-      );
-    }
-    if (typeof node === 'object' && node !== null) {
-      return Object.fromEntries(
-        Object.entries(node).map(([key, item]) => [
-          key,
-          visit(item, childSchemas(schema, nodes, key), childPointer(at, key), hidden || isNamedSecret(key, item)),
-        ]),
-      );
-    }
-    if (hidden && node !== undefined && node !== null) return MASK;
-    return typeof node === 'string' ? maskUrl(node) : node;
-  };
-  return visit(value, expandSchema(schema, schema), pointer, false);
-}
-
-/** Texts with a telling name; `tokens: 12` and `maxTokens` are no secrets. */
-function isNamedSecret(key: string, value: unknown): boolean {
-  return typeof value === 'string' && SECRET_NAME.test(key);
+  return mapLeaves(value, schema, pointer, (leaf, at) => {
+    if (leaf === null) return leaf;
+    if (at.isInSecret || isHidden(at.pointer)) return MASK;
+    if (typeof leaf !== 'string') return leaf;
+    return SECRET_NAME.test(pointerKeys(at.pointer).at(-1) ?? '') ? MASK : maskUrl(leaf);
+  });
 }
 
 /** Hides user and password in a URL, and parameters named like secrets. */

@@ -1,6 +1,6 @@
 import type { Json } from '../contract/json.ts';
 import type { FaultAt } from './faults.ts';
-import { childPointer } from './pointer.ts';
+import { childPointer } from './positions.ts';
 
 const MAX_DEPTH = 64;
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
@@ -11,40 +11,32 @@ const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor',
  */
 export function toPlain(value: unknown): { readonly value: Json; readonly faults: readonly FaultAt[] } {
   const faults: FaultAt[] = [];
-  return { value: convert(value, '', 0, faults) ?? null, faults };
-}
-
-function convert(value: unknown, pointer: string, depth: number, faults: FaultAt[]): Json | undefined {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-  if (typeof value === 'number' && Number.isFinite(value)) return value;
-  if (value === undefined) return undefined;
-  if (depth > MAX_DEPTH) {
-    faults.push({ pointer, message: `is nested deeper than ${MAX_DEPTH} levels, or contains itself` });
-    return undefined;
-  }
-  if (Array.isArray(value)) {
-    const items = value.map((item, index) => convert(item, childPointer(pointer, index), depth + 1, faults));
-    return items.filter((item) => item !== undefined);
-  }
-  if (isPlainObject(value)) {
-    const entries: [string, Json][] = [];
-    for (const [key, item] of Object.entries(value)) {
-      const child = childPointer(pointer, key);
-      if (FORBIDDEN_KEYS.has(key)) {
-        faults.push({ pointer: child, atKey: true, message: 'is a name that cannot be used here' });
-        continue;
-      }
-      const converted = convert(item, child, depth + 1, faults);
-      if (converted !== undefined) entries.push([key, converted]);
+  const convert = (node: unknown, pointer: string, depth: number): Json | undefined => {
+    if (node === null || typeof node === 'string' || typeof node === 'boolean') return node;
+    if (node === undefined || (typeof node === 'number' && Number.isFinite(node))) return node;
+    if (depth > MAX_DEPTH) {
+      faults.push({ pointer, message: `is nested deeper than ${MAX_DEPTH} levels, or contains itself` });
+      return undefined;
     }
+    if (Array.isArray(node)) {
+      const items = node.map((item, index) => convert(item, childPointer(pointer, index), depth + 1));
+      return items.filter((item) => item !== undefined);
+    }
+    if (!isPlainObject(node)) {
+      const hint = 'Use text, numbers, true, false, lists and maps only.';
+      faults.push({ pointer, message: `is ${describe(node)}, not data`, hint });
+      return undefined;
+    }
+    const entries = Object.entries(node).flatMap(([key, item]): [string, Json][] => {
+      const child = childPointer(pointer, key);
+      const isForbidden = FORBIDDEN_KEYS.has(key);
+      if (isForbidden) faults.push({ pointer: child, atKey: true, message: 'is a name that cannot be used here' });
+      const converted = isForbidden ? undefined : convert(item, child, depth + 1);
+      return converted === undefined ? [] : [[key, converted]];
+    });
     return Object.fromEntries(entries);
-  }
-  faults.push({
-    pointer,
-    message: `is ${describe(value)}, not data`,
-    hint: 'Use text, numbers, true, false, lists and maps only.',
-  });
-  return undefined;
+  };
+  return { value: convert(value, '', 0) ?? null, faults };
 }
 
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {

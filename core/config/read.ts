@@ -1,19 +1,32 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { cosmiconfig, type Loader } from 'cosmiconfig';
+import { pathToFileURL } from 'node:url';
+import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
 import type { Json } from '../contract/json.ts';
+import { isObject, parseJson as readJson } from '../contract/read-json.ts';
 import { type Environment, loadEnv } from './env.ts';
 import { ConfigError, displayPath, type FaultAt } from './faults.ts';
-import { findConfig } from './find.ts';
-import { loadScript } from './load-script.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 import { toPlain } from './plain.ts';
-import { type Positions, type Source, SourceError } from './positions.ts';
+import { type Place, type Positions, type Source, SourceError } from './positions.ts';
 import { parseJson } from './source-json.ts';
+import { parseYaml } from './source-yaml.ts';
 
 const DEFAULT_FILE = 'config/default.yaml';
+const FORMATS: readonly string[] = ['.yaml', '.yml', '.json', '.ts', '.mts', '.js', '.mjs', '.cjs'];
 
-type JsonMap = { readonly [key: string]: Json };
+/** Where a configuration may stand, relative to the working directory. Nothing above it is searched. */
+const SEARCH_PLACES: readonly string[] = Object.freeze([
+  ...FORMATS.map((format) => `tollgate.config${format}`),
+  ...FORMATS.filter((format) => format !== '.mts' && format !== '.cjs').map((format) => `.config/tollgate${format}`),
+  'package.json',
+]);
+
+/** Names that look like a configuration's, whether or not they are searched. `tollgate.ts` may be anybody's program. */
+const LIKELY =
+  /^(\.config\/tollgate(\.config)?\.\w+|tollgate\.config\.\w+|tollgate\.(ya?ml|json[5c]?|toml)|\.tollgaterc(\.\w+)?)$/i;
+
+type PlaceEntry = readonly [pointer: string, place: Place];
 
 export interface ConfigInput {
   /** Where to search, and what a relative `configPath` is relative to. Absolute. */
@@ -31,8 +44,7 @@ export interface RawConfig {
   readonly isDefault: boolean;
   /** What relative paths are relative to: the file's folder, or the working directory for the built-in one. Absolute. */
   readonly baseDir: string;
-  readonly cwd: string;
-  readonly value: JsonMap;
+  readonly value: { readonly [key: string]: Json };
   readonly positions: Positions;
   /** The environment with `.env` and `.env.local` in it. */
   readonly env: Environment;
@@ -41,109 +53,184 @@ export interface RawConfig {
 }
 
 /** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
-export async function readRawConfig(input: ConfigInput): Promise<RawConfig> {
-  const { cwd } = input;
-  const here = await loadEnv(input.env, [cwd], cwd);
-  const found = await findConfig(cwd, here, input.configPath);
+export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput): Promise<RawConfig> {
+  const here = await loadEnv(given, [cwd], cwd);
+  const found = await findConfig(cwd, here, configPath);
   const isDefault = found === undefined;
   const file = found ?? path.join(PACKAGE_ROOT, DEFAULT_FILE);
   const baseDir = isDefault ? cwd : path.dirname(file);
-  const env = baseDir === cwd ? here : await loadEnv(input.env, [baseDir, cwd], cwd);
+  const env = baseDir === cwd ? here : await loadEnv(given, [baseDir, cwd], cwd);
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
-  const { value: parsed, positions } = await parseFile(file, name, cwd, env);
-  const plain = toPlain(parsed);
-  if (!isMap(plain.value)) {
-    const message = plain.value === null ? 'is empty' : 'is not a map of sections such as "providers"';
-    throw new ConfigError([
-      { file: name, path: '', message, hint: 'Write at least "providers:", or remove the file to run the defaults.' },
-    ]);
+  const { value: parsed, positions } = await loadFile(file, name, cwd, env);
+  const { value, faults } = toPlain(parsed);
+  if (!isMap(value)) {
+    const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
+    throw fault(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
   }
-  const value = isDefault ? plain.value : await inherit(plain.value);
-  return Object.freeze({ file: name, isDefault, baseDir, cwd, value, positions, env, faults: plain.faults });
+  const whole = isDefault ? value : inherit(value);
+  return Object.freeze({ file: name, isDefault, baseDir, value: whole, positions, env, faults });
 }
 
 /**
  * A file that says nothing about the store or about authentication gets those of `config/default.yaml`: there the store
  * is named, and which schemes are on (their options are the plugins' own defaults). An empty section counts as absent.
  */
-async function inherit(value: JsonMap): Promise<JsonMap> {
+function inherit(value: RawConfig['value']): RawConfig['value'] {
   const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
   if ('store' in own && 'auth' in own) return own;
-  const defaults = await readDefaults();
-  const schemes = isMap(defaults['auth']) ? Object.keys(defaults['auth']).map((name) => [name, {}]) : [];
-  return {
-    ...(!('store' in own) && { store: defaults['store'] ?? null }),
-    ...(!('auth' in own) && { auth: Object.fromEntries(schemes) }),
-    ...own,
-  };
+  const { value: defaults } = toPlain(parseYaml(readFileSync(path.join(PACKAGE_ROOT, DEFAULT_FILE), 'utf8')).value);
+  const { store = null, auth = null } = isMap(defaults) ? defaults : {};
+  const schemes = Object.fromEntries(Object.keys(auth ?? {}).map((scheme) => [scheme, {}]));
+  return { ...(!('store' in own) && { store }), ...(!('auth' in own) && { auth: schemes }), ...own };
 }
 
-async function readDefaults(): Promise<JsonMap> {
-  const { value } = toPlain((await parseYaml(readFileSync(path.join(PACKAGE_ROOT, DEFAULT_FILE), 'utf8'))).value);
-  return isMap(value) ? value : {};
+/** The file to read: the given path, else `TOLLGATE_CONFIG`, else the one search place that exists; undefined for none. */
+async function findConfig(cwd: string, env: Environment, configPath: string | undefined): Promise<string | undefined> {
+  const given = configPath || env['TOLLGATE_CONFIG'];
+  if (given) return checkPath(cwd, given, configPath ? '--config' : 'TOLLGATE_CONFIG');
+  const found = await searchFolder(cwd, SEARCH_PLACES);
+  const names = found.map((file) => displayPath(file, cwd));
+  if (found.length > 1) {
+    const message = `is not the only configuration here: ${names.join(', ')}`;
+    throw fault(names[0] ?? '', message, 'Keep one of them, or say which with --config.');
+  }
+  if (found.length === 0) refuseLikelyNames(cwd);
+  return found[0];
 }
 
-/** The parser is seventy files: a configuration in JSON that names its store and its authentication needs none of them. */
-async function parseYaml(text: string): Promise<Source> {
-  return (await import('./source-yaml.ts')).parseYaml(text);
+function checkPath(cwd: string, given: string, source: string): string {
+  const file = path.resolve(cwd, given);
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? true) {
+    const message = `does not exist or is no file (named by ${source})`;
+    throw fault(given, message, `Correct ${source}, or create the file.`);
+  }
+  if (FORMATS.includes(path.extname(file))) return file;
+  throw fault(given, `is of no known format (named by ${source})`, `Its name must end in ${FORMATS.join(', ')}.`);
 }
 
-function isMap(value: Json | undefined): value is JsonMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Every configuration that cosmiconfig finds in a folder: it answers one at a time, so it is asked until there is no other. */
+async function searchFolder(cwd: string, places: readonly string[]): Promise<readonly string[]> {
+  if (places.length === 0) return [];
+  const explorer = createExplorer((file, content) => (isPackage(file) ? readPackage(content) : {}), places);
+  const found = (await explorer.search(cwd))?.filepath;
+  if (found === undefined) return [];
+  return [
+    found,
+    ...(await searchFolder(
+      cwd,
+      places.filter((place) => path.join(cwd, place) !== found),
+    )),
+  ];
 }
 
-async function parseFile(file: string, name: string, cwd: string, env: Environment): Promise<Source> {
-  const sources = new Map<string, Source>();
-  const keep = (filepath: string, source: Source): unknown => {
-    sources.set(filepath, source);
-    return source.value;
-  };
-  const yaml: Loader = async (filepath, content) => keep(filepath, await parseYaml(content));
-  const json: Loader = async (filepath, content) => keep(filepath, parseJson(content));
-  const script: Loader = async (filepath) =>
-    keep(filepath, { value: await loadScript(filepath, env), positions: new Map() });
-  const loaders = {
-    ...Object.fromEntries(['.yaml', '.yml'].map((ending) => [ending, yaml])),
-    ...Object.fromEntries(['.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'].map((ending) => [ending, script])),
-    '.json': json,
-  };
+/** A `package.json` counts when it has the key `tollgate`; also when it is broken and seems to have one, so that the fault shows. */
+function readPackage(text: string): object {
+  const content = readJson(text);
+  const hasKey = content === undefined ? /"tollgate"\s*:/.test(text) : isObject(content) && 'tollgate' in content;
+  return hasKey ? { tollgate: {} } : {};
+}
+
+/** Nothing was found, so the built-in configuration would run: a file that somebody took for theirs must not be passed over. */
+function refuseLikelyNames(cwd: string): void {
+  const names = ['', '.config/'].flatMap((folder) => listFolder(path.join(cwd, folder)).map((name) => folder + name));
+  const faults = names
+    .filter((name) => LIKELY.test(name))
+    .map((name) => {
+      const isSearched = SEARCH_PLACES.includes(name);
+      const message = isSearched ? 'cannot be read, or is no file' : 'is not a name that is looked for';
+      const renamed = FORMATS.includes(path.extname(name)) ? 'Call it' : 'Write it as';
+      const hint = `${renamed} tollgate.config.yaml (or .json, .ts, …), name it with --config, or move it elsewhere.`;
+      return { file: name, path: '', message, hint: isSearched ? 'Make it a file that this user may read.' : hint };
+    });
+  if (faults.length > 0) throw new ConfigError(faults);
+}
+
+function listFolder(folder: string): readonly string[] {
   try {
-    const result = await cosmiconfig('tollgate', { loaders, cache: false }).load(file);
-    const own = sources.get(file)?.positions ?? new Map();
-    const imported = [...sources]
-      .filter(([other]) => other !== file)
-      .flatMap(([other, source]) => {
-        return [...inFile(source.positions, displayPath(other, cwd))];
-      });
-    const positions = path.basename(file) === 'package.json' ? under('/tollgate', own) : own;
-    return { value: result?.config ?? null, positions: new Map([...imported, ...positions]) };
-  } catch (error) {
-    const culprit = (error as { readonly filepath?: string }).filepath;
-    throw new ConfigError(
-      faultsOf(error, culprit === undefined || culprit === file ? name : displayPath(culprit, cwd)),
-    );
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }
 
-function faultsOf(error: unknown, file: string): ConfigError['faults'] {
-  if (error instanceof ConfigError) return error.faults;
-  if (error instanceof SourceError) return error.faults.map((fault) => ({ file, path: '', ...fault }));
+/** One cosmiconfig for one folder, every format read by `load`. */
+function createExplorer(load: Loader, searchPlaces: readonly string[] = SEARCH_PLACES): PublicExplorer {
+  return cosmiconfig('tollgate', {
+    searchPlaces: [...searchPlaces],
+    searchStrategy: 'none',
+    ignoreEmptySearchPlaces: false,
+    cache: false,
+    loaders: Object.fromEntries([...FORMATS, '.cts'].map((format) => [format, load])),
+  });
+}
+
+/** Reads a file and what it imports (cosmiconfig's `$import`), with the positions of both. */
+async function loadFile(file: string, name: string, cwd: string, env: Environment): Promise<Source> {
+  const sources = new Map<string, Positions>();
+  const explorer = createExplorer(async (filepath, content) => {
+    const source = await parseFile(filepath, content, env);
+    sources.set(filepath, source.positions);
+    return source.value;
+  });
+  try {
+    const result = await explorer.load(file);
+    const own = [...(sources.get(file) ?? [])];
+    sources.delete(file);
+    const imported = [...sources].flatMap(([other, places]) => moveTo(displayPath(other, cwd), places));
+    const below = isPackage(file) ? own.flatMap(inPackage) : own;
+    return { value: result?.config ?? null, positions: new Map([...imported, ...below]) };
+  } catch (error) {
+    const culprit = isObject(error) && typeof error['filepath'] === 'string' ? error['filepath'] : file;
+    throw toConfigError(error, culprit === file ? name : displayPath(culprit, cwd));
+  }
+}
+
+/** The places of a file that the configuration imports. */
+function moveTo(file: string, places: Positions): readonly PlaceEntry[] {
+  return [...places].map(([pointer, { key, value }]) => [
+    pointer,
+    { ...(key && { key: { ...key, file } }), value: { ...value, file } },
+  ]);
+}
+
+/** A place of a `package.json`, as if the value of its key `tollgate` were the file. */
+function inPackage([pointer, place]: PlaceEntry): readonly PlaceEntry[] {
+  return /^\/tollgate(\/|$)/.test(pointer) ? [[pointer.slice('/tollgate'.length), place]] : [];
+}
+
+async function parseFile(file: string, content: string, env: Environment): Promise<Source> {
+  const format = path.extname(file);
+  if (format === '.json') return parseJson(content);
+  if (/^\.ya?ml$/.test(format)) return parseYaml(content);
+  const exported = await importDefault(file);
+  return { value: typeof exported === 'function' ? await exported({ env }) : exported, positions: new Map() };
+}
+
+/** The default export of a module file; TypeScript goes through jiti (cosmiconfig's own loader needs TypeScript < 7). */
+async function importDefault(file: string): Promise<unknown> {
+  if (/\.[mc]?ts$/.test(file)) {
+    const { createJiti } = await import('jiti');
+    return await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import(file, { default: true });
+  }
+  const module: Readonly<Record<string, unknown>> = await import(pathToFileURL(file).href);
+  return module['default'];
+}
+
+function toConfigError(error: unknown, file: string): ConfigError {
+  if (error instanceof ConfigError) return error;
+  if (error instanceof SourceError) return new ConfigError(error.faults.map((at) => ({ file, path: '', ...at })));
   const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
-  return [{ file, path: '', message: `cannot be loaded: ${message?.replace(/\.$/, '')}`, hint: 'Correct the file.' }];
+  return fault(file, `cannot be loaded: ${message?.replace(/\.$/, '')}`, 'Correct the file.');
 }
 
-/** The positions of a file that the configuration imports (cosmiconfig's `$import`). */
-function inFile(positions: Positions, file: string): Positions {
-  return new Map(
-    [...positions].map(([pointer, { key, value }]) => [
-      pointer,
-      { ...(key && { key: { ...key, file } }), value: { ...value, file } },
-    ]),
-  );
+function fault(file: string, message: string, hint: string): ConfigError {
+  return new ConfigError([{ file, path: '', message, hint }]);
 }
 
-/** The positions below a pointer, as if it were the root. */
-function under(prefix: string, positions: Positions): Positions {
-  const own = [...positions].filter(([pointer]) => pointer === prefix || pointer.startsWith(`${prefix}/`));
-  return new Map(own.map(([pointer, place]) => [pointer.slice(prefix.length), place]));
+function isPackage(file: string): boolean {
+  return path.basename(file) === 'package.json';
+}
+
+function isMap(value: Json | undefined): value is RawConfig['value'] {
+  return isObject(value);
 }

@@ -1,67 +1,84 @@
 import type { Schema } from '../contract/json.ts';
+import { isObject } from '../contract/read-json.ts';
+import { childPointer, pointerKeys } from './positions.ts';
 
 /** Finding one's way in a JSON Schema: the schemas that apply to a child, whatever combines them. */
 
-type Node = Schema;
-
 /** Every schema that applies at a place: itself, what its `$ref` names, and the branches of its combinators. */
-export function expandSchema(root: Schema, schema: unknown, seen: Set<unknown> = new Set()): readonly Node[] {
-  if (!isSchema(schema) || seen.has(schema)) return [];
+function expandSchema(root: Schema, schema: unknown, seen: Set<unknown> = new Set()): readonly Schema[] {
+  if (!isObject(schema) || seen.has(schema)) return [];
   seen.add(schema);
-  const parts: unknown[] = [resolveRef(root, schema['$ref']), schema['then'], schema['else']];
-  for (const keyword of ['allOf', 'anyOf', 'oneOf']) {
-    const branches = schema[keyword];
-    if (Array.isArray(branches)) parts.push(...branches);
-  }
+  const { $ref, then: holds, else: fails, allOf, anyOf, oneOf } = schema;
+  const parts = [resolveRef(root, $ref), holds, fails, allOf, anyOf, oneOf].flat();
   return [schema, ...parts.flatMap((part) => expandSchema(root, part, seen))];
 }
 
 /** The schemas of a child of something with these schemas. */
-export function childSchemas(root: Schema, nodes: readonly Node[], key: string | number): readonly Node[] {
+export function childSchemas(root: Schema, nodes: readonly Schema[], key: string | number): readonly Schema[] {
   return nodes.flatMap((node) => expandSchema(root, childOf(node, key)));
 }
 
+/** The schemas that apply at a pointer below the root. */
+export function schemasAt(root: Schema, pointer: string): readonly Schema[] {
+  let nodes = expandSchema(root, root);
+  for (const key of pointerKeys(pointer)) {
+    const index = /^\d+$/.test(key) && !propertyNames(nodes).includes(key) ? Number(key) : key;
+    const children = childSchemas(root, nodes, index);
+    nodes = children.length > 0 ? children : childSchemas(root, nodes, key);
+  }
+  return nodes;
+}
+
 /** Whether any of the schemas says `secret: true`. */
-export function isSecret(nodes: readonly Node[]): boolean {
+export function isSecret(nodes: readonly Schema[]): boolean {
   return nodes.some((node) => node['secret'] === true);
 }
 
-/** The JSON types that the schemas allow; empty when none says. */
-export function typesOf(nodes: readonly Node[]): ReadonlySet<string> {
-  return new Set(nodes.flatMap((node) => node['type'] ?? []).filter((type) => typeof type === 'string'));
-}
-
 /** The names of the properties that the schemas declare. */
-export function propertyNames(nodes: readonly Node[]): readonly string[] {
-  return [...new Set(nodes.flatMap((node) => (isSchema(node['properties']) ? Object.keys(node['properties']) : [])))];
+export function propertyNames(nodes: readonly Schema[]): readonly string[] {
+  return [...new Set(nodes.flatMap(({ properties }) => (isObject(properties) ? Object.keys(properties) : [])))];
 }
 
-export function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** A text, number, boolean or null in a value, and what its schema says of it. */
+export interface Leaf {
+  readonly pointer: string;
+  readonly nodes: readonly Schema[];
+  /** Whether the schema calls it, or anything around it, secret. */
+  readonly isInSecret: boolean;
 }
 
-function childOf(node: Node, key: string | number): unknown {
-  if (typeof key === 'number') {
-    const prefix = node['prefixItems'];
-    return (Array.isArray(prefix) ? prefix[key] : undefined) ?? node['items'];
-  }
-  const properties = node['properties'];
-  if (isSchema(properties) && Object.hasOwn(properties, key)) return properties[key];
-  const patterns = node['patternProperties'];
-  const matching = isSchema(patterns)
-    ? Object.keys(patterns).find((pattern) => new RegExp(pattern, 'u').test(key))
-    : undefined;
-  if (isSchema(patterns) && matching !== undefined) return patterns[matching];
-  return node['additionalProperties'] ?? node['unevaluatedProperties'];
+/** A copy of a value that stands at `pointer`, each leaf replaced by what `change` makes of it; undefined leaves it out. */
+export function mapLeaves(
+  value: unknown,
+  schema: Schema,
+  pointer: string,
+  change: (leaf: unknown, at: Leaf) => unknown,
+): unknown {
+  const visit = (node: unknown, at: string, nodes: readonly Schema[], isSecretAbove: boolean): unknown => {
+    const isInSecret = isSecretAbove || isSecret(nodes);
+    const below = (key: string | number, child: unknown): unknown =>
+      visit(child, childPointer(at, key), childSchemas(schema, nodes, key), isInSecret);
+    if (Array.isArray(node)) return node.map((item, index) => below(index, item)).filter((item) => item !== undefined);
+    if (!isObject(node)) return change(node, { pointer: at, nodes, isInSecret });
+    const entries = Object.entries(node).map(([key, child]) => [key, below(key, child)] as const);
+    return Object.fromEntries(entries.filter(([, child]) => child !== undefined));
+  };
+  return visit(value, pointer, expandSchema(schema, schema), false);
+}
+
+function childOf(node: Schema, key: string | number): unknown {
+  const { prefixItems, items, properties, patternProperties } = node;
+  if (typeof key === 'number') return (Array.isArray(prefixItems) ? prefixItems[key] : undefined) ?? items;
+  if (isObject(properties) && Object.hasOwn(properties, key)) return properties[key];
+  const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : [];
+  const matching = patterns.find(([pattern]) => new RegExp(pattern, 'u').test(key));
+  return matching?.[1] ?? node['additionalProperties'] ?? node['unevaluatedProperties'];
 }
 
 /** What a local reference (`#/$defs/x`) names; others are not followed. */
 function resolveRef(root: Schema, ref: unknown): unknown {
   if (typeof ref !== 'string' || !ref.startsWith('#/')) return undefined;
   let node: unknown = root;
-  for (const key of ref.slice(2).split('/')) {
-    const name = decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~');
-    node = isSchema(node) ? node[name] : undefined;
-  }
+  for (const key of pointerKeys(decodeURIComponent(ref.slice(1)))) node = isObject(node) ? node[key] : undefined;
   return node;
 }

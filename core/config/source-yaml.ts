@@ -1,14 +1,23 @@
-import { isAlias, isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
-import { childPointer } from './pointer.ts';
-import type { Position, Source } from './positions.ts';
-import { SourceError } from './positions.ts';
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type YAMLError,
+} from 'yaml';
+import { childPointer, type Place, type Position, type Source, SourceError } from './positions.ts';
 
 /** How often one anchor may be repeated, so that a few lines cannot become gigabytes. */
 const MAX_ALIASES = 100;
 
-type Places = Map<string, { key?: Position; value: Position }>;
+type Places = Map<string, Place>;
 
-/** Reads YAML 1.2 (with `<<` merges); throws a {@link SourceError} that names every syntax fault. */
+/** Reads YAML 1.2 (with `<<` merges); throws a {@link SourceError} that names every syntax error. */
 export function parseYaml(text: string): Source {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true, stringKeys: true });
@@ -16,6 +25,8 @@ export function parseYaml(text: string): Source {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
+  const unquoted = document.errors.find(({ pos }) => text.startsWith('${', pos[0] - 1));
+  if (unquoted) throw new SourceError([explainUnquoted(text, unquoted, locate)]);
   if (document.errors.length > 0) {
     throw new SourceError(
       document.errors.map(({ pos, message }) => ({ ...locate(pos[0]), message: sentence(message) })),
@@ -30,6 +41,17 @@ export function parseYaml(text: string): Source {
   }
 }
 
+/** Within `{ }` and `[ ]` YAML takes the brace of a reference without quotes for its own; what it says then helps nobody. */
+function explainUnquoted(text: string, { pos }: YAMLError, locate: (offset: number) => Position) {
+  const before = /[^\s,[\]{}]*$/.exec(text.slice(0, pos[0]))?.[0] ?? '';
+  const after = /^\{[^}\n]*\}?[^\s,\]{}]*/.exec(text.slice(pos[0]))?.[0] ?? '';
+  return {
+    ...locate(pos[0] - before.length),
+    message: sentence('a text with a reference stands between brackets without quotes'),
+    hint: `Quote it: '${before}${after}'.`,
+  };
+}
+
 function collect(node: Node, pointer: string, locate: (offset: number) => Position, places: Places): void {
   if (!places.has(pointer)) places.set(pointer, { value: locate(node.range?.[0] ?? 0) });
   if (isAlias(node)) return;
@@ -38,13 +60,13 @@ function collect(node: Node, pointer: string, locate: (offset: number) => Positi
       if (!isPair(pair) || !isScalar(pair.key)) continue;
       const child = childPointer(pointer, String(pair.key.value));
       const key = locate(pair.key.range?.[0] ?? 0);
-      const value = pair.value as Node | null;
+      const value = isNode(pair.value) ? pair.value : undefined;
       places.set(child, { key, value: value?.range ? locate(value.range[0]) : key });
       if (value) collect(value, child, locate, places);
     }
   } else if (isSeq(node)) {
     node.items.forEach((item, index) => {
-      collect(item as Node, childPointer(pointer, index), locate, places);
+      if (isNode(item)) collect(item, childPointer(pointer, index), locate, places);
     });
   }
 }

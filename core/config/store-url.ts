@@ -1,5 +1,10 @@
-import path from 'node:path';
-import type { JsonObject } from '../contract/json.ts';
+import type { Json, JsonObject, Schema } from '../contract/json.ts';
+import { isObject } from '../contract/read-json.ts';
+import { CORE_PROPERTIES } from './core-schema.ts';
+import type { FaultAt } from './faults.ts';
+import type { PluginSchema } from './groups.ts';
+import type { BuiltinName, RawInstance } from './instances.ts';
+import { interpolateTree, type Lookup } from './interpolate.ts';
 
 /** The store plugin that a configuration's `store:` value means, and that plugin's own config. */
 export interface StoreChoice {
@@ -7,61 +12,104 @@ export interface StoreChoice {
   readonly config: JsonObject;
 }
 
-const FORMS = 'memory:, sqlite:./data, redis://host:6379, postgres://user@host/database or { adapter, options }';
+/** A built-in store: its name and, where it was asked for, its schema. */
+export type KnownStore = Pick<PluginSchema, 'name' | 'schema'>;
 
-/** Schemes that open a store at a server, and the built-in plugin behind each. */
-const SERVER_PLUGIN: Readonly<Record<string, string>> = Object.freeze({
-  redis: 'redis',
-  rediss: 'redis',
-  postgres: 'postgres',
-  postgresql: 'postgres',
-});
-
-/** Stores whose atomic half lives in one process. */
-const OWN_PROCESS: ReadonlySet<string> = new Set(['memory', 'keyv']);
-
-/** Whether several processes can work on a store of this plugin; one from elsewhere is taken to be made for it. */
-export function isSharedStore(plugin: string): boolean {
-  return !OWN_PROCESS.has(plugin);
+/**
+ * The stores that a `store:` value may mean, by their names alone: the one that it names or whose scheme its URL has, else
+ * all built-in ones, whose schemas tell.
+ */
+export function listStoreNames(value: unknown, builtins: readonly BuiltinName[]): readonly string[] {
+  const names = namesOf(builtins);
+  const { plugin, adapter, url } = isObject(value) ? value : { url: value };
+  if (typeof plugin === 'string') return [plugin];
+  const named = typeof adapter === 'string' ? undefined : findByScheme(url, names);
+  return named === undefined ? names : [named];
 }
 
 /**
- * Reads the `store:` value of a configuration: a URL; `{ url, … }`, whose other fields go to the plugin as they are;
- * `{ adapter, options }` for a Keyv adapter; or `{ plugin, … }` for a store plugin from npm or a file. Relative paths
- * become absolute under `baseDir`. Throws a TypeError that shows the forms and never repeats the value: URLs hold passwords.
+ * Reads a `store:` value: a URL, whose scheme begins with the name of a built-in store; `{ url, … }`, whose other fields go
+ * to the plugin as they are; `{ adapter, … }` for the built-in store that takes an `adapter`; `{ plugin, … }` for any store.
+ * The schema says what a URL becomes: the option `url`, or what follows the scheme as the option of `format: "path"`.
+ * Throws a TypeError that shows the forms and never repeats the value: URLs hold passwords.
  */
-export function readStoreUrl(value: unknown, baseDir: string): StoreChoice {
-  if (typeof value === 'string') return readUrl(value, {}, baseDir);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new TypeError(`store must be a URL or an object: write ${FORMS}`);
-  }
-  const { url, plugin, ...rest } = value as JsonObject;
+export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): StoreChoice {
+  const refuse = (what: string): never => {
+    throw new TypeError(`store ${what}: write ${listForms(stores)}`);
+  };
+  if (!isObject(value) && typeof value !== 'string') return refuse('must be a URL or an object');
+  const { url, plugin, ...rest }: JsonObject = isObject(value) ? value : { url: value };
   if (typeof plugin === 'string') return { plugin, config: url === undefined ? rest : { url, ...rest } };
-  if (typeof rest['adapter'] === 'string')
-    return { plugin: 'keyv', config: { ...rest, adapter: adapterPath(rest['adapter'], baseDir) } };
-  if (typeof url === 'string') return readUrl(url, rest, baseDir);
-  throw new TypeError(`store needs a url, an adapter or a plugin: write ${FORMS}`);
+  const adapting = typeof rest['adapter'] === 'string' && stores.find((store) => 'adapter' in propertiesOf(store));
+  if (adapting) return { plugin: adapting.name, config: rest };
+  if (typeof url !== 'string') return refuse('needs a url, an adapter or a plugin');
+  const scheme = findByScheme(
+    url,
+    stores.map(({ name }) => name),
+  );
+  const store = stores.find(({ name }) => name === scheme);
+  if (!store) return refuse('is not a URL that is known');
+  const properties = propertiesOf(store);
+  if ('url' in properties) {
+    if (!URL.canParse(url.trim())) return refuse('is not a URL that is known');
+    return { plugin: store.name, config: { ...rest, url: url.trim() } };
+  }
+  const option = Object.keys(properties).find((name) => (properties[name] as Schema)['format'] === 'path');
+  // `x:./data`, `x:/var/lib/data` and `x:///var/lib/data`; a bare `x:` leaves it to the schema's default.
+  const path = url.trim().replace(/^[^:]*:(\/\/)?/, '');
+  return { plugin: store.name, config: { ...rest, ...(option !== undefined && path !== '' && { [option]: path }) } };
 }
 
-function readUrl(url: string, rest: JsonObject, baseDir: string): StoreChoice {
-  const match = /^([a-z][a-z0-9+.-]*):(.*)$/i.exec(url.trim());
-  const scheme = match?.[1]?.toLowerCase() ?? '';
-  const tail = match?.[2] ?? '';
-  if (scheme === 'memory') return { plugin: 'memory', config: rest };
-  if (scheme === 'sqlite') return { plugin: 'sqlite', config: { ...rest, folder: folderOf(tail, baseDir) } };
-  const plugin = SERVER_PLUGIN[scheme];
-  if (plugin === undefined || !URL.canParse(url.trim()))
-    throw new TypeError(`store is not a URL that is known: write ${FORMS}`);
-  return { plugin, config: { ...rest, url: url.trim() } };
+/**
+ * The store's plugin and options, its references replaced already: a URL decides the plugin. Undefined, with no fault of
+ * its own, when a reference fails: checking core's part tells that.
+ */
+export function findStore(
+  value: Json | undefined,
+  builtins: readonly BuiltinName[],
+  schemas: readonly PluginSchema[],
+): { readonly instance?: RawInstance; readonly faults: readonly FaultAt[] } {
+  if (value === undefined) return { faults: [] };
+  const known = schemas.filter(({ kind }) => kind === 'store');
+  const stores = namesOf(builtins).map((name) => known.find((store) => store.name === name) ?? { name, schema: {} });
+  try {
+    const { plugin, config } = readStoreUrl(value, stores);
+    const ref = { group: 'store', kind: 'store', name: plugin, plugin, pointer: '/store' } as const;
+    return { instance: { ...ref, value: config as Record<string, Json> }, faults: [] };
+  } catch (error) {
+    const [message = '', hint] = (error instanceof Error ? error.message : '').replace(/^store /, '').split(': write ');
+    return { faults: [{ pointer: '/store', message, hint: hint && `Write ${hint}.` }] };
+  }
 }
 
-/** `sqlite:./data`, `sqlite:/var/lib/tollgate` and `sqlite:///var/lib/tollgate` name a folder; a bare `sqlite:` is `./data`. */
-function folderOf(tail: string, baseDir: string): string {
-  const folder = tail.startsWith('//') ? tail.slice(2) : tail;
-  return path.resolve(baseDir, folder === '' ? 'data' : folder);
+/** The value of `store:` with its references replaced; undefined when one fails. */
+export function interpolateStore(store: Json | undefined, lookup: Lookup): Json | undefined {
+  const { value, faults } = interpolateTree(store ?? null, CORE_PROPERTIES.store, '/store', lookup);
+  return faults.length > 0 ? undefined : value;
 }
 
-/** A path becomes absolute; a package's name stays as it is. */
-function adapterPath(adapter: string, baseDir: string): string {
-  return /^\.{1,2}[\\/]/.test(adapter) ? path.resolve(baseDir, adapter) : adapter;
+/** How a store may be written: the examples of its schema, else its options as a map. */
+export function listForms(stores: readonly KnownStore[]): string {
+  const forms = stores.flatMap((store) => {
+    const { examples } = store.schema;
+    if (Array.isArray(examples)) return examples.map(String);
+    const options = Object.keys(propertiesOf(store));
+    return options.length > 0 ? [`{ ${options.join(', ')} }`] : [];
+  });
+  const sorted = forms.toSorted((a, b) => Number(a.startsWith('{')) - Number(b.startsWith('{')));
+  return sorted.length < 2 ? sorted.join('') : `${sorted.slice(0, -1).join(', ')} or ${sorted.at(-1)}`;
+}
+
+/** The longest name with which the scheme of a URL begins. */
+function findByScheme(url: unknown, names: readonly string[]): string | undefined {
+  const scheme = /^\s*([a-z][a-z0-9+.-]*):/i.exec(String(url))?.[1]?.toLowerCase() ?? '';
+  return names.filter((name) => scheme.startsWith(name)).toSorted((a, b) => b.length - a.length)[0];
+}
+
+function propertiesOf({ schema }: KnownStore): JsonObject {
+  return isObject(schema['properties']) ? schema['properties'] : {};
+}
+
+function namesOf(builtins: readonly BuiltinName[]): readonly string[] {
+  return builtins.filter(({ kind }) => kind === 'store').map(({ name }) => name);
 }

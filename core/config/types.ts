@@ -1,27 +1,20 @@
 import type { Plan, PluginKind } from '../contract/plugin.ts';
 import type { SpeechCacheBounds } from '../contract/speech.ts';
+import type { CoreValues } from './core-schema.ts';
 import type { Group } from './groups.ts';
 
+type ServerValues = CoreValues['server'];
+
 /** `server:`, with durations in milliseconds and sizes in bytes. */
-export interface ServerConfig {
-  readonly host: string;
-  readonly port: number;
+export interface ServerConfig extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers'> {
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
   readonly drainTimeoutMs: number;
   readonly drainDelayMs: number;
   readonly keepAliveMs: number;
   readonly sseKeepAliveMs: number;
-  readonly maxConnections: number;
-  readonly cors: { readonly origins: readonly string[] };
-  readonly workers: number | 'auto';
   /** How many proxies in front are believed about the client's address; 0 is none. */
   readonly trustProxy: number;
-}
-
-export interface LoggingConfig {
-  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
-  readonly format: 'auto' | 'json' | 'pretty';
 }
 
 /** A plugin's place in the configuration. */
@@ -33,7 +26,7 @@ export interface InstanceRef {
   readonly name: string;
   /** What to import: a built-in name, an npm package, a path or a URL. */
   readonly plugin: string;
-  /** A JSON pointer to it. */
+  /** A JSON pointer to its options. */
   readonly pointer: string;
 }
 
@@ -44,24 +37,22 @@ export interface PluginInstance extends InstanceRef {
 }
 
 /** A configuration without faults: interpolated, validated, defaults applied, frozen. */
-export interface GatewayConfig {
+export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   /** The file's name for people. */
   readonly file: string;
   readonly isDefault: boolean;
   /** What relative paths are relative to. Absolute. */
   readonly baseDir: string;
   readonly server: ServerConfig;
-  readonly logging: LoggingConfig;
-  /** The store's plugin and its options, as `readStoreUrl` makes them of `store:`. */
+  /** The store's plugin and its options. */
   readonly store: PluginInstance;
   /** Aliases; every value is a list of `provider/model`, in the order to try. */
   readonly models: Readonly<Record<string, readonly string[]>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
-  readonly billing: 'off' | 'track' | 'enforce';
   /** Absent when it is off. */
   readonly speechCache?: SpeechCacheBounds;
-  /** In the order of the file; built-in policies that it does not mention come first. */
+  /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */
   readonly printable: () => Readonly<Record<string, unknown>>;

@@ -1,10 +1,55 @@
+import path from 'node:path';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
 import { descriptionOf, explainError } from './explain.ts';
 import type { FaultAt } from './faults.ts';
+import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
-import { childPointer, formatPath, pointerKeys } from './pointer.ts';
-import { childSchemas, expandSchema, isSecret, propertyNames } from './schema-at.ts';
-import type { SchemaError, Validator } from './validator.ts';
+import { childPointer, formatPath } from './positions.ts';
+import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
+
+/** Formats of JSON Schema that third-party schemas may name; they annotate and are not checked. */
+const ANNOTATIONS: readonly string[] = 'uri uri-reference email hostname date-time date regex ipv4 ipv6 uuid'.split(
+  ' ',
+);
+
+/**
+ * Ajv as every configuration schema is compiled: strict, all errors, defaults applied, our keyword and formats known.
+ * It makes texts of `format: "path"` absolute, under `baseDir`. Compiling finds what is wrong with a schema.
+ */
+export function createAjv(baseDir: string): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: true,
+    // `anyOf: [{ required: […] }]` is how a schema says "one of these".
+    strictRequired: false,
+    validateSchema: false,
+    allErrors: true,
+    verbose: true,
+    useDefaults: true,
+    allowUnionTypes: true,
+    addUsedSchema: false,
+    logger: false,
+  });
+  ajv.addKeyword({ keyword: 'secret', schemaType: 'boolean' });
+  // Ajv's own `format` sees either texts or numbers; ours sees both, as `money` and `size` need.
+  ajv.removeKeyword('format');
+  ajv.addKeyword({
+    keyword: 'format',
+    schemaType: 'string',
+    modifying: true,
+    compile(name: string) {
+      const format = FORMATS[name];
+      if (!format && !ANNOTATIONS.includes(name)) throw new Error(`unknown format "${name}"`);
+      return (value: unknown, at) => {
+        if (!format || (typeof value !== 'string' && typeof value !== 'number')) return true;
+        if (!format.accepts(value)) return false;
+        if (name === 'path' && at) at.parentData[at.parentDataProperty] = path.resolve(baseDir, String(value));
+        return true;
+      };
+    },
+  });
+  return ajv;
+}
 
 export interface SchemaFault extends FaultAt {
   /** The pointer of what is missing, when that is the fault. */
@@ -14,7 +59,7 @@ export interface SchemaFault extends FaultAt {
 export interface ValidateOptions {
   /** Where the value stands. */
   readonly pointer: string;
-  readonly validator: Validator;
+  readonly ajv: Ajv2020;
   /** Values that a fault must not show. */
   readonly isHidden: (pointer: string) => boolean;
 }
@@ -26,87 +71,65 @@ export interface ValidateOptions {
 export function validateValue(
   value: unknown,
   schema: Schema,
-  { pointer, validator, isHidden }: ValidateOptions,
+  { pointer, ajv, isHidden }: ValidateOptions,
 ): readonly SchemaFault[] {
-  const faults = new Map<string, SchemaFault>();
-  let errors: readonly SchemaError[];
+  let errors: readonly ErrorObject[];
   try {
-    errors = chooseErrors(validator.findErrors(schema, value));
+    const validate = ajv.compile(schema);
+    errors = validate(value) ? [] : (validate.errors ?? []);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return [{ pointer, atKey: true, message: `has a plugin whose configSchema cannot be used: ${reason}` }];
   }
-  for (const error of errors) {
-    const fault = toFault(error, schema, pointer, isHidden);
-    const key = `${fault.atKey === true} ${fault.missing ?? fault.pointer}`;
-    if (!faults.has(key)) faults.set(key, fault);
-  }
-  return [...faults.values()];
+  const faults = chooseErrors(errors).map((error) => toFault(error, schema, pointer, isHidden));
+  const byPlace = new Map(
+    faults.toReversed().map((fault) => [`${fault.atKey === true} ${fault.missing ?? fault.pointer}`, fault]),
+  );
+  return [...byPlace.values()].reverse();
 }
 
-/** Leaves of the errors of a combinator's branches that the value does not mean are noise: drops them. */
-function chooseErrors(errors: readonly SchemaError[]): readonly SchemaError[] {
-  const dropped = new Set<SchemaError>();
-  for (const error of errors) {
-    if (error.keyword === 'if') dropped.add(error);
-    if ((error.keyword !== 'anyOf' && error.keyword !== 'oneOf') || dropped.has(error)) continue;
-    const branches = branchErrors(error, errors);
-    const meant = chooseBranch(error, branches);
-    for (const [index, members] of branches) {
-      if (index !== meant) for (const member of members) dropped.add(member);
-    }
-    if (meant !== undefined) dropped.add(error);
+/** Leaves out what `anyOf` and `oneOf` say of branches that the value does not mean. */
+function chooseErrors(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const dropped = new Set(errors.filter(({ keyword }) => keyword === 'if'));
+  for (const combined of errors) {
+    if ((combined.keyword !== 'anyOf' && combined.keyword !== 'oneOf') || dropped.has(combined)) continue;
+    const branchOf = branchFinder(combined);
+    const inside = errors.filter((error) => branchOf(error) !== undefined);
+    const isWrongKind = ({ keyword, instancePath }: ErrorObject): boolean =>
+      instancePath === combined.instancePath && /^(type|const|enum)$/.test(keyword);
+    const others = new Set(inside.filter(isWrongKind).map(branchOf));
+    const fitting = new Set(inside.map(branchOf).filter((branch) => branch !== 'unknown' && !others.has(branch)));
+    // The branch that the value means is the only one whose type it has.
+    const [meant] = fitting.size === 1 ? fitting : [];
+    for (const error of inside) if (branchOf(error) !== meant) dropped.add(error);
+    if (meant !== undefined) dropped.add(combined);
   }
   return errors.filter((error) => !dropped.has(error));
 }
 
-/** The errors of each branch of a combinator, by the branch's index. */
-function branchErrors(combined: SchemaError, errors: readonly SchemaError[]): ReadonlyMap<number, SchemaError[]> {
-  const branches = new Map<number, SchemaError[]>();
-  const isBelow = (place: string): boolean =>
-    place === combined.instancePath || place.startsWith(`${combined.instancePath}/`);
-  for (const error of errors) {
-    if (error === combined || !isBelow(error.instancePath)) continue;
-    const inBranch = error.schemaPath.startsWith(`${combined.schemaPath}/`);
-    // Errors behind a `$ref` begin their schema path anew; they belong to the branch that refers, whichever it is.
-    const behindRef = !inBranch && error.schemaPath.startsWith('#/$defs/') && hasRef(combined.schema);
-    if (!inBranch && !behindRef) continue;
-    const index = inBranch ? Number.parseInt(error.schemaPath.slice(combined.schemaPath.length + 1), 10) : -1;
-    branches.set(index, [...(branches.get(index) ?? []), error]);
-  }
-  return branches;
+/** Tells in which branch of a combinator an error stands; undefined when it is another's error. */
+function branchFinder(combined: ErrorObject): (error: ErrorObject) => string | undefined {
+  const place = `${combined.schemaPath}/`;
+  const hasRef = JSON.stringify(combined.schema).includes('"$ref"');
+  return ({ schemaPath, instancePath }) => {
+    if (!`${instancePath}/`.startsWith(`${combined.instancePath}/`)) return undefined;
+    if (schemaPath.startsWith(place)) return schemaPath.slice(place.length).split('/')[0];
+    // Behind a `$ref` the schema path begins anew, so that nobody can say which branch it was.
+    return hasRef && schemaPath.startsWith('#/$defs/') ? 'unknown' : undefined;
+  };
 }
 
-function hasRef(branches: unknown): boolean {
-  return Array.isArray(branches) && branches.some((branch) => typeof branch?.$ref === 'string');
-}
-
-/** The branch that the value means: the only one whose type it has. Undefined when none or several do. */
-function chooseBranch(combined: SchemaError, branches: ReadonlyMap<number, SchemaError[]>): number | undefined {
-  const fitting = [...branches].filter(
-    ([index, errors]) =>
-      index >= 0 &&
-      !errors.some(({ instancePath, keyword }) => instancePath === combined.instancePath && isKind(keyword)),
-  );
-  const [only, another] = fitting;
-  return another === undefined ? only?.[0] : undefined;
-}
-
-function isKind(keyword: string): boolean {
-  return keyword === 'type' || keyword === 'const' || keyword === 'enum';
-}
-
-function toFault(error: SchemaError, root: Schema, base: string, isHidden: (pointer: string) => boolean): SchemaFault {
+function toFault(error: ErrorObject, root: Schema, base: string, isHidden: (pointer: string) => boolean): SchemaFault {
+  const params: Readonly<Record<string, unknown>> = error.params;
   const pointer = `${base}${error.instancePath}`;
   const nodes = schemasAt(root, error.instancePath);
-  const extra =
-    error.params['additionalProperty'] ?? error.params['unevaluatedProperty'] ?? error.params['propertyName'];
+  const extra = params['additionalProperty'] ?? params['unevaluatedProperty'] ?? params['propertyName'];
   if (typeof extra === 'string') {
     const known = propertyNames(nodes);
     const hint = didYouMean(extra, known) ?? listKeys(known, pointer);
     return { pointer: childPointer(pointer, extra), atKey: true, message: 'unknown key', hint };
   }
-  const missing = error.params['missingProperty'];
+  const missing = params['missingProperty'];
   if (typeof missing === 'string') {
     const hint = childSchemas(root, nodes, missing)
       .map(descriptionOf)
@@ -118,16 +141,5 @@ function toFault(error: SchemaError, root: Schema, base: string, isHidden: (poin
 
 function listKeys(known: readonly string[], pointer: string): string | undefined {
   if (known.length === 0 || known.length > 24) return undefined;
-  return `Keys ${pointer === '' ? 'here' : `of ${formatPath(pointer)}`}: ${known.filter((key) => key !== '$schema').join(', ')}.`;
-}
-
-/** The schemas that apply at a place below the root. */
-function schemasAt(root: Schema, pointer: string): readonly Schema[] {
-  let nodes = expandSchema(root, root);
-  for (const key of pointerKeys(pointer)) {
-    const index = /^\d+$/.test(key) && !propertyNames(nodes).includes(key) ? Number(key) : key;
-    const children = childSchemas(root, nodes, index);
-    nodes = children.length > 0 ? children : childSchemas(root, nodes, key);
-  }
-  return nodes;
+  return `Keys ${pointer === '' ? 'here' : `of ${formatPath(pointer)}`}: ${known.filter((key) => !key.startsWith('$')).join(', ')}.`;
 }

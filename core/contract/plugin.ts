@@ -24,7 +24,8 @@ export type PluginKind = (typeof PLUGIN_KINDS)[number];
 /**
  * What a plugin is: data and one `setup` function. `configSchema` is a JSON Schema of type object; beside the standard
  * keywords it may say `secret: true` (masked wherever the configuration is shown), `format: "duration"` (`30s`,
- * `500ms`, `2m`), `format: "money"` (US dollars as a decimal string or number) and `format: "url"`.
+ * `500ms`, `2m`), `format: "money"` (US dollars as a decimal string or number), `format: "size"` (`20mb`), `format: "url"`
+ * and `format: "path"` (a relative path becomes absolute, under the folder of the configuration file).
  */
 export interface Plugin<S extends object = object, K extends PluginKind = PluginKind> {
   /** The folder or file name, and the instance name unless the configuration gives another. */
@@ -36,9 +37,12 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   readonly hosts?: readonly string[];
   /** Plugins (by name) without which it does not work: missing ones are an error at start. */
   readonly requires?: readonly string[];
-  /** Whether `store: "one"` processes only may share it, for stores whose data lives in one process; many unless set. */
+  /** Store plugins only: `one` when what must be atomic lives in one process, so that workers cannot share it; `many` unless set. */
   readonly processes?: 'one' | 'many';
-  /** A top-level key of the configuration that holds its options, for plugins that are on without being named. */
+  /**
+   * A top-level key of the configuration that holds this plugin's options, instead of its place among the other plugins of
+   * its kind. Without that key the plugin gets `{}`, or null when its schema also takes null.
+   */
   readonly section?: string;
   /** What `setup` would refuse, without side effects; `tollgate check` runs it. */
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
@@ -50,7 +54,7 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
 
 /** Something that a plugin's `check` finds wrong with its configuration. */
 export interface Problem {
-  /** The option, as `keys.issuer`; the whole instance unless set. */
+  /** A JSON pointer into the plugin's config, such as `/models/0`; the whole config unless set. */
   readonly path?: string;
   /** What is wrong, as the end of a sentence that begins with the place. Holds no secret. */
   readonly message: string;

@@ -20,6 +20,8 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   dialect: 'dialects',
   policy: 'policies',
   store: 'stores',
+  operation: 'operations',
+  dialect: 'dialects',
 });
 
 /** Folders with what plugins of one kind share: never plugins themselves. */

@@ -1,47 +1,55 @@
+import path from 'node:path';
 import { checkConfig, findInstances } from '../config/check.ts';
-import type { FaultAt } from '../config/faults.ts';
+import { createConfigError, type FaultAt } from '../config/faults.ts';
 import type { PluginSchema } from '../config/groups.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
-import type { GatewayConfig } from '../config/types.ts';
-import type { Plugin } from '../contract/plugin.ts';
+import type { GatewayConfig, InstanceRef, PluginInstance } from '../config/types.ts';
+import { VERSION } from '../config/version.ts';
+import type { GatewaySettings, Plugin, Problem } from '../contract/plugin.ts';
+import { isObject } from '../contract/read-json.ts';
 import { type Builtin, listBuiltins } from './builtins.ts';
 import { importPlugin, PluginImportError } from './import-plugin.ts';
 
 export interface LoadedConfig {
   readonly raw: RawConfig;
   readonly config: GatewayConfig;
+  readonly settings: GatewaySettings;
   readonly builtins: readonly Builtin[];
   /** The imported plugins: the store's, then that of each of `config.instances` in the same order. */
   readonly plugins: readonly Plugin[];
 }
 
+/** Where a gateway keeps its data when its store says no folder. */
+const DATA = 'data';
+
 /**
- * Reads the configuration, imports every plugin it names and checks everything by their schemas. Throws a `ConfigError`
- * with all faults; nothing is set up and nothing listens.
+ * Reads the configuration, imports every plugin it names, checks everything by their schemas and lets each plugin check its
+ * own part. Throws a `ConfigError` with all faults; nothing is set up and nothing listens.
  */
 export async function loadConfig(
   input: ConfigInput,
   builtins: readonly Builtin[] = listBuiltins(),
 ): Promise<LoadedConfig> {
   const raw = await readRawConfig(input);
-  const imports = await Promise.all(
-    findInstances(raw, builtins).map(async ({ kind, plugin, pointer }) => {
-      try {
-        return { pointer, name: plugin, plugin: await importPlugin(plugin, { kind, builtins, baseDir: raw.baseDir }) };
-      } catch (error) {
-        if (error instanceof PluginImportError) return { fault: toFault(error, pointer) };
-        throw error;
-      }
-    }),
+  const refs = findInstances(raw, builtins);
+  const options = { builtins, baseDir: raw.baseDir };
+  const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
+  const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
+  // Of several stores that are asked which one is meant, one that cannot be imported is not it.
+  const faults = [...(stores.length === 1 ? stores : []), ...imports].flatMap(({ fault }) => fault ?? []);
+  const schemas = [...stores, ...imports].flatMap(({ ref, plugin }) =>
+    plugin ? [readSchema(plugin, ref.plugin)] : [],
   );
-  const imported = imports.flatMap((found) => ('fault' in found ? [] : [found]));
-  const schemas = imported.flatMap(({ name, plugin }) =>
-    plugin.configSchema ? [{ kind: plugin.kind, name, schema: { ...plugin.configSchema } }] : [],
-  );
-  const faults = imports.flatMap((found) => (found.fault ? [found.fault] : []));
   const config = checkConfig(raw, { builtins, schemas, faults });
-  return { raw, config, builtins, plugins: imported.map(({ plugin }) => plugin) };
+  const store = stores.filter(({ ref }) => ref.plugin === config.store.plugin);
+  const plugins = [...store, ...imports].flatMap(({ plugin }) => plugin ?? []);
+  const settings = readSettings(config);
+  const problems = await Promise.all(
+    [config.store, ...config.instances].map((instance, at) => runCheck(plugins[at], instance, settings)),
+  );
+  if (problems.flat().length > 0) throw createConfigError(problems.flat(), raw);
+  return { raw, config, settings, builtins, plugins };
 }
 
 /** The schemas of all built-in plugins, for a whole `tollgate.schema.json`; imports every one of them. */
@@ -49,13 +57,63 @@ export async function readBuiltinSchemas(
   builtins: readonly Builtin[] = listBuiltins(),
 ): Promise<readonly PluginSchema[]> {
   return await Promise.all(
-    builtins.map(async ({ kind, name }) => {
-      const { configSchema } = await importPlugin(name, { kind, builtins, baseDir: PACKAGE_ROOT });
-      return { kind, name, schema: { type: 'object', ...configSchema } };
-    }),
+    builtins.map(async ({ kind, name }) =>
+      readSchema(await importPlugin(name, { kind, builtins, baseDir: PACKAGE_ROOT }), name),
+    ),
   );
 }
 
-function toFault({ message, hint }: PluginImportError, pointer: string): FaultAt {
-  return { pointer, atKey: true, message, hint };
+/** A plugin's part of the configuration's schema, under the name that the configuration calls it by; open when it has none. */
+export function readSchema({ kind, configSchema, section }: Plugin, name: string): PluginSchema {
+  const schema = configSchema ? { type: 'object', ...configSchema } : { additionalProperties: true };
+  return { kind, name, schema, ...(section !== undefined && { section }) };
+}
+
+interface Import {
+  readonly ref: InstanceRef;
+  readonly plugin?: Plugin;
+  readonly fault?: FaultAt;
+}
+
+async function tryImport(
+  ref: InstanceRef,
+  options: { readonly builtins: readonly Builtin[]; readonly baseDir: string },
+): Promise<Import> {
+  try {
+    return { ref, plugin: await importPlugin(ref.plugin, { kind: ref.kind, ...options }) };
+  } catch (error) {
+    if (!(error instanceof PluginImportError)) throw error;
+    return { ref, fault: { pointer: ref.pointer, atKey: true, message: error.message, hint: error.hint } };
+  }
+}
+
+function readSettings({ store, billing, plans, defaultPlan, baseDir, isDefault }: GatewayConfig): GatewaySettings {
+  const folder = store.config['folder'];
+  const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
+  return Object.freeze({ billing, plans, defaultPlan, dataDir, baseDir, version: VERSION, isDefault });
+}
+
+/** What a plugin's own check finds, at its places in the file. */
+async function runCheck(
+  plugin: Plugin | undefined,
+  { config, pointer }: PluginInstance,
+  settings: GatewaySettings,
+): Promise<readonly FaultAt[]> {
+  const atPlugin = (message: string): readonly FaultAt[] => [{ pointer, atKey: true, message }];
+  try {
+    const problems: unknown = (await plugin?.check?.(config, { baseDir: settings.baseDir, settings })) ?? [];
+    if (!Array.isArray(problems) || !problems.every(isProblem)) {
+      return atPlugin('has a plugin whose check answers something else than a list of problems');
+    }
+    return problems.map(({ path: place = '', message, hint }) => {
+      const below = place === '' || place.startsWith('/') ? place : `/${place}`;
+      return { pointer: `${pointer}${below}`, atKey: place === '', message, hint };
+    });
+  } catch (error) {
+    return atPlugin(`has a plugin whose check failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function isProblem(value: unknown): value is Problem {
+  return isObject(value) && typeof value['message'] === 'string';
 }

@@ -7,16 +7,17 @@ import { parse } from 'yaml';
 import { composeSchema } from '../../core/config/compose-schema.ts';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import type { GatewayConfig } from '../../core/config/types.ts';
-import { createAjv } from '../../core/config/validator.ts';
+import { createAjv } from '../../core/config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
 import { loadConfig, readBuiltinSchemas } from '../../core/plugins/load-config.ts';
+import { runCli } from '../support/cli.ts';
 import { makeFolder, removeFolders } from '../support/config-folder.ts';
 
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 
 const compile = (schema: Schema) => {
   const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-  for (const format of ['duration', 'money', 'url', 'size']) ajv.addFormat(format, true);
+  for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
   return ajv.compile(schema);
 };
 
@@ -53,16 +54,44 @@ describe('the configuration that comes with the package', () => {
 });
 
 describe('the schema that comes with the package', () => {
+  afterEach(removeFolders);
+
+  const validate = compile(JSON.parse(read('config/tollgate.schema.json')) as Schema);
+
   it('is strict JSON Schema 2020-12 and takes the built-in configuration', () => {
-    const validate = compile(JSON.parse(read('config/tollgate.schema.json')) as Schema);
-    validate(parse(read('config/default.yaml').replace('${PORT:-8787}', '8787')));
+    validate(parse(read('config/default.yaml')));
     expect(validate.errors).to.equal(null);
   });
+
+  it('takes the file that init writes', async () => {
+    const folder = makeFolder();
+    await runCli(['init'], folder);
+    validate(parse(readFileSync(path.join(folder, 'tollgate.config.yaml'), 'utf8')));
+    expect(validate.errors).to.equal(null);
+  });
+
+  const values: readonly [value: object, isTaken: boolean][] = [
+    [{ $import: './shared.yaml' }, true],
+    [{ $import: ['./a.yaml', './b.json'] }, true],
+    [{ $import: 1 }, false],
+    [{ server: { port: '${PORT}', workers: '${N:-auto}', trustProxy: '${TRUST}' } }, true],
+    [{ server: { port: '8787' } }, false],
+    [{ logging: { level: '${LEVEL:-info}' }, billing: '${BILLING}' }, true],
+    [{ logging: { level: 'loud' } }, false],
+    [{ auth: { 'api-key': { bootstrap: '${FIRST:-false}' } } }, true],
+    [{ auth: { 'api-key': { bootstrap: 'yes' } } }, false],
+    [{ plans: { free: { rpm: '${RPM}' } } }, true],
+  ];
+  for (const [value, isTaken] of values) {
+    it(`${isTaken ? 'takes' : 'refuses'} ${JSON.stringify(value)}`, () => {
+      expect(validate(value)).to.equal(isTaken);
+    });
+  }
 
   it('composes from the built-in plugins, each compiling on its own as a start compiles it', async () => {
     const schemas = await readBuiltinSchemas();
     compile(composeSchema(schemas));
-    const ajv = createAjv();
+    const ajv = createAjv(PACKAGE_ROOT);
     for (const { name, schema } of schemas) expect(() => ajv.compile(schema), name).not.to.throw();
   });
 });

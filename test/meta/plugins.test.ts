@@ -33,7 +33,7 @@ describe('every built-in plugin', () => {
         const { configSchema } = plugin;
         if (configSchema === undefined) return;
         const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-        for (const format of ['duration', 'money', 'url', 'size']) ajv.addFormat(format, true);
+        for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
         const validate = ajv.compile({ ...configSchema });
         expect(configSchema).to.include({ type: 'object' });
         if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a fault').to.equal(false);

@@ -5,6 +5,13 @@ import type { GatewayConfig } from '../../core/config/types.ts';
 import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
 import { makeFolder } from './config-folder.ts';
 
+/** The schema of a store that works at a server. */
+const serverStore = (example: string) => ({
+  type: 'object',
+  examples: [example],
+  properties: { url: { type: 'string', secret: true }, cluster: { type: 'boolean' } },
+});
+
 /** A gateway's plugins as the configuration sees them: names and schemas, nothing that runs. */
 export const PLUGINS: KnownPlugins = {
   builtins: [
@@ -17,6 +24,8 @@ export const PLUGINS: KnownPlugins = {
     { kind: 'store', name: 'memory' },
     { kind: 'store', name: 'sqlite' },
     { kind: 'store', name: 'redis' },
+    { kind: 'store', name: 'postgres' },
+    { kind: 'store', name: 'keyv' },
   ],
   schemas: [
     { kind: 'provider', name: 'acme', schema: { type: 'object', properties: PROVIDER_OPTIONS } },
@@ -54,16 +63,26 @@ export const PLUGINS: KnownPlugins = {
         },
       },
     },
+    { kind: 'store', name: 'memory', schema: { type: 'object', examples: ['memory:'], properties: {} } },
     {
       kind: 'store',
       name: 'sqlite',
       schema: {
         type: 'object',
-        required: ['folder'],
-        properties: { folder: { type: 'string' }, durability: { type: 'string', enum: ['normal', 'full'] } },
+        examples: ['sqlite:./data'],
+        properties: {
+          folder: { type: 'string', format: 'path', default: 'data' },
+          durability: { type: 'string', enum: ['normal', 'full'] },
+        },
       },
     },
-    { kind: 'store', name: 'redis', schema: { type: 'object', properties: { url: { type: 'string', secret: true } } } },
+    { kind: 'store', name: 'redis', schema: serverStore('redis://host:6379') },
+    { kind: 'store', name: 'postgres', schema: serverStore('postgres://user@host/database') },
+    {
+      kind: 'store',
+      name: 'keyv',
+      schema: { type: 'object', required: ['adapter'], properties: { adapter: { type: 'string' }, options: {} } },
+    },
   ],
 };
 

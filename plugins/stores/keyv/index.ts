@@ -68,6 +68,7 @@ export default definePlugin({
   name: 'keyv',
   kind: 'store',
   apiVersion: 1,
+  processes: 'one',
   configSchema: {
     type: 'object',
     additionalProperties: false,

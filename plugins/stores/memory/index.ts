@@ -25,7 +25,8 @@ export default definePlugin({
   name: 'memory',
   kind: 'store',
   apiVersion: 1,
-  configSchema: { type: 'object', additionalProperties: false, properties: {} },
+  processes: 'one',
+  configSchema: { type: 'object', additionalProperties: false, properties: {}, examples: ['memory:'] },
   setup(api) {
     api.store(openMemory);
   },

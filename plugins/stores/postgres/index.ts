@@ -49,6 +49,7 @@ export default definePlugin({
   configSchema: {
     type: 'object',
     additionalProperties: false,
+    examples: ['postgres://user@host/database'],
     required: ['url'],
     properties: {
       url: {

@@ -52,6 +52,7 @@ export default definePlugin({
   configSchema: {
     type: 'object',
     additionalProperties: false,
+    examples: ['redis://host:6379'],
     required: ['url'],
     properties: {
       url: {

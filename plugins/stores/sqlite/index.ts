@@ -53,9 +53,9 @@ export default definePlugin({
   configSchema: {
     type: 'object',
     additionalProperties: false,
-    required: ['folder'],
+    examples: ['sqlite:./data'],
     properties: {
-      folder: { type: 'string', minLength: 1, description: 'The folder of the database file.' },
+      folder: { type: 'string', format: 'path', default: 'data', description: 'The folder of the database file.' },
       durability: {
         type: 'string',
         enum: ['normal', 'full'],

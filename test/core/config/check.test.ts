@@ -79,6 +79,25 @@ describe('a configuration without faults', () => {
     expect(String(fault)).to.include('1 fault');
   });
 
+  it('has the built-in operations and dialects on unless they are switched off, and tells misspelt switches', async () => {
+    const builtins = [
+      ...PLUGINS.builtins,
+      { kind: 'operation', name: 'embed' },
+      { kind: 'dialect', name: 'messages' },
+    ] as const;
+    const list = async (text: string): Promise<readonly string[]> => {
+      const raw = await readRawConfig({ cwd: makeFolder({ 'tollgate.config.yaml': text }), env: {} });
+      const { instances } = checkConfig(raw, { ...PLUGINS, builtins });
+      return instances.flatMap(({ group, name }) => (/operations|dialects/.test(group) ? [`${group}/${name}`] : []));
+    };
+    expect(await list('billing: "off"\n')).to.deep.equal(['operations/embed', 'dialects/messages']);
+    expect(await list('operations: { embed: false }\ndialects: { messages: {} }\n')).to.deep.equal([
+      'dialects/messages',
+    ]);
+    const fault = await list('operations: { embd: false }\n').catch(String);
+    expect(fault).to.include('operations.embd: switches off an operation that is not there. Did you mean "embed"?');
+  });
+
   it('gives a plugin its options without the plugin key, with defaults applied', async () => {
     const { instances } = await checkText(
       'auth: { mine: { plugin: api-key } }\npolicies: { gate: false, meter: false }\n',

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
 import { ConfigError, formatFault } from '../../../core/config/faults.ts';
 import { FAULT_CASES, type FaultCase } from '../../support/config-faults.ts';
@@ -15,6 +16,20 @@ const FILE_CASES: readonly FaultCase[] = [
     title: 'YAML that is none',
     text: 'server: { port: 1\nbilling: "off\n',
     faults: ['*is not valid YAML'],
+  },
+  {
+    title: 'a reference without quotes between braces',
+    text: 'providers:\n  acme: { apiKey: ${KEY}, models: [a] }\n',
+    faults: [
+      "2:19 is not valid YAML: a text with a reference stands between brackets without quotes. Quote it: '${KEY}'.",
+    ],
+  },
+  {
+    title: 'a text with a reference without quotes in a list of several lines',
+    text: 'providers:\n  acme:\n    models: [\n      one,\n      pre-${A:-x}-post ]\n',
+    faults: [
+      "5:7 is not valid YAML: a text with a reference stands between brackets without quotes. Quote it: 'pre-${A:-x}-post'.",
+    ],
   },
   { title: 'an empty file', text: '', faults: ['*is empty'] },
   { title: 'a file of comments', text: '# nothing\n', faults: ['*is empty'] },

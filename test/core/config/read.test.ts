@@ -92,6 +92,33 @@ describe('reading the configuration', () => {
     );
   });
 
+  for (const name of [
+    'tollgate.yaml',
+    'tollgate.toml',
+    'tollgate.config.toml',
+    '.tollgaterc',
+    '.config/tollgate.json5',
+  ]) {
+    it(`refuses to run the built-in configuration beside a file called ${name}`, async () => {
+      const fault = await readFault(makeFolder({ [name]: YAML }));
+      expect(fault).to.include(`${name} is not a name that is looked for. `);
+      expect(fault).to.include('tollgate.config.yaml').and.include('--config');
+    });
+  }
+
+  it('refuses to pass over a configuration that it cannot read', async () => {
+    const cwd = makeFolder({ 'tollgate.config.yaml/x.txt': '' });
+    expect(await readFault(cwd)).to.include('tollgate.config.yaml cannot be read, or is no file.');
+  });
+
+  it('passes over such a file beside a configuration, and files of other kinds', async () => {
+    const others = { 'tollgate.yaml': 'kind: Deployment\n', 'tollgate.ts': '', 'tollgate.db': '' };
+    expect((await read(makeFolder({ ...others, 'tollgate.config.yaml': YAML }))).file).to.equal('tollgate.config.yaml');
+    expect((await read(makeFolder({ 'tollgate.ts': '', 'tollgate.db': '', 'tollgate.log': '' }))).isDefault).to.equal(
+      true,
+    );
+  });
+
   it('takes --config over TOLLGATE_CONFIG over what lies in the folder', async () => {
     const cwd = makeFolder({
       'tollgate.config.yaml': 'billing: "off"\n',

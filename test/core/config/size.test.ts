@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseSize } from '../../../core/config/size.ts';
+import { parseSize } from '../../../core/config/formats.ts';
 
 describe('sizes', () => {
   const good: readonly [size: string | number, bytes: number][] = [
