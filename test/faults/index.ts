@@ -1,5 +1,5 @@
 /**
- * Every fault of the list in `shared/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
+ * Every fault of the list in `test/fixtures/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
  * `docs/reliability.md` is written from this table (`node --import tsx/esm test/support/write-reliability-page.ts`).
  */
 export interface Fault {
@@ -95,7 +95,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'the same events',
     ONCE,
     ANSWERS,
-    'test/core/sse.test.ts#at every split',
+    'test/core/upstream/event-reader.test.ts#at every split',
   ),
   U33: row('sends an event without end', '503 `provider_unavailable` after 4 MiB', PROMPT, BREAKS),
   U34: row('sends an answer without end', '503 `provider_unavailable` after 32 MiB', PROMPT, BREAKS),
