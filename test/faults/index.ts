@@ -1,5 +1,5 @@
 /**
- * Every fault of the list in `shared/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
+ * Every fault of the list in `test/fixtures/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
  * `docs/reliability.md` is written from this table (`node --import tsx/esm test/support/write-reliability-page.ts`).
  */
 export interface Fault {
@@ -16,14 +16,14 @@ const BREAKS = 'test/faults/upstream-breaks.test.ts';
 const ANSWERS = 'test/faults/upstream-answers.test.ts';
 const USAGE = 'test/faults/upstream-usage.test.ts';
 const CLIENT = 'test/faults/client.test.ts';
-const PROCESS = 'test/faults/process.test.ts';
-const CONFIG = 'test/faults/config.test.ts';
+const PROCESS = 'test/faults/process.slow.test.ts';
+const CONFIG = 'test/faults/config.slow.test.ts';
 const PLUGIN = 'test/faults/plugin.test.ts';
-const STORES = 'test/plugins/stores/faults.test.ts';
-const KEY_STORES = 'test/plugins/auth/api-key/stores.test.ts';
+const STORES = 'test/plugins/stores/faults.slow.test.ts';
+const KEY_STORES = 'test/plugins/auth/api-key/stores.slow.test.ts';
 const KEYS = 'test/plugins/auth/api-key/verify.test.ts';
-const OUTAGE = 'test/app/store-outage.test.ts#answers as declared';
-const CRASHES = 'test/app/crashes.test.ts#loses and doubles nothing, wherever a gateway is killed';
+const OUTAGE = 'test/app/store-outage.slow.test.ts#answers as declared';
+const CRASHES = 'test/app/crashes.slow.test.ts#loses and doubles nothing, wherever a gateway is killed';
 
 const NOTHING = 'nothing';
 const PROMPT = 'the prompt, estimated: the provider may have worked on it';
@@ -202,7 +202,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'refused everywhere within 5 s',
     NONE,
     KEYS,
-    'test/app/shared-store.test.ts#refuse on both what one of them was told to revoke',
+    'test/app/shared-store.slow.test.ts#refuse on both what one of them was told to revoke',
   ),
   S09: row('is written by a call in flight', 'a revocation or rotation survives it', NONE, KEYS, KEY_STORES),
   S10: row(
@@ -217,8 +217,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'sees fifty calls on a balance for ten',
     'ten are let in',
     'exactly ten',
-    'test/plugins/stores/races.test.ts#lets ten of fifty',
-    'test/app/shared-store.test.ts#spend a balance for ten calls exactly',
+    'test/plugins/stores/races.slow.test.ts#lets ten of fifty',
+    'test/app/shared-store.slow.test.ts#spend a balance for ten calls exactly',
   ),
   S12: row('sees fifty key creations where five are allowed', 'five', NONE, KEY_STORES),
   P01: row(
@@ -226,7 +226,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'the sweeper settles',
     'once: the true cost, or the estimate',
     CRASHES,
-    'test/plugins/stores/sqlite-processes.test.ts#keeps, when it is killed, every reservation',
+    'test/plugins/stores/sqlite-processes.slow.test.ts#keeps, when it is killed, every reservation',
   ),
   P02: row(
     'is killed between reservation and sending',

@@ -8,7 +8,12 @@ import { readBlocks } from '../support/read-blocks.ts';
 const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'core/index.ts'));
 const shown = readBlocks()
   .filter(({ language, text }) => language === 'ts' && /kind: 'policy'/.test(text) && !text.includes('required: ['))
-  .map(({ page, line, text }) => ({ page, line, file: `example-${line}.ts`, text: text.replaceAll("'tollgate'", INDEX) }));
+  .map(({ page, line, text }) => ({
+    page,
+    line,
+    file: `example-${line}.ts`,
+    text: text.replaceAll("'tollgate'", INDEX),
+  }));
 
 const chat = (content: string, stream: boolean) => ({
   model: 'echo/echo',

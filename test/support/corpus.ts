@@ -1,18 +1,15 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
-const ROOT = new URL('../../../shared/corpora/provider-fixtures/', import.meta.url);
+/** What others wrote or recorded; its README says where each folder comes from. */
+const CORPORA = new URL('../fixtures/corpora/', import.meta.url);
 
-/** Whether recorded vendor answers lie beside the project; tests that need them are skipped by name when not. */
-export const hasProviderFixtures = existsSync(ROOT);
-
-/** Names of the files of one folder that end so; none when the corpus is absent. */
+/** Names of the files of one folder that end so. */
 export function corpusFiles(folder: string, ending: string): readonly string[] {
-  if (!hasProviderFixtures) return [];
-  return readdirSync(new URL(folder, ROOT)).filter((name) => name.endsWith(ending));
+  return readdirSync(new URL(folder, CORPORA)).filter((name) => name.endsWith(ending));
 }
 
 export function corpusText(path: string): string {
-  return readFileSync(new URL(path, ROOT), 'utf8');
+  return readFileSync(new URL(path, CORPORA), 'utf8');
 }
 
 export function corpusJson(path: string): unknown {
@@ -25,4 +22,14 @@ export function corpusLines(path: string): readonly { readonly data: string }[] 
     .split('\n')
     .filter((line) => line.trim() !== '')
     .map((data) => ({ data }));
+}
+
+/** The cases of JSONTestSuite: what begins with `y_` must parse, what begins with `n_` must not. */
+export function jsonTestSuite(): readonly { readonly name: string; readonly bytes: Buffer }[] {
+  const cases = Object.entries(corpusJson('JSONTestSuite/cases.json') as Readonly<Record<string, string>>);
+  return [
+    ...cases.map(([name, base64]) => ({ name, bytes: Buffer.from(base64, 'base64') })),
+    { name: 'n_structure_100000_opening_arrays.json', bytes: Buffer.from('['.repeat(100_000)) },
+    { name: 'n_structure_open_array_object.json', bytes: Buffer.from(`${'[{"":'.repeat(50_000)}\n`) },
+  ];
 }

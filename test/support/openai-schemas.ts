@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { parse } from 'yaml';
-
-const SPEC = new URL('../../../shared/reference/data/openai-openapi.yaml', import.meta.url);
-
-/** Whether OpenAI's OpenAPI document lies beside this project. It is too large to live in it. */
-export const hasOpenAiSchemas = existsSync(SPEC);
+import { corpusJson } from './corpus.ts';
 
 const NAMES = {
   response: 'CreateChatCompletionResponse',
@@ -19,7 +13,7 @@ const NAMES = {
 let ajv: Ajv2020 | undefined;
 const compiled = new Map<string, ValidateFunction>();
 
-/** Asserts that a value, as it goes over the wire, is what OpenAI's own schema says. Reads the document on first use. */
+/** Asserts that a value, as it goes over the wire, is what OpenAI's own schema says. */
 export function assertOpenAi(kind: keyof typeof NAMES, value: unknown): void {
   const name = NAMES[kind];
   const validate = compiled.get(name) ?? schemas().compile({ $ref: `openai#/components/schemas/${name}` });
@@ -30,7 +24,7 @@ export function assertOpenAi(kind: keyof typeof NAMES, value: unknown): void {
 
 function schemas(): Ajv2020 {
   if (ajv) return ajv;
-  const { components } = parse(readFileSync(SPEC, 'utf8')) as { components: { schemas: object } };
+  const { components } = corpusJson('openai-openapi/schemas.json') as { components: { schemas: object } };
   ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'openai', components: { schemas: spellOutNull(components.schemas) } });
   return ajv;

@@ -1,5 +1,4 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
-import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { checkConfig } from '../../../core/config/check.ts';
@@ -7,6 +6,7 @@ import { ConfigError } from '../../../core/config/faults.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
 import { makeFolder, removeFolders } from '../../support/config-folder.ts';
 import { checkText, faultLines, PLUGINS } from '../../support/config-plugins.ts';
+import { corpusJson } from '../../support/corpus.ts';
 
 describe('a configuration without faults', () => {
   afterEach(removeFolders);
@@ -191,16 +191,12 @@ describe('a configuration without faults', () => {
 
 describe('hostile names and texts', () => {
   afterEach(removeFolders);
-  const corpora = path.resolve(import.meta.dirname, '../../../../shared/corpora');
-
   for (const [file, read] of [
-    ['gateway-cases/names.json', (text: string) => (JSON.parse(text) as { cases: string[] }).cases],
-    ['blns/blns.json', (text: string) => JSON.parse(text) as string[]],
+    ['gateway-cases/names.json', (corpus: unknown) => (corpus as { cases: string[] }).cases],
+    ['blns/blns.json', (corpus: unknown) => corpus as string[]],
   ] as const) {
-    it(`of ${file} are faults or values, never a crash, as names of instances, aliases and plans`, async function () {
-      const source = path.join(corpora, file);
-      if (!existsSync(source)) this.skip();
-      const names = [...new Set(read(readFileSync(source, 'utf8')))];
+    it(`of ${file} are faults or values, never a crash, as names of instances, aliases and plans`, async () => {
+      const names = [...new Set(read(corpusJson(file)))];
       const value = {
         providers: Object.fromEntries(names.map((name) => [name, { plugin: 'acme' }])),
         models: Object.fromEntries(names.map((name) => [name, name])),

@@ -1,16 +1,12 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'chai';
 import { SourceError } from '../../../core/config/positions.ts';
 import { parseJson } from '../../../core/config/source-json.ts';
-
-const SUITE = path.resolve(import.meta.dirname, '../../../../shared/corpora/JSONTestSuite/test_parsing');
+import { jsonTestSuite } from '../../support/corpus.ts';
 
 describe('the JSON reader', () => {
-  it('takes and refuses what JSON.parse does, but for repeated names, deep nesting and a byte order mark', function () {
-    if (!existsSync(SUITE)) this.skip();
-    for (const file of readdirSync(SUITE)) {
-      const text = readFileSync(path.join(SUITE, file), 'utf8');
+  it('takes and refuses what JSON.parse does, but for repeated names, deep nesting and a byte order mark', () => {
+    for (const { name, bytes } of jsonTestSuite()) {
+      const text = bytes.toString();
       const outcome = (parse: () => unknown): unknown => {
         try {
           return JSON.stringify(parse());
@@ -19,21 +15,20 @@ describe('the JSON reader', () => {
         }
       };
       const mine = outcome(() => parseJson(text).value);
-      const isStricter = mine === 'refused' && /duplicated_key|nested|100000|open_array/.test(file);
-      if (!isStricter) expect(mine, file).to.equal(outcome(() => JSON.parse(text.replace(/^\uFEFF/, ''))));
+      const isStricter = mine === 'refused' && /duplicated_key|nested|100000|open_array/.test(name);
+      if (!isStricter) expect(mine, name).to.equal(outcome(() => JSON.parse(text.replace(/^\uFEFF/, ''))));
     }
   });
 
-  it('refuses with a place, never with another error', function () {
-    if (!existsSync(SUITE)) this.skip();
-    for (const file of readdirSync(SUITE).filter((name) => name.startsWith('n_'))) {
-      const text = readFileSync(path.join(SUITE, file), 'utf8');
+  it('refuses with a place, never with another error', () => {
+    for (const { name, bytes } of jsonTestSuite().filter((each) => each.name.startsWith('n_'))) {
+      const text = bytes.toString();
       if (text.startsWith('\uFEFF')) continue;
       try {
         parseJson(text);
       } catch (error) {
-        expect(error, file).to.be.instanceOf(SourceError);
-        expect((error as SourceError).faults[0]?.line, file).to.be.greaterThan(0);
+        expect(error, name).to.be.instanceOf(SourceError);
+        expect((error as SourceError).faults[0]?.line, name).to.be.greaterThan(0);
       }
     }
   });

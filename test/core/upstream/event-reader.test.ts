@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { SseEvent } from '../../../core/contract/provider.ts';
@@ -12,14 +11,13 @@ import {
   KEEP_ALIVE,
   readEvents,
 } from '../../../core/upstream/event-reader.ts';
+import { corpusJson } from '../../support/corpus.ts';
 
 interface WptCase {
   readonly name: string;
   readonly wire_base64: string;
   readonly events: readonly SseEvent[];
 }
-
-const CORPUS = new URL('../../../shared/corpora/wpt-eventsource/wpt-eventsource-cases.json', import.meta.url);
 
 describe('sse', () => {
   describe('reading', () => {
@@ -125,21 +123,17 @@ describe('sse', () => {
     });
 
     describe('the cases of web-platform-tests', () => {
-      if (!existsSync(CORPUS)) it.skip('needs ../shared/corpora/wpt-eventsource');
-      else {
-        const { cases } = JSON.parse(readFileSync(CORPUS, 'utf8')) as { cases: readonly WptCase[] };
-        for (const { name, wire_base64, events } of cases) {
-          const wire = Buffer.from(wire_base64, 'base64');
-          const wanted = events.map(({ event, data }) => ({ event, data }));
-          it(`${name}: whole and byte by byte`, () => {
-            expect(readAt(wire, [])).to.deep.equal(wanted);
-            expect(readAt(wire, [...wire.keys()])).to.deep.equal(wanted);
-          });
-          it(`${name}: at every split`, () => {
-            for (let at = 0; at <= wire.length; at++)
-              expect(readAt(wire, [at]), `split at ${at}`).to.deep.equal(wanted);
-          });
-        }
+      const { cases } = corpusJson('wpt-eventsource/wpt-eventsource-cases.json') as { cases: readonly WptCase[] };
+      for (const { name, wire_base64, events } of cases) {
+        const wire = Buffer.from(wire_base64, 'base64');
+        const wanted = events.map(({ event, data }) => ({ event, data }));
+        it(`${name}: whole and byte by byte`, () => {
+          expect(readAt(wire, [])).to.deep.equal(wanted);
+          expect(readAt(wire, [...wire.keys()])).to.deep.equal(wanted);
+        });
+        it(`${name}: at every split`, () => {
+          for (let at = 0; at <= wire.length; at++) expect(readAt(wire, [at]), `split at ${at}`).to.deep.equal(wanted);
+        });
       }
     });
   });

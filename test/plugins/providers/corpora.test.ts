@@ -1,5 +1,4 @@
-/** Answers that others recorded, through our codecs. They lie beside the project, in `../shared/corpora`. */
-import { existsSync, readFileSync } from 'node:fs';
+/** Answers that others recorded, through our codecs. */
 import { expect } from 'chai';
 import { type Plugin, StreamFailure } from '../../../core/index.ts';
 import azure from '../../../plugins/providers/azure.ts';
@@ -7,9 +6,9 @@ import mistral from '../../../plugins/providers/mistral.ts';
 import openai from '../../../plugins/providers/openai.ts';
 import { assertResponse, readChunks } from '../../conformance/provider-shape.ts';
 import { CALL, decodeStream, setUpProvider } from '../../conformance/provider-subject.ts';
-import { assertOpenAi, hasOpenAiSchemas } from '../../support/openai-schemas.ts';
+import { corpusJson, corpusText } from '../../support/corpus.ts';
+import { assertOpenAi } from '../../support/openai-schemas.ts';
 
-const CORPUS = new URL('../../../../shared/corpora/provider-fixtures/', import.meta.url);
 const VERCEL = 'vercel-ai/packages/openai/src/';
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
 
@@ -38,29 +37,25 @@ const ERRORS: readonly (readonly [string, number, string])[] = [
   [`${KONG}openai/llm-v1-chat/responses/internal_server_error.html`, 500, 'upstream_error'],
 ];
 
-function read(name: string): string {
-  return readFileSync(new URL(name, CORPUS), 'utf8');
-}
-
 function providerOf(plugin: Plugin) {
   const provider = setUpProvider(plugin, plugin.name === 'azure' ? { resource: 'acme' } : {});
   if (!provider.chat) throw new Error('no chat');
   return { ...provider, chat: provider.chat };
 }
 
-(existsSync(CORPUS) ? describe : describe.skip)('recorded answers of shared/corpora/provider-fixtures', () => {
+describe('recorded answers', () => {
   for (const [plugin, name, words] of ANSWERS) {
     it(`become OpenAI’s shape through ${plugin.name}: ${name}`, () => {
-      const response = providerOf(plugin).chat.response(JSON.parse(read(name)), CALL);
+      const response = providerOf(plugin).chat.response(corpusJson(name), CALL);
       assertResponse(response);
-      if (hasOpenAiSchemas) assertOpenAi('response', response);
+      assertOpenAi('response', response);
       expect(response.choices[0]?.message.content ?? '').to.include(words);
     });
   }
 
   for (const [plugin, name, words] of STREAMS) {
     it(`become OpenAI’s chunks through ${plugin.name}: ${name}`, () => {
-      const sse = read(name)
+      const sse = corpusText(name)
         .trim()
         .split('\n')
         .map((line) => `data: ${line}\n\n`);
@@ -68,7 +63,7 @@ function providerOf(plugin: Plugin) {
         new TextEncoder().encode(`${sse.join('')}data: [DONE]\n\n`),
       ]);
       const { choices, usage } = readChunks(chunks);
-      if (hasOpenAiSchemas) for (const chunk of chunks) assertOpenAi('chunk', chunk);
+      for (const chunk of chunks) assertOpenAi('chunk', chunk);
       expect(complete).to.equal(true);
       expect(choices[0]).to.deep.include({ finish_reason: 'stop' });
       expect(choices[0]?.content).to.include(words);
@@ -78,24 +73,24 @@ function providerOf(plugin: Plugin) {
 
   for (const [name, status, is] of ERRORS) {
     it(`are classified as ${is}: ${name}`, () => {
-      const text = read(name);
+      const text = corpusText(name);
       const body: unknown = name.endsWith('.json') ? JSON.parse(text) : text;
       expect(providerOf(openai).error(status, body, {}).class).to.equal(is);
     });
   }
 
   it('that are broken are failures, not crashes', () => {
-    const body: unknown = JSON.parse(read(`${KONG}openai/llm-v1-chat/responses/bad_upstream_response.json`));
+    const body: unknown = corpusJson(`${KONG}openai/llm-v1-chat/responses/bad_upstream_response.json`);
     expect(() => providerOf(openai).chat.response(body, CALL)).to.throw(StreamFailure);
   });
 
   it('of embeddings keep every number', () => {
     const { embed } = providerOf(openai);
-    const body = JSON.parse(read(`${KONG}openai/llm-v1-embeddings/responses/good.json`)) as {
+    const body = corpusJson(`${KONG}openai/llm-v1-embeddings/responses/good.json`) as {
       data: readonly { embedding: unknown }[];
     };
     const answer = embed?.response(body, { model: 'm', input: 'x' }, CALL);
-    if (hasOpenAiSchemas) assertOpenAi('embeddings', answer);
+    assertOpenAi('embeddings', answer);
     expect(answer?.data.map(({ embedding }) => embedding)).to.deep.equal(body.data.map(({ embedding }) => embedding));
   });
 });

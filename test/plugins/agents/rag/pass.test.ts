@@ -1,22 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createLease, LEASE_MS, LeaseLost } from '../../../../plugins/agents/rag/lease.ts';
+import { corpusJson } from '../../../support/corpus.ts';
 import { makePdf, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
 import { useTempFolder } from '../../../support/temp-folder.ts';
-
-const NAMES = new URL('../../../../../shared/corpora/gateway-cases/names.json', import.meta.url);
 
 describe('a pass over the folder of the knowledge base', () => {
   const folder = useTempFolder('rag-pass');
@@ -208,9 +197,8 @@ describe('a pass over the folder of the knowledge base', () => {
     expect(index.faults()).to.deep.equal({ 'bomb.md': 'it was too much' });
   });
 
-  it('takes file names of every kind', async function () {
-    if (!existsSync(NAMES)) this.skip();
-    const { cases } = JSON.parse(readFileSync(NAMES, 'utf8')) as { readonly cases: readonly string[] };
+  it('takes file names of every kind', async () => {
+    const { cases } = corpusJson('gateway-cases/names.json') as { readonly cases: readonly string[] };
     const names = cases.filter((name) => !name.includes('/') && !name.includes('\u0000'));
     index.write(Object.fromEntries(names.map((name, at) => [`x${name}.md`, `content number${at}`])));
     await index.pass();

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createKey } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf, startKeys, until } from '../../../support/auth.ts';
+import { corpusJson } from '../../../support/corpus.ts';
 import type { FakeGateway } from '../../../support/fake-api.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/shaky-store.ts';
 
@@ -34,8 +34,7 @@ describe('the check of API keys', () => {
   it('asks the store nothing about what is no key', async () => {
     const good = createKey(randomBytes).text;
     const bad = [good.slice(0, -1), `${good}x`, `${good} OR 1=1`, `tg_${"'; DROP TABLE keys; --".padEnd(60, 'x')}`];
-    const path = '../shared/corpora/blns/blns.json';
-    const naughty: string[] = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : [];
+    const naughty = corpusJson('blns/blns.json') as string[];
     for (const text of [...bad, ...naughty.map((each) => `tg_${each}`)]) {
       expect(await codeOf(check(now, text)), text).to.equal('invalid_api_key');
     }

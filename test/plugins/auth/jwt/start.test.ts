@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +5,7 @@ import { expect } from 'chai';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
 import { findSecretWeakness } from '../../../../plugins/auth/kit/secret-strength.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
+import { corpusText } from '../../../support/corpus.ts';
 import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
 import { AUDIENCE, createSigner, ISSUER, signShared, type TestSigner } from '../../../support/tokens.ts';
 
@@ -156,10 +156,8 @@ describe('the start of the jwt plugin', () => {
     );
   });
 
-  it('finds every short secret of the known ones weak', function () {
-    const path = '../shared/corpora/jwt-secrets/jwt.secrets.list';
-    if (!existsSync(path)) this.skip();
-    const short = readFileSync(path, 'utf8')
+  it('finds every short secret of the known ones weak', () => {
+    const short = corpusText('jwt-secrets/jwt.secrets.list')
       .split('\n')
       .filter((secret) => Buffer.byteLength(secret) < 32);
     expect(short.filter((secret) => findSecretWeakness(secret) === undefined)).to.deep.equal([]);

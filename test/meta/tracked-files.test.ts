@@ -1,0 +1,59 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, lstatSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+
+/** All that may lie in the root of the repository. Whoever adds to it says why in the commit. */
+const ROOT = [
+  '.ci',
+  '.dockerignore',
+  '.gitignore',
+  '.mocharc.json',
+  '.npmrc',
+  '.oxlintrc.json',
+  'AGENTS.md',
+  'bench',
+  'biome.json',
+  'CHANGELOG.md',
+  'config',
+  'CONTRIBUTING.md',
+  'core',
+  'deploy',
+  'docs',
+  'examples',
+  'knip.json',
+  'LICENSE',
+  'package-lock.json',
+  'package.json',
+  'plugins',
+  'README.md',
+  'test',
+  'tsconfig.build.json',
+  'tsconfig.json',
+];
+
+describe('the files of the repository', () => {
+  let files: readonly string[];
+
+  before(function () {
+    // The sources may also come without git, as an archive.
+    if (!existsSync(path.join(PACKAGE_ROOT, '.git'))) this.skip();
+    const out = execFileSync('git', ['ls-files', '-z'], { cwd: PACKAGE_ROOT, encoding: 'utf8' });
+    files = out.split('\0').filter((file) => file !== '');
+  });
+
+  it('leave the root to what has its place there', () => {
+    const found = new Set(files.map((file) => file.split('/')[0] ?? ''));
+    expect([...found]).to.have.members(ROOT);
+  });
+
+  it('all hold something', () => {
+    const sizeOf = (file: string) => lstatSync(path.join(PACKAGE_ROOT, file), { throwIfNoEntry: false })?.size;
+    expect(files.filter((file) => sizeOf(file) === 0)).to.deep.equal([]);
+  });
+
+  it('hold of the results of benchmarks only the newest summary', () => {
+    expect(files.filter((file) => file.startsWith('bench/results/'))).to.deep.equal(['bench/results/full.md']);
+  });
+});
