@@ -6,7 +6,7 @@ import {
   type ReserveOutcome,
   type UsageFacts,
 } from '../../../core/index.ts';
-import type { Outbox } from '../parts/outbox.ts';
+import type { Outbox } from '../kit/outbox.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../core/index.ts';
-import { ACCOUNTS, type AccountRecord, accountKey } from '../parts/plan-of.ts';
-import { isStoreFailure } from '../parts/store-failure.ts';
+import { ACCOUNTS, type AccountRecord, accountKey } from '../kit/plan-of.ts';
+import { isStoreFailure } from '../kit/store-failure.ts';
 
 /** How many ledger entries `accounts show` prints. */
 const SHOWN_ENTRIES = 20;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
-import { createOutbox } from '../parts/outbox.ts';
-import { isStoreFailure } from '../parts/store-failure.ts';
+import { createOutbox } from '../kit/outbox.ts';
+import { isStoreFailure } from '../kit/store-failure.ts';
 import { beginReservation, type ChargeRules, isUnlimited, type Outboxes, reserve, settle } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { accountRoutes } from './routes.ts';

@@ -1,5 +1,5 @@
 import { formatUsd, GatewayError, type PluginApi, type Route, type UsageRow } from '../../../core/index.ts';
-import { createPlanOf } from '../parts/plan-of.ts';
+import { createPlanOf } from '../kit/plan-of.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const DAY_MS = 86_400_000;

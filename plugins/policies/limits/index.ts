@@ -1,7 +1,7 @@
 import { type Call, createLocalCounters, definePlugin, parseDuration } from '../../../core/index.ts';
-import { createOutbox } from '../parts/outbox.ts';
-import { createPlanOf, type NamedPlan } from '../parts/plan-of.ts';
-import { isStoreFailure } from '../parts/store-failure.ts';
+import { createOutbox } from '../kit/outbox.ts';
+import { createPlanOf, type NamedPlan } from '../kit/plan-of.ts';
+import { isStoreFailure } from '../kit/store-failure.ts';
 import { createLeases } from './leases.ts';
 import { type Limits, limitsOf, limitsOfProvider } from './limits-of.ts';
 import { giveBack, type Taken, take } from './take.ts';

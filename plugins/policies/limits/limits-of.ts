@@ -1,5 +1,5 @@
 import { type Call, type ChatRequest, estimateInputTokens, type Window } from '../../../core/index.ts';
-import type { NamedPlan } from '../parts/plan-of.ts';
+import type { NamedPlan } from '../kit/plan-of.ts';
 
 /** Who set a limit: nobody but the key, unless a plan is named. */
 interface Origin {

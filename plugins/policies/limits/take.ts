@@ -1,5 +1,5 @@
 import { type Call, type Counters, GatewayError, type Outcome, type WindowState } from '../../../core/index.ts';
-import type { Outbox } from '../parts/outbox.ts';
+import type { Outbox } from '../kit/outbox.ts';
 import { type Limit, type Limits, MINUTE_MS, type Place, whose } from './limits-of.ts';
 
 /** What a call took, and gives back or corrects at its end. */

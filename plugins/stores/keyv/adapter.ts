@@ -2,9 +2,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeUnavailable } from '../parts/failure.ts';
-import type { Guard } from '../parts/guard.ts';
-import { storeKey } from '../parts/key.ts';
+import { storeUnavailable } from '../kit/failure.ts';
+import type { Guard } from '../kit/guard.ts';
+import { storeKey } from '../kit/key.ts';
 
 export interface AdapterChoice {
   /** A package's name, or the absolute path of a module, whose default export is a Keyv adapter class. */

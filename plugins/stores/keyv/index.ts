@@ -1,8 +1,8 @@
 import type { KeyvStoreAdapter } from 'keyv';
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { createGuard, within } from '../kit/guard.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { createGuard, within } from '../parts/guard.ts';
 import { type AdapterChoice, guardAdapter, importAdapter } from './adapter.ts';
 
 export interface KeyvStoreOptions extends AdapterChoice {

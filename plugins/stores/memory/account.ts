@@ -1,6 +1,6 @@
 import type { LedgerEntry, Reservation, UsageFacts, UsageRow } from '../../../core/index.ts';
-import { entryId } from '../parts/check.ts';
-import { chargeReason, countUsage, dayOf } from '../parts/usage.ts';
+import { entryId } from '../kit/check.ts';
+import { chargeReason, countUsage, dayOf } from '../kit/usage.ts';
 
 /** How many entries an account keeps; the oldest beyond that become one "carried forward" line. */
 const MAX_ENTRIES = 10_000;

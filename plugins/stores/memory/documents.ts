@@ -1,6 +1,6 @@
 import type { Store } from '../../../core/index.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { storeClosed } from '../parts/failure.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { storeClosed } from '../kit/failure.ts';
 
 /** How many documents a namespace may have before the expired ones are looked for. */
 const FIRST_LOOK = 1000;

@@ -7,8 +7,8 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { expiredFacts } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { expiredFacts } from '../kit/usage.ts';
 import { type Account, append, charge, createAccount, dropHold, type Hold, purseOf } from './account.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pg, { type Pool } from 'pg';
 import type { Log } from '../../../core/index.ts';
-import { storeClosed, storeUnavailable } from '../parts/failure.ts';
-import { createGuard, within } from '../parts/guard.ts';
-import { createServerClock, sendInTime } from '../parts/server-clock.ts';
+import { storeClosed, storeUnavailable } from '../kit/failure.ts';
+import { createGuard, within } from '../kit/guard.ts';
+import { createServerClock, sendInTime } from '../kit/server-clock.ts';
 import { FUNCTIONS, LATE, SCHEMA, VERSION } from './schema.ts';
 import { PART_FUNCTIONS } from './schema-parts.ts';
 

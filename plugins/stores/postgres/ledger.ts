@@ -8,10 +8,10 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { Connection, Row } from './connection.ts';
 
 const SWEEP_BATCH = 100;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../../../core/index.ts';
-import { storeClosed, storeUnavailable } from '../parts/failure.ts';
-import { createGuard, within } from '../parts/guard.ts';
-import { createServerClock, sendInTime } from '../parts/server-clock.ts';
+import { storeClosed, storeUnavailable } from '../kit/failure.ts';
+import { createGuard, within } from '../kit/guard.ts';
+import { createServerClock, sendInTime } from '../kit/server-clock.ts';
 import { adviseOn } from './advice.ts';
 import {
   type ClientOptions,

@@ -1,7 +1,7 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
+import { finite } from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
 import { type Connection, defineWrite } from './connection.ts';
 import type { Keys } from './keys.ts';
 

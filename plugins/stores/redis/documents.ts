@@ -1,6 +1,6 @@
 import KeyvRedis, { type RedisClientType } from '@keyv/redis';
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeKey } from '../parts/key.ts';
+import { storeKey } from '../kit/key.ts';
 import type { RedisClient } from './client.ts';
 import { type Connection, defineWrite } from './connection.ts';
 import type { Keys } from './keys.ts';

@@ -16,10 +16,10 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../kit/usage.ts';
 import type { Connection } from './connection.ts';
 import { type AccountKeys, type Keys, SHARDS } from './keys.ts';
 import { CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';

@@ -1,6 +1,6 @@
 import type { Sets } from '../../../core/index.ts';
-import { checkMember, pageLimit } from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
+import { checkMember, pageLimit } from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
 import { type Connection, defineWrite } from './connection.ts';
 import type { Keys } from './keys.ts';
 

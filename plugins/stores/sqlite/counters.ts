@@ -1,5 +1,5 @@
 import { type CounterState, type Counters, createLocalCounters, type LocalCounters } from '../../../core/index.ts';
-import { storeKey } from '../parts/key.ts';
+import { storeKey } from '../kit/key.ts';
 import type { Database } from './database.ts';
 import type { Presence } from './presence.ts';
 import { createSharedCounters } from './shared-counters.ts';

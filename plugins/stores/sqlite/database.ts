@@ -1,6 +1,6 @@
 import { chmod, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import { migrate } from './schema.ts';
 
 /** What of `node:sqlite` this store uses; `@photostructure/sqlite` has the same API for Node before 22.13. */

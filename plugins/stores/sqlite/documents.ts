@@ -1,5 +1,5 @@
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeKey } from '../parts/key.ts';
+import { storeKey } from '../kit/key.ts';
 import type { Database } from './database.ts';
 import type { Writer } from './writer.ts';
 

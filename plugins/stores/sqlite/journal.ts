@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import { fromRow, type LedgerRecord, type LedgerRow, toRow } from './ledger-record.ts';
 
 /** A line of the journal: records that were decided together, and the number of the first. */

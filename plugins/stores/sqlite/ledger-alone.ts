@@ -1,7 +1,7 @@
 import type { Reservation, ReserveOutcome, Settlement } from '../../../core/index.ts';
-import { checkReservation, checkSettlement } from '../parts/check.ts';
-import { storeUnavailable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
+import { checkReservation, checkSettlement } from '../kit/check.ts';
+import { storeUnavailable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
 import { type Database, sqliteFailure } from './database.ts';
 import type { Journal } from './journal.ts';
 import { createBacklog } from './ledger-backlog.ts';

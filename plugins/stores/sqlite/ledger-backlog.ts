@@ -1,4 +1,4 @@
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import type { Database } from './database.ts';
 import type { Journal } from './journal.ts';
 import { createFold } from './ledger-fold.ts';

@@ -1,5 +1,5 @@
-import { REMEMBER_MS } from '../parts/check.ts';
-import { chargeReason, dayOf, UNKNOWN_FACTS } from '../parts/usage.ts';
+import { REMEMBER_MS } from '../kit/check.ts';
+import { chargeReason, dayOf, UNKNOWN_FACTS } from '../kit/usage.ts';
 import type { Database, SqlValue } from './database.ts';
 import type { ChargeRecord, HoldRecord, LedgerRecord } from './ledger-record.ts';
 import type { Hold, LedgerTables } from './ledger-tables.ts';

@@ -1,5 +1,5 @@
 import type { ReserveOutcome } from '../../../core/index.ts';
-import { finite } from '../parts/check.ts';
+import { finite } from '../kit/check.ts';
 import type { HoldRecord, LedgerRecord } from './ledger-record.ts';
 import type { LedgerTables } from './ledger-tables.ts';
 

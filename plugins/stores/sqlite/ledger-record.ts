@@ -1,7 +1,7 @@
 import type { Reservation, Settlement, UsageFacts } from '../../../core/index.ts';
-import { misuse } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
-import { countUsage, type UsageCounts } from '../parts/usage.ts';
+import { misuse } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
+import { countUsage, type UsageCounts } from '../kit/usage.ts';
 
 /** What a call is for: the part of its facts that the books keep. */
 export type Purpose = Pick<UsageFacts, 'operation' | 'provider' | 'model' | 'key'>;

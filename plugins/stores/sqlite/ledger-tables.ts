@@ -15,9 +15,9 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { storeKey } from '../kit/key.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { Database, Row } from './database.ts';
 import { prepareLedger } from './ledger-sql.ts';
 

@@ -1,5 +1,5 @@
 import type { Ledger } from '../../../core/index.ts';
-import { storeKey } from '../parts/key.ts';
+import { storeKey } from '../kit/key.ts';
 import type { LedgerAlone } from './ledger-alone.ts';
 import { type LedgerTables, SWEEP_BATCH } from './ledger-tables.ts';
 import type { Presence } from './presence.ts';

@@ -1,4 +1,4 @@
-import { storeClosed, storeUnavailable } from '../parts/failure.ts';
+import { storeClosed, storeUnavailable } from '../kit/failure.ts';
 import { type Census, NOTICE_MS } from './census.ts';
 import type { Writer } from './writer.ts';
 

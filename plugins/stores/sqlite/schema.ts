@@ -1,4 +1,4 @@
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import type { Database } from './database.ts';
 
 /** Each element takes the file from the version of its index to the next; only ever appended to. */

@@ -1,5 +1,5 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../parts/check.ts';
+import { finite } from '../kit/check.ts';
 import type { Database } from './database.ts';
 import type { Writer } from './writer.ts';
 

@@ -1,4 +1,4 @@
-import { storeClosed, storeUnavailable } from '../parts/failure.ts';
+import { storeClosed, storeUnavailable } from '../kit/failure.ts';
 import { type Database, isBusy, sqliteFailure } from './database.ts';
 
 /** Runs changes, each whole or not at all, and answers once they are committed. */

@@ -6,9 +6,9 @@ import {
   isGatewayError,
   type Outcome,
 } from '../../../../core/index.ts';
+import { createOutbox } from '../../../../plugins/policies/kit/outbox.ts';
 import { type Limit, MINUTE_MS, type Place } from '../../../../plugins/policies/limits/limits-of.ts';
 import { giveBack, type Taken, take } from '../../../../plugins/policies/limits/take.ts';
-import { createOutbox } from '../../../../plugins/policies/parts/outbox.ts';
 import { createSilentLog } from '../../../support/silent-log.ts';
 
 const LEASE_MS = 60_000;

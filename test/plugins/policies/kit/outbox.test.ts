@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { GatewayError } from '../../../../core/index.ts';
-import { createOutbox, type Letter, type Outbox } from '../../../../plugins/policies/parts/outbox.ts';
+import { createOutbox, type Letter, type Outbox } from '../../../../plugins/policies/kit/outbox.ts';
 import { createSilentLog } from '../../../support/silent-log.ts';
 import { until } from '../../../support/until.ts';
 
