@@ -6,7 +6,7 @@ import { createMemoryAtomic } from '../memory/atomic.ts';
 import { type AdapterChoice, guardAdapter, importAdapter } from './adapter.ts';
 
 export interface KeyvStoreOptions extends AdapterChoice {
-  /** The longest an operation may take; 500 unless told. */
+  /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
   readonly log?: Log;
 }
