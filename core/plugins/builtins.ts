@@ -24,8 +24,8 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   dialect: 'dialects',
 });
 
-/** Folders with what plugins of one kind share: never plugins themselves. */
-const SHARED: ReadonlySet<string> = new Set(['kit', 'parts']);
+/** The folder with what plugins of one kind share: never a plugin itself. */
+const SHARED = 'kit';
 
 /** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name. */
 export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.url)): readonly Builtin[] {
@@ -33,7 +33,7 @@ export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.u
     const base = new URL(`${folder}/`, root);
     if (!existsSync(base)) return [];
     return readdirSync(base, { withFileTypes: true })
-      .filter(({ name }) => !SHARED.has(name))
+      .filter(({ name }) => name !== SHARED)
       .flatMap((entry): readonly Builtin[] => {
         const file = entry.isDirectory() ? indexOf(new URL(`${entry.name}/`, base)) : new URL(entry.name, base);
         const name = entry.isDirectory() ? entry.name : moduleName(entry.name);

@@ -2,16 +2,16 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { definePlugin, GatewayError, parseDuration } from '../../core/index.ts';
 
-/** How often the process looks at itself. */
+/** How often the event loop and the heap are measured. */
 const TICK_MS = 100;
 
-/** How much the newest look counts: one pause of the garbage collector does not refuse anybody, a busy process does. */
+/** How much the newest measurement counts: one pause of the garbage collector refuses no request, a busy process does. */
 const WEIGHT = 0.3;
 
-/** A heap that seems full is collected before anybody is refused, and again after this time while it stays full. */
+/** A heap that seems full is collected before a request is refused, and again after this time while it stays full. */
 const COLLECT_MS = 5_000;
 
-/** What a monitor asks must be answered when nothing else is. */
+/** Monitors must get a response when nobody else does. */
 const SPARED: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
 
 const REASONS = Object.freeze({
@@ -49,7 +49,7 @@ export default definePlugin({
     let lagMs = 0;
     let last = performance.now();
     let reason: keyof typeof REASONS | undefined;
-    const look = (): void => {
+    const measure = (): void => {
       lagMs += (Math.max(performance.now() - last - TICK_MS, 0) - lagMs) * WEIGHT;
       const next = isFull() ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
       const fields = {
@@ -63,10 +63,10 @@ export default definePlugin({
       last = performance.now();
     };
     let timer: NodeJS.Timeout | undefined;
-    // A start is busy by nature, with nobody waiting yet.
+    // A start is busy by nature, and no request waits yet.
     api.onReady(() => {
       last = performance.now();
-      timer = setInterval(look, TICK_MS).unref();
+      timer = setInterval(measure, TICK_MS).unref();
     });
     api.onClose(() => clearInterval(timer));
 
@@ -79,7 +79,7 @@ export default definePlugin({
 
 /**
  * Whether more than this part of the heap is in use. V8 lets garbage lie until it needs the room, and a gateway that refuses
- * everything needs none: so it is asked to collect before the answer is yes, and again while it stays yes.
+ * everything needs none: so it is made to collect before the heap counts as full, and again while it stays full.
  */
 function createHeapCheck(maxPart: number): () => boolean {
   let collect: (() => void) | undefined;

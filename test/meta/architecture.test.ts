@@ -73,7 +73,7 @@ describe('a plugin', () => {
 
   const SHARED = [
     /^plugins\/providers\/openai-compatible\.ts$/,
-    /^plugins\/\w+\/(?:parts|kit)\//,
+    /^plugins\/\w+\/kit\//,
     // The half of a store that Keyv cannot be, for one process.
     /^plugins\/stores\/memory\/atomic\.ts$/,
   ];
@@ -88,7 +88,7 @@ describe('a plugin', () => {
     );
   });
 
-  it('imports the public entry and its own folder; what plugins of one kind share is in parts, kit, openai-compatible', () => {
+  it('imports the public entry and its own folder; what plugins of one kind share is in kit, openai-compatible', () => {
     const foreign = plugins.flatMap(({ name, imports }) =>
       imports.flatMap(({ file }) => {
         if (!file || file === 'core/index.ts' || homeOf(file) === homeOf(name)) return [];

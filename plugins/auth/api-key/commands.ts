@@ -1,4 +1,4 @@
-import { GatewayError, type PluginApi, parseDuration, type Subcommand } from '../../../core/index.ts';
+import { type Command, GatewayError, parseDuration, type Subcommand } from '../../../core/index.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import type { ApiKeyInfo } from './info.ts';
 import type { Keyring } from './keyring.ts';
@@ -7,14 +7,45 @@ import { type KeyRequest, readKeyRequest } from './request.ts';
 
 type Options = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Registers `tollgate keys`: what operators do without a token, on the configured store. */
-export function registerCommands(api: PluginApi, keyring: Keyring, acceptPepper: () => Promise<number>): void {
-  const create: Subcommand = {
+/** `tollgate keys`: what operators do without a token, on the configured store. */
+export function keysCommand(keyring: Keyring, acceptPepper: () => Promise<number>): Command {
+  return {
+    name: 'keys',
+    summary: 'API keys',
+    subcommands: [
+      createCommand(keyring),
+      listCommand(keyring),
+      {
+        name: 'revoke',
+        summary: 'Stop an API key from working',
+        args: [{ name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' }],
+        async run({ args, io }) {
+          const key = await keyring.revoke(await findKey(keyring, args[0] ?? ''), Date.now());
+          const info = await keyring.describe(key);
+          io.result(info, `${info.prefix} is revoked; gateways that run refuse it within five seconds.`);
+        },
+      },
+      {
+        name: 'accept-pepper',
+        summary: 'Give up keys made under a lost pepper, so that the gateway starts with this one',
+        options: [{ flags: '--yes', summary: 'really: keys under other peppers stop working' }],
+        async run({ options, io }) {
+          if (options['yes'] !== true) throw wrongOption('--yes', 'is needed: keys under other peppers stop working');
+          const given = await acceptPepper();
+          io.result({ given_up: given }, `This pepper is the store's only one now; ${given} other(s) were given up.`);
+        },
+      },
+    ],
+  };
+}
+
+function createCommand(keyring: Keyring): Subcommand {
+  return {
     name: 'create',
     summary: 'Make an API key and print it, once',
     options: [
       { flags: '--user <id>', summary: 'whose key it is', required: true },
-      { flags: '--account <id>', summary: 'who pays; the user unless told' },
+      { flags: '--account <id>', summary: 'who pays; the user by default' },
       { flags: '--name <text>', summary: 'what it is for' },
       { flags: '--expires <when>', summary: 'a duration such as 30d, or a date-time' },
       { flags: '--models <list>', summary: 'models it may use, with commas between' },
@@ -29,61 +60,34 @@ export function registerCommands(api: PluginApi, keyring: Keyring, acceptPepper:
       const limits = readKeyRequest(readOptions(options, now), now);
       const userId = readText(options, 'user');
       if (!userId) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
-      const { text, info } = await keyring.create(
-        { userId, account: readText(options, 'account') ?? userId },
-        limits,
-        now,
-      );
+      const owner = { userId, account: readText(options, 'account') ?? userId };
+      const { text, info } = await keyring.create(owner, limits, now);
       io.note(`Made the key ${info.prefix} for ${userId}. It cannot be shown again:`);
       io.result({ api_key: text, api_key_info: info }, text);
     },
   };
+}
 
-  const list: Subcommand = {
+function listCommand(keyring: Keyring): Subcommand {
+  return {
     name: 'list',
     summary: 'List API keys, oldest first',
     options: [
       { flags: '--user <id>', summary: 'of this user only, without revoked ones' },
-      { flags: '--limit <n>', summary: 'how many at most; 100 unless told' },
+      { flags: '--limit <n>', summary: 'how many at most; 100 by default' },
       { flags: '--after <id>', summary: 'goes on after this key' },
     ],
     async run({ options, io }) {
       const after = readText(options, 'after');
       const last = after === undefined ? undefined : await findKey(keyring, after);
       const limit = readCount(options, 'limit') ?? 100;
-      const { keys, hasMore } = await keyring.list(readText(options, 'user'), {
-        limit,
-        ...(last && { after: last.record }),
-      });
+      const page = { limit, ...(last && { after: last.record }) };
+      const { keys, hasMore } = await keyring.list(readText(options, 'user'), page);
       const data = await Promise.all(keys.map(keyring.describe));
       io.result({ object: 'list', data, has_more: hasMore }, formatKeys(data, Date.now()));
       if (hasMore) io.note(`There are more: --after ${keys.at(-1)?.record.id}`);
     },
   };
-
-  const revoke: Subcommand = {
-    name: 'revoke',
-    summary: 'Stop an API key from working',
-    args: [{ name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' }],
-    async run({ args, io }) {
-      const key = await keyring.revoke(await findKey(keyring, args[0] ?? ''), Date.now());
-      const info = await keyring.describe(key);
-      io.result(info, `${info.prefix} is revoked; gateways that run refuse it within five seconds.`);
-    },
-  };
-
-  const accept: Subcommand = {
-    name: 'accept-pepper',
-    summary: 'Give up keys made under a lost pepper, so that the gateway starts with this one',
-    options: [{ flags: '--yes', summary: 'really: keys under other peppers stop working' }],
-    async run({ options, io }) {
-      if (options['yes'] !== true) throw wrongOption('--yes', 'is needed: keys under other peppers stop working');
-      const given = await acceptPepper();
-      io.result({ given_up: given }, `This pepper is the store's only one now; ${given} other(s) were given up.`);
-    },
-  };
-
-  api.command({ name: 'keys', summary: 'API keys', subcommands: [create, list, revoke, accept] });
 }
 
 async function findKey(keyring: Keyring, reference: string): Promise<StoredKey> {
@@ -145,8 +149,8 @@ function wrongOption(flag: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `${flag} ${reason}.`, { param: flag });
 }
 
-/** Other people's words on a terminal: without what moves its cursor, and not so long that nothing else fits. */
-function shown(text: string): string {
+/** Text of users on a terminal: without what moves its cursor, and not so long that nothing else fits. */
+function printable(text: string): string {
   const clean = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
   return clean.length > 40 ? `${clean.slice(0, 39)}…` : clean;
 }
@@ -154,8 +158,8 @@ function shown(text: string): string {
 function formatKeys(keys: readonly ApiKeyInfo[], now: number): string {
   const rows = keys.map((key) => [
     key.prefix,
-    shown(key.user_id),
-    shown(key.name || '-'),
+    printable(key.user_id),
+    printable(key.name || '-'),
     key.created_at.slice(0, 10),
     key.last_used_at?.slice(0, 10) ?? 'never',
     `$${key.spent_usd}`,

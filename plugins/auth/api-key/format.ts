@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 /**
  * `tg_` + 12 base62 characters that name the key in public + `_` + 43 base62 characters of secret (256 bit) + 6 base62
  * characters of CRC-32 over all before them. The checksum lets secret scanners and this gateway tell a key from a
- * look-alike without asking anybody.
+ * look-alike without a look-up.
  */
 export const KEY_PATTERN = /^tg_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 const REFERENCE_PATTERN = /^(?:tg_)?([0-9A-Za-z]{12})(?:_[0-9A-Za-z]{49})?$/;

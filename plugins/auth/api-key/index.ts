@@ -1,5 +1,5 @@
 import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
-import { registerCommands } from './commands.ts';
+import { keysCommand } from './commands.ts';
 import { createKeyIndex } from './key-index.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
 import { createLastUsed } from './last-used.ts';
@@ -76,7 +76,7 @@ export default definePlugin({
       credential.startsWith('tg_') ? verifier.verify(credential, now) : undefined,
     );
     registerRoutes(api, keyring, Math.max(2 * maxKeysPerUser, 200));
-    registerCommands(api, keyring, async () => acceptPepper(sets, await readOwnPeppers()));
+    api.command(keysCommand(keyring, async () => acceptPepper(sets, await readOwnPeppers())));
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
@@ -88,11 +88,11 @@ export default definePlugin({
         }
       }),
     );
-    api.onClose(lastUsed.settle);
+    api.onClose(lastUsed.flush);
   },
 });
 
-/** A store that is down does not stop the start: keys answer 503 until it is back. A wrong pepper does. */
+/** A store that is down does not stop the start: keys are refused with 503 until it is back. A wrong pepper does. */
 async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap: () => Promise<void>): Promise<void> {
   try {
     await check();
@@ -109,7 +109,7 @@ async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
   api.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
 }
 
-/** Runs once for all who ask, and again for those who ask after a failure. */
+/** Runs once for all callers, and again for those who call after a failure. */
 function remember<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

@@ -1,5 +1,5 @@
 import type { Sets } from '../../../core/index.ts';
-import { asking, hashUser, type KeyRecord } from './records.ts';
+import { hashUser, type KeyRecord, withStore } from './records.ts';
 
 export interface Page {
   readonly limit: number;
@@ -7,11 +7,11 @@ export interface Page {
   readonly after?: KeyRecord;
 }
 
-/** Which keys there are, by user and in all, in order of their making. Revoked ones leave their user's index. */
+/** Which keys there are, by user and in all, in the order in which they were made. Revoked ones leave their user's index. */
 export interface KeyIndex {
-  /** Answers `full`, and adds nothing, when the user has `max` keys already. */
+  /** Resolves with `full`, and adds nothing, when the user has `max` keys already. */
   add(record: KeyRecord, max: number): Promise<'added' | 'full'>;
-  /** Frees a place in the user's index; the key stays in the index of all. */
+  /** Removes a key from its user's index; it stays in the index of all. */
   drop(userId: string, member: string): Promise<void>;
   /** Forgets a key that was never given out. */
   forget(record: KeyRecord): Promise<void>;
@@ -37,34 +37,35 @@ const FIRST = 'keys-first';
 export function createKeyIndex(sets: Sets): KeyIndex {
   const listSet = async (set: string, { limit, after }: Page): Promise<readonly IndexEntry[]> => {
     const page = { limit, ...(after && { after: memberOf(after) }) };
-    return (await asking(() => sets.list(set, page))).map((member) => ({ member, id: idOf(member) }));
+    return (await withStore(() => sets.list(set, page))).map((member) => ({ member, id: idOf(member) }));
   };
 
   return {
     async add(record, max) {
       const member = memberOf(record);
-      const outcome = await asking(() => sets.add(ofUser(record.userId), member, max));
+      const outcome = await withStore(() => sets.add(ofUser(record.userId), member, max));
       if (outcome === 'full') return 'full';
-      await asking(() => sets.add(ALL, member));
+      await withStore(() => sets.add(ALL, member));
       return 'added';
     },
     async drop(userId, member) {
-      await asking(() => sets.remove(ofUser(userId), member));
+      await withStore(() => sets.remove(ofUser(userId), member));
     },
     async forget(record) {
-      await asking(() => sets.remove(ofUser(record.userId), memberOf(record)));
-      await asking(() => sets.remove(ALL, memberOf(record)));
+      await withStore(() => sets.remove(ofUser(record.userId), memberOf(record)));
+      await withStore(() => sets.remove(ALL, memberOf(record)));
     },
     listUser: (userId, page) => listSet(ofUser(userId), page),
     listAll: (page) => listSet(ALL, page),
-    isEmpty: async () => (await asking(() => sets.size(ALL))) === 0,
-    claimFirst: async () => (await asking(() => sets.add(FIRST, 'made', 1))) === 'added',
+    isEmpty: async () => (await withStore(() => sets.size(ALL))) === 0,
+    claimFirst: async () => (await withStore(() => sets.add(FIRST, 'made', 1))) === 'added',
     unclaimFirst: async () => {
-      await asking(() => sets.remove(FIRST, 'made'));
+      await withStore(() => sets.remove(FIRST, 'made'));
     },
-    claimRotation: async (id, successor) => (await asking(() => sets.add(successorOf(id), successor, 1))) === 'added',
+    claimRotation: async (id, successor) =>
+      (await withStore(() => sets.add(successorOf(id), successor, 1))) === 'added',
     unclaimRotation: async (id, successor) => {
-      await asking(() => sets.remove(successorOf(id), successor));
+      await withStore(() => sets.remove(successorOf(id), successor));
     },
   };
 }

@@ -8,8 +8,8 @@ const MAX_KEYS = 20_000;
 export interface LastUsed {
   /** Notes a use; returns at once, and writes at most once a minute and key. */
   touch(id: string, now: number): void;
-  /** Resolves when nothing is being written any more. */
-  settle(): Promise<void>;
+  /** Resolves when everything is written. */
+  flush(): Promise<void>;
 }
 
 /** Writes when a key was last used, in a document of its own and never in the way of a request. */
@@ -28,7 +28,7 @@ export function createLastUsed(records: Pick<KeyRecords, 'markUsed'>, log: Log):
       writing.add(write);
       void write.finally(() => writing.delete(write));
     },
-    async settle() {
+    async flush() {
       await Promise.all(writing);
     },
   };

@@ -1,35 +1,28 @@
 import { GatewayError, type Principal } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
 /** What a creator's token says it has; a key made with it never gets more. */
 export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'rpm' | 'tpm' | 'budget'>;
 
 /**
- * The limits a new key gets: those asked for, each within the creator's own, and the creator's own where nothing was
- * asked for. Throws `permission_denied` naming the field that asks for more.
+ * The limits a new key gets: the wanted ones, each within the creator's own, and the creator's own where none is wanted.
+ * Throws `permission_denied` naming the field that wants more.
  */
-export function narrow(asked: KeyLimits, creator: Creator): KeyLimits {
-  const plan = narrowPlan(asked.plan, creator.plan);
-  const providers = narrowList('providers', asked.providers, creator.providers, (name, own) => name === own);
-  const models = narrowList('models', asked.models, creator.models, (model, own) => covers(own, model, providers));
-  const rpm = narrowNumber('rpm', asked.rpm, creator.rpm);
-  const tpm = narrowNumber('tpm', asked.tpm, creator.tpm);
-  const budget = narrowNumber('budget_usd', asked.budget, creator.budget);
-  return {
-    name: asked.name,
-    ...(asked.expiresAt !== undefined && { expiresAt: asked.expiresAt }),
-    ...(plan !== undefined && { plan }),
-    ...(models && { models }),
-    ...(providers && { providers }),
-    ...(rpm !== undefined && { rpm }),
-    ...(tpm !== undefined && { tpm }),
-    ...(budget !== undefined && { budget }),
-  };
+export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
+  const plan = narrowPlan(wanted.plan, creator.plan);
+  const providers = narrowList('providers', wanted.providers, creator.providers, (name, own) => name === own);
+  const models = narrowList('models', wanted.models, creator.models, (model, own) => covers(own, model, providers));
+  const rpm = narrowNumber('rpm', wanted.rpm, creator.rpm);
+  const tpm = narrowNumber('tpm', wanted.tpm, creator.tpm);
+  const budget = narrowNumber('budget_usd', wanted.budget, creator.budget);
+  const { name, expiresAt } = wanted;
+  return { name, ...omitUndefined({ expiresAt, plan, models, providers, rpm, tpm, budget }) };
 }
 
 /** Plans have no order, so a key has its creator's or, when the token names none, the account's (by naming none). */
-function narrowPlan(asked: string | undefined, own: string | undefined): string | undefined {
-  if (asked === undefined || asked === own) return own;
+function narrowPlan(wanted: string | undefined, own: string | undefined): string | undefined {
+  if (wanted === undefined || wanted === own) return own;
   throw denied(
     'plan',
     own === undefined ? 'leave it out: the key then has the plan of its account' : `"${own}" or none`,
@@ -38,22 +31,22 @@ function narrowPlan(asked: string | undefined, own: string | undefined): string 
 
 function narrowList(
   field: string,
-  asked: readonly string[] | undefined,
+  wanted: readonly string[] | undefined,
   own: readonly string[] | undefined,
   isWithin: (entry: string, own: string) => boolean,
 ): readonly string[] | undefined {
-  if (!own || !asked) return asked ?? own;
-  const beyond = asked.findIndex((entry) => !own.some((mine) => isWithin(entry, mine)));
-  if (beyond === -1) return asked;
+  if (!own || !wanted) return wanted ?? own;
+  const beyond = wanted.findIndex((entry) => !own.some((mine) => isWithin(entry, mine)));
+  if (beyond === -1) return wanted;
   throw denied(
     `${field}[${beyond}]`,
     own.length > 0 ? `${own.slice(0, 20).join(', ')}${hintOf(field)}` : 'none at all',
   );
 }
 
-function narrowNumber(field: string, asked: number | undefined, own: number | undefined): number | undefined {
-  if (own === undefined || asked === undefined) return asked ?? own;
-  if (asked <= own) return asked;
+function narrowNumber(field: string, wanted: number | undefined, own: number | undefined): number | undefined {
+  if (own === undefined || wanted === undefined) return wanted ?? own;
+  if (wanted <= own) return wanted;
   throw denied(field, field === 'budget_usd' ? `up to ${own / 1_000_000}` : `up to ${own}`);
 }
 

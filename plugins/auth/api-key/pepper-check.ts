@@ -1,6 +1,6 @@
 import type { Sets } from '../../../core/index.ts';
 import type { Peppers } from './peppers.ts';
-import { asking } from './records.ts';
+import { withStore } from './records.ts';
 
 /** Fingerprints of the peppers that keys of this store may be under. */
 const KNOWN = 'keys-peppers';
@@ -8,22 +8,22 @@ const MAX_PEPPERS = 20;
 
 /**
  * Makes sure that this gateway has every pepper the store's keys are under, and notes the current one. A node with
- * another pepper would answer 401 to every good key, so it throws an Error that says what to do instead.
+ * another pepper would refuse every good key with 401, so it throws an Error that says what to do instead.
  */
 export async function checkPeppers(sets: Sets, peppers: Peppers): Promise<void> {
-  const known = await asking(() => sets.list(KNOWN, { limit: MAX_PEPPERS }));
+  const known = await withStore(() => sets.list(KNOWN, { limit: MAX_PEPPERS }));
   if (known.some((id) => !peppers.find(id))) throw mismatch();
   if (known.includes(peppers.current.id)) return;
   // The bound lets one of two new nodes in: the other finds the set full, that is, a pepper that it has not seen.
-  const outcome = await asking(() => sets.add(KNOWN, peppers.current.id, known.length + 1));
+  const outcome = await withStore(() => sets.add(KNOWN, peppers.current.id, known.length + 1));
   if (outcome === 'full') throw mismatch();
 }
 
-/** Makes the current pepper the only one; keys under others stop working. Answers how many were given up. */
+/** Makes the current pepper the only one; keys under others stop working. Returns how many peppers were dropped. */
 export async function acceptPepper(sets: Sets, peppers: Peppers): Promise<number> {
-  const known = await asking(() => sets.list(KNOWN, { limit: MAX_PEPPERS }));
+  const known = await withStore(() => sets.list(KNOWN, { limit: MAX_PEPPERS }));
   const foreign = known.filter((id) => !peppers.find(id));
-  for (const id of foreign) await asking(() => sets.remove(KNOWN, id));
+  for (const id of foreign) await withStore(() => sets.remove(KNOWN, id));
   await checkPeppers(sets, peppers);
   return foreign.length;
 }

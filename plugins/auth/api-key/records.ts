@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { GatewayError, isGatewayError, type Log, type PluginApi } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 
 /** What a key allows. Times are Unix milliseconds, money is micro-dollars; an absent field sets no limit. */
 export interface KeyLimits {
@@ -43,7 +44,7 @@ export interface KeyRecords {
   add(record: KeyRecord): Promise<void>;
   remove(id: string): Promise<void>;
   revoke(key: StoredKey, now: number): Promise<StoredKey>;
-  /** Gives a key an end; one it has already stays when it is sooner. */
+  /** Gives a key an end, unless it has a sooner one. */
   retire(key: StoredKey, expiresAt: number): Promise<void>;
   markUsed(id: string, now: number): Promise<void>;
   lastUsed(id: string): Promise<number | undefined>;
@@ -61,7 +62,7 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log'>): KeyRecords 
   return {
     async find(id) {
       // Not `getMany`: over an adapter without one, Keyv turns a failed read into "absent", and a revocation into nothing.
-      const [value, revocation, retirement] = await asking(() =>
+      const [value, revocation, retirement] = await withStore(() =>
         Promise.all([keys.get(id), revoked.get(id), retired.get(id)]),
       );
       const record = readRecord(value, id, api.log);
@@ -69,32 +70,39 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log'>): KeyRecords 
     },
 
     async add(record) {
-      await writing(() => keys.set(record.id, record, lifetime(record.expiresAt, record.createdAt)));
+      await writeStore(() => keys.set(record.id, record, lifetime(record.expiresAt, record.createdAt)));
     },
 
     async remove(id) {
-      await asking(() => keys.delete(id));
+      await withStore(() => keys.delete(id));
     },
 
     async revoke(key, now) {
       if (key.revokedAt !== undefined) return key;
-      await writing(() => revoked.set(key.record.id, { at: now }, lifetime(key.record.expiresAt ?? Infinity, now)));
+      await writeStore(() => revoked.set(key.record.id, { at: now }, lifetime(key.record.expiresAt ?? Infinity, now)));
       return { ...key, revokedAt: now };
     },
 
     async retire({ record }, expiresAt) {
-      await writing(() => retired.set(record.id, { at: expiresAt }, lifetime(record.expiresAt ?? Infinity, expiresAt)));
+      await writeStore(() =>
+        retired.set(record.id, { at: expiresAt }, lifetime(record.expiresAt ?? Infinity, expiresAt)),
+      );
     },
 
     async markUsed(id, now) {
-      await writing(() => used.set(id, now, REMEMBER_MS));
+      await writeStore(() => used.set(id, now, REMEMBER_MS));
     },
 
     async lastUsed(id) {
-      const at = await asking(() => used.get(id));
+      const at = await withStore(() => used.get(id));
       return typeof at === 'number' ? at : undefined;
     },
   };
+}
+
+/** Whether a key works no more. */
+export function isEnded({ revokedAt, expiresAt }: StoredKey, now: number): boolean {
+  return revokedAt !== undefined || (expiresAt !== undefined && expiresAt <= now);
 }
 
 /** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
@@ -104,21 +112,17 @@ export function hashUser(userId: string): string {
 
 function joinKey(record: KeyRecord, revokedAt: number | undefined, retiredAt: number | undefined): StoredKey {
   const expiresAt = Math.min(record.expiresAt ?? Infinity, retiredAt ?? Infinity);
-  return {
-    record,
-    ...(revokedAt !== undefined && { revokedAt }),
-    ...(expiresAt !== Infinity && { expiresAt }),
-  };
+  return { record, ...omitUndefined({ revokedAt, expiresAt: expiresAt === Infinity ? undefined : expiresAt }) };
 }
 
 /** When it happened. A damaged document still says that it did: the key was revoked, or retired, long ago. */
 function readTime(document: { at: number } | undefined): number | undefined {
-  // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store answers what was once written
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store returns what was once written
   if (document === undefined || document === null) return undefined;
   return typeof document.at === 'number' ? document.at : 0;
 }
 
-/** A key that may still work is kept for ever; one with an end is kept until nobody can ask about it in earnest. */
+/** A key that may still work is kept for ever; one with an end is kept long enough to say that it ended. */
 function lifetime(expiresAt: number | undefined, now: number): number | undefined {
   if (expiresAt === undefined || expiresAt === Infinity) return undefined;
   return Math.max(expiresAt - now, 0) + REMEMBER_MS;
@@ -129,7 +133,7 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
   if (value === undefined || value === null) return undefined;
   const record = value as KeyRecord;
   const sound =
-    // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store answers what was once written
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store returns what was once written
     record.version === 1 &&
     record.id === id &&
     typeof record.userId === 'string' &&
@@ -142,7 +146,7 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
 }
 
 /** Runs a store operation; whatever it throws becomes `store_unavailable`: unknown is never absent. */
-export async function asking<T>(operation: () => Promise<T>): Promise<T> {
+export async function withStore<T>(operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
   } catch (cause) {
@@ -151,9 +155,9 @@ export async function asking<T>(operation: () => Promise<T>): Promise<T> {
   }
 }
 
-/** As {@link asking}, for writes that answer false when they were not done. */
-async function writing(operation: () => Promise<boolean>): Promise<void> {
-  if (!(await asking(operation))) throw unavailable(undefined);
+/** As {@link withStore}, for writes that resolve with false when they were not done. */
+async function writeStore(operation: () => Promise<boolean>): Promise<void> {
+  if (!(await withStore(operation))) throw unavailable(undefined);
 }
 
 function unavailable(cause: unknown): GatewayError {

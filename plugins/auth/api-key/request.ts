@@ -1,4 +1,5 @@
-import { GatewayError, parseUsd } from '../../../core/index.ts';
+import { GatewayError, type PluginConfig, parseUsd } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
 const LIST = { minItems: 1, maxItems: 100, items: { type: 'string', minLength: 1, maxLength: 200 } } as const;
@@ -28,30 +29,23 @@ export const CREATE_BODY = {
   },
 } as const;
 
-/** What a caller asks for a new key. */
-export interface KeyRequest {
-  readonly name?: string | null | undefined;
-  readonly expires_at?: string | null | undefined;
-  readonly models?: readonly string[] | null | undefined;
-  readonly providers?: readonly string[] | null | undefined;
-  readonly plan?: string | null | undefined;
-  readonly rpm?: number | null | undefined;
-  readonly tpm?: number | null | undefined;
-  readonly budget_usd?: string | number | null | undefined;
-}
+/** What a caller wants of a new key. */
+export type KeyRequest = PluginConfig<typeof CREATE_BODY>;
 
 /** Reads a validated request body; throws `invalid_request` for a time that is past or an amount that is none. */
 export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLimits {
-  const { name, expires_at, models, providers, plan, rpm, tpm, budget_usd } = body ?? {};
+  const { name, expires_at, budget_usd, ...rest } = body ?? {};
   return {
     name: readName(name ?? ''),
-    ...(expires_at != null && { expiresAt: readExpiry(expires_at, now) }),
-    ...(models != null && { models }),
-    ...(providers != null && { providers }),
-    ...(plan != null && { plan }),
-    ...(rpm != null && { rpm }),
-    ...(tpm != null && { tpm }),
-    ...(budget_usd != null && { budget: readBudget(budget_usd) }),
+    ...omitUndefined({
+      expiresAt: expires_at == null ? undefined : readExpiry(expires_at, now),
+      models: rest.models ?? undefined,
+      providers: rest.providers ?? undefined,
+      plan: rest.plan ?? undefined,
+      rpm: rest.rpm ?? undefined,
+      tpm: rest.tpm ?? undefined,
+      budget: budget_usd == null ? undefined : readBudget(budget_usd),
+    }),
   };
 }
 
@@ -79,7 +73,7 @@ function readBudget(amount: string | number): number {
     const budget = parseUsd(amount);
     if (budget >= 0) return budget;
   } catch {
-    // Told below: every amount that is none gets the same sentence.
+    // Refused below: every amount that is none gets the same sentence.
   }
   throw new GatewayError(
     'invalid_request',

@@ -1,9 +1,16 @@
-import { GatewayError, type PluginApi, type RouteContext } from '../../../core/index.ts';
+import {
+  type Counters,
+  GatewayError,
+  type PluginApi,
+  type PluginConfig,
+  type RouteContext,
+} from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import type { Keyring } from './keyring.ts';
 import { narrow } from './narrow.ts';
-import { hashUser, type KeyRecord, type StoredKey } from './records.ts';
-import { CREATE_BODY, readKeyRequest } from './request.ts';
+import { hashUser, type KeyLimits, type KeyRecord, type StoredKey } from './records.ts';
+import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 import { ISSUED, KEY_ID, LIST, REVOKED } from './route-schemas.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */
@@ -22,7 +29,7 @@ const ROTATE_BODY = {
       type: ['integer', 'null'],
       minimum: 0,
       maximum: 30 * 86_400,
-      description: `How long the old key goes on working; ${DEFAULT_OVERLAP_SECONDS} unless told, 0 revokes it at once.`,
+      description: `How long the old key goes on working; ${DEFAULT_OVERLAP_SECONDS} by default, 0 revokes it at once.`,
     },
   },
 } as const;
@@ -38,38 +45,33 @@ const LIST_QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    limit: { type: 'string', pattern: '^([1-9]|[1-9][0-9]|100)$', description: '1 to 100; 20 unless told.' },
+    limit: { type: 'string', pattern: '^([1-9]|[1-9][0-9]|100)$', description: '1 to 100; 20 by default.' },
     after: { ...KEY_ID, description: 'The id of the last key of the page before.' },
   },
 } as const;
 
+/** What the handlers work with. */
+interface Deps {
+  readonly keyring: Keyring;
+  readonly counters: Counters;
+  readonly creationsPerHour: number;
+}
+
 /** Registers the four routes of key management. */
 export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHour: number): void {
+  const deps = { keyring, counters: api.stores.counters, creationsPerHour };
   const guarded = { auth: ['token'], permission: PERMISSION } as const;
-
   api.route({
     method: 'POST',
     path: `${PATH}/create`,
     summary: 'Make an API key',
-    description: 'The key is in this answer and nowhere else. It never gets more than the token that makes it has.',
+    description: 'The key is in this response and nowhere else. It never gets more than the token that makes it has.',
     ...guarded,
     body: CREATE_BODY,
     bodyOptional: true,
     responses: { 200: { description: 'The new key, once.', schema: ISSUED } },
-    async handler(ctx) {
-      const now = Date.now();
-      const { principal, body } = ctx.state;
-      const limits = narrow(readKeyRequest(body, now), principal);
-      await countCreation(api, principal.userId, creationsPerHour, now);
-      const { text, info } = await keyring.create(principal, limits, now);
-      answer(ctx, {
-        message: 'The API key was made. Keep it: it cannot be shown again.',
-        api_key: text,
-        api_key_info: info,
-      });
-    },
+    handler: (ctx) => createKey(ctx, deps),
   });
-
   api.route({
     method: 'GET',
     path: PATH,
@@ -77,19 +79,8 @@ export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHou
     ...guarded,
     query: LIST_QUERY,
     responses: { 200: { description: 'Keys that were not deleted.', schema: LIST } },
-    async handler(ctx) {
-      const { userId } = ctx.state.principal;
-      // As the validator saw it: of a name that came twice, Koa's own `ctx.query` also has the value nobody checked.
-      const { after, limit = '20' } = Object.fromEntries(new URLSearchParams(ctx.querystring));
-      const last = after === undefined ? undefined : await findOwn(keyring, after, userId, 'after');
-      const { keys, hasMore } = await keyring.list(userId, {
-        limit: Number(limit),
-        ...(last && { after: last.record }),
-      });
-      answer(ctx, { object: 'list', data: await Promise.all(keys.map(keyring.describe)), has_more: hasMore });
-    },
+    handler: (ctx) => listKeys(ctx, deps),
   });
-
   api.route({
     method: 'DELETE',
     path: PATH,
@@ -98,16 +89,8 @@ export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHou
     ...guarded,
     body: DELETE_BODY,
     responses: { 200: { description: 'The revoked key.', schema: REVOKED } },
-    async handler(ctx) {
-      const key = await findOwn(keyring, ctx.state.body.id, ctx.state.principal.userId, 'id');
-      const revoked = await keyring.revoke(key, Date.now());
-      answer(ctx, {
-        message: `The API key ${prefixOf(key.record.id)} is revoked.`,
-        api_key_info: await keyring.describe(revoked),
-      });
-    },
+    handler: (ctx) => revokeKey(ctx, deps),
   });
-
   api.route({
     method: 'POST',
     path: `${PATH}/rotate`,
@@ -117,31 +100,58 @@ export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHou
     ...guarded,
     body: ROTATE_BODY,
     responses: { 200: { description: 'The new key, once.', schema: ISSUED } },
-    async handler(ctx) {
-      const now = Date.now();
-      const { principal, body } = ctx.state;
-      const old = await findOwn(keyring, body.id, principal.userId, 'id');
-      const creator = { ...principal, ...planOf(principal.plan ?? old.record.plan) };
-      const limits = narrow(limitsOf(old.record), creator);
-      await countCreation(api, principal.userId, creationsPerHour, now);
-      const overlapSeconds = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
-      const { text, info } = await keyring.rotate(old, limits, overlapSeconds * 1000, now);
-      const rest = overlapSeconds === 0 ? 'is revoked' : `works for ${overlapSeconds} more seconds`;
-      answer(ctx, {
-        message: `The API key was replaced; ${prefixOf(old.record.id)} ${rest}. Keep the new one: it cannot be shown again.`,
-        api_key: text,
-        api_key_info: info,
-      });
-    },
+    handler: (ctx) => rotateKey(ctx, deps),
   });
 }
 
-function answer(ctx: RouteContext<unknown>, body: object): void {
+async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps): Promise<void> {
+  const now = Date.now();
+  const { principal, body } = ctx.state;
+  const limits = narrow(readKeyRequest(body, now), principal);
+  await countCreation(deps, principal.userId, now);
+  const { text, info } = await deps.keyring.create(principal, limits, now);
+  const message = 'The API key was made. Keep it: it cannot be shown again.';
+  respond(ctx, { message, api_key: text, api_key_info: info });
+}
+
+async function listKeys(ctx: RouteContext, { keyring }: Deps): Promise<void> {
+  const { userId } = ctx.state.principal;
+  // As the validator saw it: of a name that came twice, Koa's own `ctx.query` also has the value that was not checked.
+  const { after, limit = '20' } = Object.fromEntries(new URLSearchParams(ctx.querystring));
+  const last = after === undefined ? undefined : await findOwn(keyring, after, userId, 'after');
+  const page = { limit: Number(limit), ...(last && { after: last.record }) };
+  const { keys, hasMore } = await keyring.list(userId, page);
+  respond(ctx, { object: 'list', data: await Promise.all(keys.map(keyring.describe)), has_more: hasMore });
+}
+
+async function revokeKey(ctx: RouteContext<PluginConfig<typeof DELETE_BODY>>, { keyring }: Deps): Promise<void> {
+  const key = await findOwn(keyring, ctx.state.body.id, ctx.state.principal.userId, 'id');
+  const revoked = await keyring.revoke(key, Date.now());
+  const message = `The API key ${prefixOf(key.record.id)} is revoked.`;
+  respond(ctx, { message, api_key_info: await keyring.describe(revoked) });
+}
+
+async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, deps: Deps): Promise<void> {
+  const now = Date.now();
+  const { principal, body } = ctx.state;
+  const old = await findOwn(deps.keyring, body.id, principal.userId, 'id');
+  // A token that names no plan may hand on the old key's.
+  const creator = { ...principal, ...omitUndefined({ plan: principal.plan ?? old.record.plan }) };
+  const limits = narrow(limitsOf(old.record), creator);
+  await countCreation(deps, principal.userId, now);
+  const overlapSeconds = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
+  const { text, info } = await deps.keyring.rotate(old, limits, overlapSeconds * 1000, now);
+  const rest = overlapSeconds === 0 ? 'is revoked' : `works for ${overlapSeconds} more seconds`;
+  const message = `The API key was replaced; ${prefixOf(old.record.id)} ${rest}. Keep the new one: it cannot be shown again.`;
+  respond(ctx, { message, api_key: text, api_key_info: info });
+}
+
+function respond(ctx: RouteContext, body: object): void {
   ctx.set('cache-control', 'no-store');
   ctx.body = body;
 }
 
-/** Somebody else's key is as unknown as one that never was. */
+/** Another user's key is as unknown as one that never was. */
 async function findOwn(keyring: Keyring, reference: string, userId: string, param: string): Promise<StoredKey> {
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
@@ -151,36 +161,14 @@ async function findOwn(keyring: Keyring, reference: string, userId: string, para
   });
 }
 
-function limitsOf({
-  name,
-  expiresAt,
-  plan,
-  models,
-  providers,
-  rpm,
-  tpm,
-  budget,
-}: KeyRecord): Parameters<typeof narrow>[0] {
-  return {
-    name,
-    ...(expiresAt !== undefined && { expiresAt }),
-    ...planOf(plan),
-    ...(models && { models }),
-    ...(providers && { providers }),
-    ...(rpm !== undefined && { rpm }),
-    ...(tpm !== undefined && { tpm }),
-    ...(budget !== undefined && { budget }),
-  };
-}
-
-function planOf(plan: string | undefined): { readonly plan?: string } {
-  return plan === undefined ? {} : { plan };
+function limitsOf({ name, expiresAt, plan, models, providers, rpm, tpm, budget }: KeyRecord): KeyLimits {
+  return { name, ...omitUndefined({ expiresAt, plan, models, providers, rpm, tpm, budget }) };
 }
 
 /** Revoked keys stay in the store, so making and deleting them without end would fill it. */
-async function countCreation(api: PluginApi, userId: string, limit: number, now: number): Promise<void> {
+async function countCreation({ counters, creationsPerHour: limit }: Deps, userId: string, now: number): Promise<void> {
   const window = { key: `keys-made:${hashUser(userId)}`, limit, windowMs: HOUR_MS, amount: 1 };
-  const { refused, states } = await api.stores.counters.take([window], now);
+  const { refused, states } = await counters.take([window], now);
   if (refused === undefined) return;
   const retryAfterMs = states[0]?.resetMs ?? HOUR_MS;
   throw new GatewayError('rate_limited', `A user may make ${limit} API keys an hour. Try again later.`, {

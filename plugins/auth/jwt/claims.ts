@@ -1,8 +1,9 @@
 import type { JWTPayload } from 'jose';
 import { type Principal, parseUsd } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { JwtConfig } from './options.ts';
 
-/** What the routes of key management ask for; `auth.jwt.permission` says which word of a token gives it. */
+/** What the routes of key management need; `auth.jwt.permission` says which word of a token gives it. */
 const KEYS_WRITE = 'keys:write';
 const MAX_USER_LENGTH = 256;
 const CONTROL = /\p{Cc}|\p{Cs}/u;
@@ -10,40 +11,36 @@ const CONTROL = /\p{Cc}|\p{Cs}/u;
 type ClaimsConfig = Pick<JwtConfig, 'claims' | 'permission' | 'permissionClaims' | 'userPrefix'>;
 
 /** A claim that does not say what it should; the message is for the log. */
-export class ClaimFault extends Error {
-  override readonly name = 'ClaimFault';
+export class ClaimError extends Error {
+  override readonly name = 'ClaimError';
 }
 
 /**
- * Who a verified token stands for. A limit that is there but cannot be read throws a {@link ClaimFault}: left out, it
+ * Who a verified token stands for. A limit that is there but cannot be read throws a {@link ClaimError}: left out, it
  * would be no limit.
  */
 export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principal {
   const { claims, userPrefix } = config;
   const userId = readName(payload, claims.user);
-  if (userId === undefined) throw new ClaimFault(`the claim "${claims.user}" is missing`);
+  if (userId === undefined) throw new ClaimError(`the claim "${claims.user}" is missing`);
   const account = claims.account === undefined ? undefined : readName(payload, claims.account);
-  const plan = claims.plan === undefined ? undefined : readName(payload, claims.plan);
-  const models = readWords(payload, claims.models);
-  const providers = readWords(payload, claims.providers);
-  const rpm = readCount(payload, claims.rpm);
-  const tpm = readCount(payload, claims.tpm);
-  const budget = readMoney(payload, claims.budget_usd);
   return Object.freeze({
     credential: 'token',
     userId: `${userPrefix}${userId}`,
     account: `${userPrefix}${account ?? userId}`,
     permissions: Object.freeze(readPermissions(payload, config)),
-    ...(plan !== undefined && { plan }),
-    ...(models && { models: Object.freeze(models) }),
-    ...(providers && { providers: Object.freeze(providers) }),
-    ...(rpm !== undefined && { rpm }),
-    ...(tpm !== undefined && { tpm }),
-    ...(budget !== undefined && { budget }),
+    ...omitUndefined({
+      plan: claims.plan === undefined ? undefined : readName(payload, claims.plan),
+      models: readWords(payload, claims.models),
+      providers: readWords(payload, claims.providers),
+      rpm: readCount(payload, claims.rpm),
+      tpm: readCount(payload, claims.tpm),
+      budget: readMoney(payload, claims.budget_usd),
+    }),
   });
 }
 
-/** All words of the permission claims; the configured one counts as `keys:write`, and that word alone counts as nothing. */
+/** All words of the permission claims; the configured one counts as `keys:write`; the word `keys:write` itself does not, unless it is the configured one. */
 function readPermissions(payload: JWTPayload, { permission, permissionClaims }: ClaimsConfig): readonly string[] {
   const found = new Set(permissionClaims.flatMap((name) => splitWords(readClaim(payload, name)) ?? []));
   const allowed = found.has(permission);
@@ -66,7 +63,7 @@ function readName(payload: JWTPayload, claim: string): string | undefined {
   const value = readClaim(payload, claim);
   if (value === undefined || value === null) return undefined;
   const sound = typeof value === 'string' && value !== '' && value.length <= MAX_USER_LENGTH && !CONTROL.test(value);
-  if (!sound) throw new ClaimFault(`the claim "${claim}" is not a text of 1 to ${MAX_USER_LENGTH} plain characters`);
+  if (!sound) throw new ClaimError(`the claim "${claim}" is not a text of 1 to ${MAX_USER_LENGTH} plain characters`);
   return value;
 }
 
@@ -74,8 +71,8 @@ function readWords(payload: JWTPayload, claim: string | undefined): readonly str
   const value = claim === undefined ? undefined : readClaim(payload, claim);
   if (value === undefined || value === null) return undefined;
   const words = splitWords(value);
-  if (!words) throw new ClaimFault(`the claim "${claim}" is neither a list of words nor a text`);
-  return words;
+  if (!words) throw new ClaimError(`the claim "${claim}" is neither a list of words nor a text`);
+  return Object.freeze(words);
 }
 
 /** The texts of a list as they are, or the words of one text. */
@@ -89,7 +86,7 @@ function readCount(payload: JWTPayload, claim: string | undefined): number | und
   const value = claim === undefined ? undefined : readClaim(payload, claim);
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw new ClaimFault(`the claim "${claim}" is not a whole number`);
+  throw new ClaimError(`the claim "${claim}" is not a whole number`);
 }
 
 function readMoney(payload: JWTPayload, claim: string | undefined): number | undefined {
@@ -99,7 +96,7 @@ function readMoney(payload: JWTPayload, claim: string | undefined): number | und
     const amount = parseUsd(value as string | number);
     if (amount >= 0) return amount;
   } catch {
-    // Told below.
+    // Refused below.
   }
-  throw new ClaimFault(`the claim "${claim}" is not an amount of US dollars`);
+  throw new ClaimError(`the claim "${claim}" is not an amount of US dollars`);
 }

@@ -71,7 +71,7 @@ export const CONFIG_SCHEMA = {
       type: 'object',
       additionalProperties: false,
       default: {},
-      description: 'Which claims say who a user is and what they may. Only `sub` is read unless told.',
+      description: 'Which claims say who a user is and what they may. Only `sub` is read by default.',
       properties: {
         user: { ...CLAIM, default: 'sub', description: 'The user id.' },
         account: { ...CLAIM, description: 'The account that pays; the user’s own unless given.' },

@@ -22,7 +22,7 @@ export const KEY_TIMES: KeyTimes = Object.freeze({
 
 export interface KeySourceParts {
   load(): Promise<JSONWebKeySet>;
-  /** Told of every failed attempt. */
+  /** Called with the error of every failed attempt. */
   onFailure(error: unknown): void;
   /** Milliseconds of a clock that only goes forward. */
   now(): number;
@@ -57,9 +57,7 @@ export function createKeySource({ load, onFailure, now, times }: KeySourceParts)
         onFailure(error);
         throw error;
       })
-      .finally(() => {
-        running = undefined;
-      });
+      .finally(() => (running = undefined));
     return running;
   };
 
@@ -73,15 +71,15 @@ export function createKeySource({ load, onFailure, now, times }: KeySourceParts)
     }
   };
 
-  const refreshBehind = (): void => {
+  const refreshInBackground = (): void => {
     if (running || now() - failedAt < retryMs) return;
-    void refresh().catch(() => undefined); // `onFailure` was told
+    void refresh().catch(() => undefined); // `onFailure` was called
   };
 
   const usable = async (): Promise<JWTVerifyGetKey> => {
     const age = current ? now() - current.readAt : Infinity;
     if (age >= maxAgeMs) await refreshOrRefuse();
-    else if (age >= freshMs) refreshBehind();
+    else if (age >= freshMs) refreshInBackground();
     return current?.find ?? Promise.reject(unavailable(undefined));
   };
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isGatewayError, type Log, type Principal } from '../../../core/index.ts';
-import { ClaimFault } from './claims.ts';
+import { ClaimError } from './claims.ts';
 import { type JwtOptions, normalizeTyp } from './options.ts';
 
 /** A verified token is not verified again for this long. */
@@ -41,7 +41,7 @@ export function createTokenVerifier(
 
   const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
     try {
-      if (!isCanonical(token)) throw new ClaimFault('the token is not three canonical base64url parts');
+      if (!isCanonical(token)) throw new ClaimError('the token is not three canonical base64url parts');
       if (decodeJwt(token).iss !== options.issuer) return undefined;
       const { payload } = await checkSignature(token, key, options, now);
       const expiresAt = checkClaims(payload, options);
@@ -118,22 +118,22 @@ function skipWrongKey(error: unknown): undefined {
 function checkType({ protectedHeader, payload }: JWTVerifyResult, wanted: string | undefined): void {
   const typ = protectedHeader.typ === undefined ? undefined : normalizeTyp(protectedHeader.typ);
   if (wanted === undefined ? !ACCESS_TOKEN_TYPES.has(typ) : typ !== wanted) {
-    throw new ClaimFault(`tokens of the type "${typ}" are not taken`);
+    throw new ClaimError(`tokens of the type "${typ}" are not taken`);
   }
   const isOther = OTHER_TYPES.has(payload['typ']) || payload['token_use'] === 'id';
   if (isOther || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))) {
-    throw new ClaimFault('it is an ID, refresh or logout token, not an access token');
+    throw new ClaimError('it is an ID, refresh or logout token, not an access token');
   }
 }
 
-/** What jose leaves open. Answers when the token expires, in Unix milliseconds. */
+/** Checks what jose leaves open. Returns when the token expires, in Unix milliseconds. */
 function checkClaims({ exp, aud }: JWTPayload, options: JwtOptions): number {
-  if (exp === undefined || !Number.isSafeInteger(exp) || exp <= 0) throw new ClaimFault('exp is not a whole number');
+  if (exp === undefined || !Number.isSafeInteger(exp) || exp <= 0) throw new ClaimError('exp is not a whole number');
   const named = typeof aud === 'string' ? [aud] : (aud ?? []);
   const own = named.filter((name) => options.audiences.includes(name));
   const foreign = named.filter((name) => !options.audiences.includes(name) && !options.otherAudiences.includes(name));
   if (own.length !== 1 || foreign.length > 0) {
-    throw new ClaimFault('aud names other audiences beside this gateway; auth.jwt.otherAudiences can allow them');
+    throw new ClaimError('aud names other audiences beside this gateway; auth.jwt.otherAudiences can allow them');
   }
   return exp * 1000;
 }

@@ -6,7 +6,7 @@ import {
   type ReserveOutcome,
   type UsageFacts,
 } from '../../../core/index.ts';
-import type { Outbox } from '../parts/outbox.ts';
+import type { WriteQueue } from '../kit/write-queue.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */
@@ -28,20 +28,21 @@ interface Hold {
 }
 
 /** Where changes wait while the store is away. */
-export interface Outboxes {
-  readonly books: Outbox;
-  /** Reservations that may never have happened: many more than calls, and less worth keeping. */
-  readonly doubts: Outbox;
+export interface WriteQueues {
+  /** Of reservations that the store confirmed. */
+  readonly certain: WriteQueue;
+  /** Of those that may never have happened: many more than calls, and less worth keeping. */
+  readonly uncertain: WriteQueue;
 }
 
 const HOLD = Symbol('accounts.hold');
 
-/** Whether the store can only say yes: then nobody is kept out by a reservation that turns out not to be needed. */
+/** Whether the store can only say yes: then a reservation that turns out not to be needed keeps no call out. */
 export function isUnlimited({ principal }: Call, { isEnforced }: ChargeRules): boolean {
   return !isEnforced && principal.budget === undefined;
 }
 
-/** Sends off the reservation of the most a call may cost. Throws `model_not_allowed` for a price nobody knows. */
+/** Begins to reserve the most a call may cost. Throws `model_not_allowed` when its price is not known. */
 export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules): Hold {
   const { account, budget, keyId } = call.principal;
   const { cost: estimate } = api.estimate(call);
@@ -56,10 +57,10 @@ export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules)
     expiresAt,
     facts: factsOf(call, undefined),
     now,
-    // Every key has a purse, so that `spent_usd` is told of those without a budget too.
+    // Also for keys without a budget, so that `spent_usd` is known of them too.
     ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
   });
-  // Whoever waits for it sees it fail; when a limit refuses the call in the meantime, nobody waits.
+  // Whoever waits for it sees it fail; when a limit refuses the call in the meantime, nothing waits.
   reserving.catch(() => undefined);
   const hold: Hold = { account, expiresAt, reserving, isCertain: false };
   call.state.set(HOLD, hold);
@@ -67,8 +68,9 @@ export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules)
 }
 
 /**
- * Reserves the most a call may cost, or waits for what has begun. Throws `insufficient_balance`, `model_not_allowed` for a price nobody knows, and what
- * the store throws; then the reservation may have happened all the same, and {@link settle} gives it back.
+ * Reserves the most a call may cost, or waits for what has begun. Throws `insufficient_balance`, `model_not_allowed` when
+ * the price is not known, and what the store throws; then the reservation may have happened all the same, and
+ * {@link settle} releases it.
  */
 export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
   const hold = (call.state.get(HOLD) as Hold | undefined) ?? beginReservation(api, call, rules);
@@ -85,24 +87,24 @@ export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): P
   );
 }
 
-/** Writes down what a call came to: its true cost, or that it owes nothing. Once, now or when the store is back. */
+/** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
 export function settle(
   api: PluginApi,
-  { books, doubts }: Outboxes,
+  { certain, uncertain }: WriteQueues,
   call: Call,
   outcome: Outcome,
 ): Promise<void> | undefined {
   const hold = call.state.get(HOLD) as Hold | undefined;
   if (!hold) return undefined;
   const { account, expiresAt: until, isCertain } = hold;
-  const outbox = isCertain ? books : doubts;
+  const queue = isCertain ? certain : uncertain;
   const release = async (): Promise<boolean> => {
     // One that is still on its way must not arrive after its release.
     await hold.reserving.catch(() => undefined);
     return api.ledger.release(account, call.id);
   };
-  const isOwed = outcome.sent && outcome.units !== undefined;
-  if (!isOwed) return outbox.send({ about: call.id, until, write: release });
+  const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
+  if (!isOwed) return queue.add({ id: call.id, until, write: release });
   const settlement = {
     account,
     requestId: call.id,
@@ -110,7 +112,7 @@ export function settle(
     usage: factsOf(call, outcome),
     now: Date.now(),
   };
-  return outbox.send({ about: call.id, until, write: () => api.ledger.settle(settlement) });
+  return queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
 }
 
 function unknownPrice({ targets: [target] }: Call): GatewayError {

@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
 import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
-import { createOutbox } from '../parts/outbox.ts';
-import { isStoreFailure } from '../parts/store-failure.ts';
-import { beginReservation, type ChargeRules, isUnlimited, type Outboxes, reserve, settle } from './charges.ts';
+import { isStoreFailure } from '../kit/store-failure.ts';
+import { createWriteQueue } from '../kit/write-queue.ts';
+import { beginReservation, type ChargeRules, isUnlimited, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { accountRoutes } from './routes.ts';
 
-/** How many reservations that the store did not answer for are asked after, once it is back. */
-const MAX_DOUBTS = 1000;
+/** How many reservations without a response of the store are released once it is back. */
+const MAX_UNCERTAIN = 1000;
 
 const MAX_REFUSED = 10_000;
 const REFUSED_MS = 1000;
@@ -25,8 +25,7 @@ export default definePlugin({
         type: 'string',
         minLength: 1,
         default: 'keys:write',
-        description:
-          'The permission a token needs to read its balance and usage; the one of the key routes unless told.',
+        description: 'The permission a token needs to read its balance and usage; that of the key routes by default.',
       },
       unknownPrice: {
         enum: ['refuse', 'allow'],
@@ -52,7 +51,7 @@ export default definePlugin({
         format: 'duration',
         default: '5m',
         description:
-          'How much longer a reservation lives before the sweeper takes its gateway for dead and charges it.',
+          'How much longer a reservation lives before the sweeper considers its gateway dead and charges it.',
       },
       sweepEvery: {
         type: 'string',
@@ -70,7 +69,7 @@ export default definePlugin({
     const isOpen = config.onStoreFailure === 'open';
     if (isOpen && billing === 'enforce')
       throw new TypeError(
-        'onStoreFailure: open lets calls through that no balance was asked for, which "billing: enforce" forbids; write closed, or billing: track',
+        'onStoreFailure: open lets calls through whose balance was not checked, which "billing: enforce" forbids; write closed, or billing: track',
       );
     const rules: ChargeRules = {
       isEnforced: billing === 'enforce',
@@ -79,12 +78,12 @@ export default definePlugin({
       marginMs: parseDuration(config.holdMargin),
     };
     const otherwise = 'the sweeper charges what was reserved';
-    const outboxes: Outboxes = {
-      books: createOutbox({ log: api.log, otherwise }),
-      doubts: createOutbox({ log: api.log, otherwise, maxWaiting: MAX_DOUBTS }),
+    const queues: WriteQueues = {
+      certain: createWriteQueue({ log: api.log, otherwise }),
+      uncertain: createWriteQueue({ log: api.log, otherwise, maxWaiting: MAX_UNCERTAIN }),
     };
 
-    /** Keys and accounts that a limit refused a moment ago, and will again. */
+    /** Keys and accounts that a limit refused a moment ago, and will refuse again. */
     const refused = new LRUCache<string, true>({ max: MAX_REFUSED });
     // Beside the limits, so that both are one round trip; not for callers who are being refused, whose flood would be
     // written to the ledger.
@@ -110,7 +109,7 @@ export default definePlugin({
       const { error } = outcome;
       if (error?.code === 'rate_limited')
         refused.set(call.principal.keyId ?? call.principal.account, true, { ttl: error.retryAfterMs ?? REFUSED_MS });
-      return settle(api, outboxes, call, outcome);
+      return settle(api, queues, call, outcome);
     });
     api.onReady(() => {
       const sweeper = setInterval(() => void sweep(api), parseDuration(config.sweepEvery));
@@ -118,7 +117,7 @@ export default definePlugin({
       api.onClose(() => clearInterval(sweeper));
       void sweep(api);
     });
-    api.onClose(() => Promise.all([outboxes.books.close(), outboxes.doubts.close()]).then(() => undefined));
+    api.onClose(() => Promise.all([queues.certain.close(), queues.uncertain.close()]).then(() => undefined));
   },
 });
 

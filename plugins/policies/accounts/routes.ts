@@ -1,5 +1,5 @@
 import { formatUsd, GatewayError, type PluginApi, type Route, type UsageRow } from '../../../core/index.ts';
-import { createPlanOf } from '../parts/plan-of.ts';
+import { createPlanFinder } from '../kit/plan-finder.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const DAY_MS = 86_400_000;
@@ -12,20 +12,20 @@ type Group = (typeof GROUPS)[number];
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
 
-/** What a caller may read of its own account; nobody reads another's. */
+/** What a caller may read of its own account, and of no other. */
 export function accountRoutes(api: PluginApi, permission: string): readonly Route[] {
   return [balanceRoute(api, permission), usageRoute(api, permission)];
 }
 
 function balanceRoute(api: PluginApi, permission: string): Route {
-  const planOf = createPlanOf(api);
+  const findPlan = createPlanFinder(api);
   return {
     method: 'GET',
     path: '/api/core/balance',
     summary: 'The balance, the plan and its limits',
     auth: ['key', 'token'],
     permission,
-    // Nobody may ask for another's account, and nobody who tries takes the answer for it.
+    // No account can be named: a caller who tries is refused, instead of getting its own account for the other's.
     query: { type: 'object', additionalProperties: false, properties: {} },
     responses: {
       200: {
@@ -51,7 +51,7 @@ function balanceRoute(api: PluginApi, permission: string): Route {
       const { principal } = ctx.state;
       const [{ balance, held, spent, credited, updatedAt }, plan] = await Promise.all([
         api.ledger.balance(principal.account),
-        planOf(principal),
+        findPlan(principal),
       ]);
       ctx.set('cache-control', 'no-store');
       ctx.body = {

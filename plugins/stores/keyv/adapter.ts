@@ -2,9 +2,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeUnavailable } from '../parts/failure.ts';
-import type { Guard } from '../parts/guard.ts';
-import { storeKey } from '../parts/key.ts';
+import { storeUnavailable } from '../kit/failure.ts';
+import type { Guard } from '../kit/guard.ts';
+import { storeKey } from '../kit/key.ts';
 
 export interface AdapterChoice {
   /** A package's name, or the absolute path of a module, whose default export is a Keyv adapter class. */
@@ -17,15 +17,15 @@ export interface AdapterChoice {
 
 type AdapterClass = new (...args: unknown[]) => KeyvStoreAdapter;
 
-/** Imports an adapter's module; answers a function that makes one adapter. Throws when there is none. */
+/** Imports an adapter's module; returns a function that makes one adapter. Throws when there is none. */
 export async function importAdapter({ adapter, options, baseDir }: AdapterChoice): Promise<() => KeyvStoreAdapter> {
   const Adapter = await importClass(adapter, baseDir);
-  if (!Adapter) throw refusal(`The module of the store's Keyv adapter has no class as its default export.`);
+  if (!Adapter) throw storeUnavailable(`The module of the store's Keyv adapter has no class as its default export.`);
   const args = Array.isArray(options) ? options : options === undefined ? [] : [options];
   return () => {
     const made = new Adapter(...args);
     if (typeof made.get !== 'function' || typeof made.set !== 'function' || typeof made.delete !== 'function') {
-      throw refusal(`The module of the store's Keyv adapter makes something without get, set and delete.`);
+      throw storeUnavailable(`The module of the store's Keyv adapter makes something without get, set and delete.`);
     }
     return made;
   };
@@ -37,7 +37,7 @@ async function importClass(adapter: string, baseDir: string): Promise<AdapterCla
     const file = path.isAbsolute(adapter) ? adapter : createRequire(path.join(baseDir, 'tollgate.js')).resolve(adapter);
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
-    throw refusal(
+    throw storeUnavailable(
       `The Keyv adapter of the store cannot be imported: npm install it beside the configuration, or correct its name.`,
       cause,
     );
@@ -47,41 +47,36 @@ async function importClass(adapter: string, baseDir: string): Promise<AdapterCla
   return found.find((value): value is AdapterClass => typeof value === 'function');
 }
 
-function refusal(why: string, cause?: unknown) {
-  return storeUnavailable(why, cause);
-}
-
 /**
  * One namespace over an adapter of any make: keys carry the namespace themselves (not every adapter keeps namespaces
- * apart), every operation is bounded, and an adapter that emits an error while it answers "absent" (many do when their
- * server is away) has not answered.
+ * apart), every operation is bounded, and an adapter that emits an error while it reports "absent" (many do when their
+ * server is away) has failed.
  */
 export function guardAdapter(inner: KeyvStoreAdapter, namespace: string, guard: Guard): KeyvStoreAdapter {
-  let faults = 0;
+  let errors = 0;
   inner.namespace = namespace;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- not every adapter is an event emitter
   inner.on?.('error', () => {
-    faults += 1;
+    errors += 1;
   });
   const keyOf = (key: string): string => `${namespace}:${storeKey(key)}`;
-  const ask = <T>(operation: () => Promise<T> | T): Promise<T> =>
+  const run = <T>(operation: () => Promise<T> | T): Promise<T> =>
     guard.run(async () => {
-      const before = faults;
-      const answer = await operation();
-      if (faults !== before && !answer) throw storeUnavailable('The store of the Keyv adapter reported an error.');
-      return answer;
+      const before = errors;
+      const result = await operation();
+      if (errors !== before && !result) throw storeUnavailable('The store of the Keyv adapter reported an error.');
+      return result;
     });
-  const adapter = {
+  const adapter: KeyvStoreAdapter = {
     opts: {},
     namespace,
     on: () => adapter,
-    get: (key: string) => ask(() => inner.get<string>(keyOf(key))),
-    set: (key: string, value: string, ttlMs?: number) =>
-      ask(async () => (await inner.set(keyOf(key), value, ttlMs)) ?? true),
-    delete: (key: string) => ask(() => inner.delete(keyOf(key))),
+    get: <Value>(key: string) => run(() => inner.get<Value>(keyOf(key))),
+    set: (key, value: string, ttlMs) => run(async () => (await inner.set(keyOf(key), value, ttlMs)) ?? true),
+    delete: (key) => run(() => inner.delete(keyOf(key))),
     clear: async () => {
       throw storeUnavailable('A Keyv adapter cannot clear one namespace: many clear others with it.');
     },
   };
-  return adapter as unknown as KeyvStoreAdapter;
+  return adapter;
 }

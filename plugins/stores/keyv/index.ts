@@ -1,12 +1,12 @@
 import type { KeyvStoreAdapter } from 'keyv';
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { createGuard, within } from '../kit/guard.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { createGuard, within } from '../parts/guard.ts';
 import { type AdapterChoice, guardAdapter, importAdapter } from './adapter.ts';
 
 export interface KeyvStoreOptions extends AdapterChoice {
-  /** The longest an operation may take; 500 unless told. */
+  /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
   readonly log?: Log;
 }

@@ -1,10 +1,11 @@
 import type { LedgerEntry, Reservation, UsageFacts, UsageRow } from '../../../core/index.ts';
-import { entryId } from '../parts/check.ts';
-import { chargeReason, countUsage, dayOf } from '../parts/usage.ts';
+import { entryId } from '../kit/check.ts';
+import { chargeReason, countUsage, dayOf } from '../kit/usage.ts';
 
 /** How many entries an account keeps; the oldest beyond that become one "carried forward" line. */
 const MAX_ENTRIES = 10_000;
-const FOLD = 1000;
+/** How many are carried forward at once. */
+const CARRIED = 1000;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -62,7 +63,7 @@ export function purseOf(account: Account, id: string): Purse {
   return purse;
 }
 
-/** Takes a hold off the account and its purse. */
+/** Removes a hold from the account and its purse. */
 export function dropHold(account: Account, hold: Hold): void {
   account.holds.delete(hold.requestId);
   account.held -= hold.amount;
@@ -88,16 +89,16 @@ export function charge(account: Account, hold: Hold, amount: number, facts: Usag
   addUsage(account, facts, amount, now);
 }
 
-/** Adds an entry to the books, folding the oldest ones when there are too many. */
+/** Adds an entry to the books; when there are too many, the oldest ones become one line. */
 export function append(account: Account, entry: Omit<LedgerEntry, 'id'>): void {
   account.lastEntry += 1;
   account.entries.push({ id: entryId(account.lastEntry), ...entry });
   account.refs.add(`${entry.kind} ${entry.ref}`);
-  if (account.entries.length > MAX_ENTRIES + FOLD) fold(account);
+  if (account.entries.length > MAX_ENTRIES + CARRIED) carryForward(account);
 }
 
-function fold(account: Account): void {
-  const old = account.entries.splice(0, FOLD + 1);
+function carryForward(account: Account): void {
+  const old = account.entries.splice(0, CARRIED + 1);
   const last = old.at(-1);
   if (!last) return;
   for (const entry of old) account.refs.delete(`${entry.kind} ${entry.ref}`);

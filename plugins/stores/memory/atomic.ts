@@ -1,5 +1,5 @@
 import { createLocalCounters, type Store } from '../../../core/index.ts';
-import { storeClosed } from '../parts/failure.ts';
+import { storeClosed } from '../kit/failure.ts';
 
 import { createMemoryLedger } from './ledger.ts';
 import { createMemorySets } from './sets.ts';

@@ -1,16 +1,16 @@
 import type { Store } from '../../../core/index.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { storeClosed } from '../parts/failure.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { storeClosed } from '../kit/failure.ts';
 
 /** How many documents a namespace may have before the expired ones are looked for. */
 const FIRST_LOOK = 1000;
 
-/** Documents in this process's memory: one Map per namespace, values as JSON so that nobody shares an object. */
+/** Documents in this process's memory: one Map per namespace, values as JSON so that no two callers share an object. */
 export function createMemoryDocuments(isClosed: () => boolean): Store['keyv'] {
   return createDocuments(() => new DocumentMap(isClosed));
 }
 
-/** The Map of one namespace. Drops what expired whenever it has doubled; Keyv itself drops only what is asked for. */
+/** The Map of one namespace. Drops what expired whenever it has doubled; Keyv itself drops only what is read. */
 class DocumentMap extends Map<string, string> {
   readonly #expires = new Map<string, number>();
   readonly #isClosed: () => boolean;

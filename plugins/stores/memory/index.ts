@@ -1,5 +1,5 @@
 import { definePlugin, type Store } from '../../../core/index.ts';
-import { storeClosed } from '../parts/failure.ts';
+import { storeClosed } from '../kit/failure.ts';
 import { createMemoryAtomic } from './atomic.ts';
 import { createMemoryDocuments } from './documents.ts';
 

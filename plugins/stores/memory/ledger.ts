@@ -7,100 +7,101 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { expiredFacts } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { expiredFacts } from '../kit/usage.ts';
 import { type Account, append, charge, createAccount, dropHold, type Hold, purseOf } from './account.ts';
+
+/** The accounts of this process, and what they hold. */
+interface Books {
+  readonly accounts: Map<string, Account>;
+  readonly open: Set<Hold>;
+}
 
 /**
  * Money in this process's memory: every method runs to its end without giving way to another, which is what makes it
  * atomic. The reference that the other stores are compared with.
  */
 export function createMemoryLedger(): Ledger {
-  const accounts = new Map<string, Account>();
-  const open = new Set<Hold>();
-
-  const accountOf = (id: string): Account => {
-    const account = accounts.get(id) ?? createAccount();
-    accounts.set(id, account);
-    return account;
-  };
-
-  const reserve = (reservation: Reservation): ReserveOutcome => {
-    checkReservation(reservation);
-    const { account: id, requestId, amount, purse } = reservation;
-    const account = accountOf(id);
-    if (account.holds.has(requestId) || account.refs.has(`charge ${requestId}`) || account.released.has(requestId))
-      return 'duplicate';
-    if (account.balance - account.held - amount < finite(reservation.floor)) return 'insufficient';
-    if (purse) {
-      const { spent, held } = purseOf(account, purse.id);
-      if (spent + held + amount > purse.limit) return 'over_budget';
-      purseOf(account, purse.id).held += amount;
-    }
-    account.held += amount;
-    const hold = {
-      account: id,
-      requestId,
-      amount,
-      purse: purse?.id,
-      expiresAt: reservation.expiresAt,
-      facts: reservation.facts,
-    };
-    account.holds.set(requestId, hold);
-    open.add(hold);
-    return 'held';
-  };
-
-  const settle = (settlement: Settlement): boolean => {
-    checkSettlement(settlement);
-    const account = accounts.get(settlement.account);
-    const hold = account?.holds.get(settlement.requestId);
-    if (!account || !hold) return false;
-    open.delete(hold);
-    charge(account, hold, settlement.amount, settlement.usage, settlement.now);
-    return true;
-  };
-
-  const release = (id: string, requestId: string): boolean => {
-    const account = accounts.get(id);
-    const hold = account?.holds.get(requestId);
-    if (!account || !hold) return false;
-    open.delete(hold);
-    dropHold(account, hold);
-    account.released.set(requestId, hold.expiresAt + REMEMBER_MS);
-    return true;
-  };
-
-  const credit = (id: string, ref: string, amount: number, reason: string, now: number): boolean => {
-    checkCredit(amount);
-    const account = accountOf(id);
-    if (account.refs.has(`credit ${ref}`)) return false;
-    account.balance += amount;
-    account.credited += amount;
-    account.updatedAt = now;
-    append(account, { account: id, kind: 'credit', amount, reason, ref, at: now });
-    return true;
-  };
-
-  const sweep = (now: number): number => {
-    let settled = 0;
-    for (const hold of open) {
-      if (hold.expiresAt >= now) continue;
-      const { account, requestId, amount, facts } = hold;
-      if (settle({ account, requestId, amount, usage: expiredFacts(facts), now })) settled += 1;
-    }
-    for (const account of accounts.values()) {
-      for (const [requestId, until] of account.released) if (until < now) account.released.delete(requestId);
-    }
-    return settled;
-  };
-
+  const books: Books = { accounts: new Map(), open: new Set() };
   return {
-    reserve: async (reservation) => reserve(reservation),
-    settle: async (settlement) => settle(settlement),
-    release: async (account, requestId) => release(account, requestId),
-    credit: async (account, id, amount, reason, now) => credit(account, id, amount, reason, now),
-    sweep: async (now) => sweep(now),
+    reserve: async (reservation) => reserve(books, reservation),
+    settle: async (settlement) => settle(books, settlement),
+    release: async (id, requestId) => release(books, id, requestId),
+    credit: async (id, ref, amount, reason, now) => {
+      checkCredit(amount);
+      const account = accountOf(books, id);
+      if (account.refs.has(`credit ${ref}`)) return false;
+      account.balance += amount;
+      account.credited += amount;
+      account.updatedAt = now;
+      append(account, { account: id, kind: 'credit', amount, reason, ref, at: now });
+      return true;
+    },
+    sweep: async (now) => sweep(books, now),
+    ...createReads(books.accounts),
+  };
+}
+
+function accountOf({ accounts }: Books, id: string): Account {
+  const account = accounts.get(id) ?? createAccount();
+  accounts.set(id, account);
+  return account;
+}
+
+function reserve(books: Books, reservation: Reservation): ReserveOutcome {
+  checkReservation(reservation);
+  const { account: id, requestId, amount, purse, expiresAt, facts } = reservation;
+  const account = accountOf(books, id);
+  if (account.holds.has(requestId) || account.refs.has(`charge ${requestId}`) || account.released.has(requestId))
+    return 'duplicate';
+  if (account.balance - account.held - amount < finite(reservation.floor)) return 'insufficient';
+  if (purse) {
+    const { spent, held } = purseOf(account, purse.id);
+    if (spent + held + amount > purse.limit) return 'over_budget';
+    purseOf(account, purse.id).held += amount;
+  }
+  account.held += amount;
+  const hold = { account: id, requestId, amount, purse: purse?.id, expiresAt, facts };
+  account.holds.set(requestId, hold);
+  books.open.add(hold);
+  return 'held';
+}
+
+function settle({ accounts, open }: Books, settlement: Settlement): boolean {
+  checkSettlement(settlement);
+  const account = accounts.get(settlement.account);
+  const hold = account?.holds.get(settlement.requestId);
+  if (!account || !hold) return false;
+  open.delete(hold);
+  charge(account, hold, settlement.amount, settlement.usage, settlement.now);
+  return true;
+}
+
+function release({ accounts, open }: Books, id: string, requestId: string): boolean {
+  const account = accounts.get(id);
+  const hold = account?.holds.get(requestId);
+  if (!account || !hold) return false;
+  open.delete(hold);
+  dropHold(account, hold);
+  account.released.set(requestId, hold.expiresAt + REMEMBER_MS);
+  return true;
+}
+
+function sweep(books: Books, now: number): number {
+  let settled = 0;
+  for (const hold of books.open) {
+    if (hold.expiresAt >= now) continue;
+    const { account, requestId, amount, facts } = hold;
+    if (settle(books, { account, requestId, amount, usage: expiredFacts(facts), now })) settled += 1;
+  }
+  for (const account of books.accounts.values()) {
+    for (const [requestId, until] of account.released) if (until < now) account.released.delete(requestId);
+  }
+  return settled;
+}
+
+function createReads(accounts: ReadonlyMap<string, Account>): Pick<Ledger, 'balance' | 'purse' | 'entries' | 'usage'> {
+  return {
     balance: async (id) => {
       const { balance, held, spent, credited, updatedAt } = accounts.get(id) ?? createAccount();
       return { balance, held, spent, credited, updatedAt };

@@ -1,5 +1,5 @@
 import type { Sets } from '../../../core/index.ts';
-import { checkMember, pageLimit } from '../parts/check.ts';
+import { checkMember, pageLimit } from '../kit/check.ts';
 
 /** Sets in this process's memory. */
 export function createMemorySets(): Sets {

@@ -1,40 +1,40 @@
 import { randomUUID } from 'node:crypto';
 import pg, { type Pool } from 'pg';
-import type { Log } from '../../../core/index.ts';
-import { storeClosed, storeUnavailable } from '../parts/failure.ts';
-import { createGuard, within } from '../parts/guard.ts';
-import { createServerClock, sendInTime } from '../parts/server-clock.ts';
+import { within } from '../kit/guard.ts';
+import {
+  connectServer,
+  type ServerConnection,
+  type ServerDriver,
+  type ServerOptions,
+} from '../kit/server-connection.ts';
 import { FUNCTIONS, LATE, SCHEMA, VERSION } from './schema.ts';
 import { PART_FUNCTIONS } from './schema-parts.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 export type Value = string | number | null | readonly (string | number)[];
 
-export interface ConnectionOptions {
+export interface ConnectionOptions extends ServerOptions {
   readonly url: string;
   /** How many connections this process may open. */
   readonly connections: number;
-  readonly timeoutMs: number;
-  readonly log?: Log | undefined;
 }
 
-/** A pool of connections, replaced when the server was away. */
-export interface Connection {
+/** A pool of connections that is replaced when the server was away. */
+export interface Connection extends Pick<ServerConnection<Pool>, 'health' | 'close'> {
   /** Runs a query that only reads; the statement is prepared under its name, once per connection. */
   read(name: string, text: string, values: readonly Value[]): Promise<readonly Row[]>;
   /** Calls a function of the schema that changes something; it does nothing when it arrives after its bound. */
   write(name: string, values: readonly Value[]): Promise<Row>;
-  health(): Promise<void>;
-  close(): Promise<void>;
 }
 
-const EMPTIED = 'the store lost its data while the gateway ran: keys and balances are gone';
+const GREET = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS time,
+  (SELECT value FROM tollgate.meta WHERE name = 'epoch') AS epoch`;
 
 const CONNECT_MS = 2000;
-/** Any number: everybody who makes or changes the schema waits for this lock. */
+/** An arbitrary number: whoever makes or changes the schema waits for this lock. */
 const MIGRATION_LOCK = 7_070_655_083;
 
-/** SQLSTATEs at connecting that no waiting mends: user, password, database, rights. */
+/** SQLSTATEs at connecting that stay until somebody changes the configuration: user, password, database, rights. */
 const FATAL: ReadonlySet<string> = new Set(['28000', '28P01', '3D000', '42501', '3F000']);
 
 /**
@@ -42,85 +42,43 @@ const FATAL: ReadonlySet<string> = new Set(['28000', '28P01', '3D000', '42501', 
  * until it answers); rejects when it refuses the user, the database or the making of the schema.
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
-  const { timeoutMs, log } = options;
-  let pool: Pool | undefined;
-  let epoch: string | undefined;
-  let isClosed = false;
-  const clock = createServerClock();
-
-  const greet = async (to: Pool): Promise<string> => {
-    const { rows } = await to.query({
-      text: `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS time, (SELECT value FROM tollgate.meta WHERE name = 'epoch') AS epoch`,
-    });
-    clock.observe(Number(rows[0]?.['time']));
-    return String(rows[0]?.['epoch'] ?? '');
-  };
-
-  const probe = async (): Promise<void> => {
-    drop(pool);
-    pool = undefined;
-    const next = makePool(options);
-    // Idle connections fail too; without a listener that would end this process. The pool drops them by itself.
-    next.on('error', (error) => log?.debug({ store: 'postgres', err: error }, 'an idle connection ended'));
-    try {
-      if (epoch === undefined) await within(MIGRATE_MS, migrate(next));
-      const found = await within(CONNECT_MS, greet(next));
-      epoch ??= found;
-      if (found !== epoch) log?.error({ store: 'postgres' }, EMPTIED);
-      if (isClosed) throw storeClosed();
-    } catch (error) {
-      drop(next);
-      throw error;
-    }
-    pool = next;
-  };
-
-  const guard = createGuard({ kind: 'postgres', timeoutMs, probe, isOutage, log });
-
-  const current = (): Pool => {
-    if (!pool) throw storeUnavailable('The postgres store does not answer.');
-    return pool;
-  };
-
-  const write = (name: string, values: readonly Value[]): Promise<Row> => {
-    const text = `SELECT * FROM tollgate.${name}(${['', ...values].map((_, index) => `$${index + 1}`).join(', ')}) AS result`;
-    const send = async (deadline: number): Promise<Row> => {
-      const { rows } = await current().query({ name, text, values: [deadline, ...values] });
-      return rows[0] ?? {};
-    };
-    return sendInTime(clock, timeoutMs, send, lateAt);
-  };
-
-  const failure = await guard.start();
-  const state = sqlState(failure);
-  if (state !== undefined && (FATAL.has(state) || state === TOO_NEW)) {
-    guard.close();
-    throw storeUnavailable(
-      state === TOO_NEW
-        ? 'The postgres store was written by a newer version of this gateway: start that version.'
-        : 'The postgres store refuses the user, password or database of its URL, or the right to make its schema.',
-      failure,
-    );
-  }
-  if (failure !== undefined) log?.warn({ store: 'postgres', err: failure }, 'the store does not answer yet');
-
+  const server = await connectServer(createDriver(options), options);
   return {
-    read: (name, text, values) => guard.run(async () => (await current().query({ name, text, values })).rows),
-    write: (name, values) => guard.run(() => write(name, values)),
-    health: async () => {
-      const found = await guard.run(() => greet(current()));
-      if (found !== epoch)
-        throw storeUnavailable(
-          'The postgres store lost its data: restore it, or restart the gateway to go on with an empty one.',
-        );
+    read: (name, text, values) => server.run(async (pool) => (await pool.query({ name, text, values })).rows),
+    write: (name, values) => {
+      const places = ['', ...values].map((_, index) => `$${index + 1}`).join(', ');
+      const text = `SELECT * FROM tollgate.${name}(${places}) AS result`;
+      return server.runInTime(async (pool, deadline) => {
+        const { rows } = await pool.query({ name, text, values: [deadline, ...values] });
+        return rows[0] ?? {};
+      });
     },
-    close: async () => {
-      isClosed = true;
-      guard.close();
-      const last = pool;
-      pool = undefined;
-      await within(timeoutMs, Promise.resolve(last?.end())).catch(() => undefined);
+    health: server.health,
+    close: server.close,
+  };
+}
+
+function createDriver(options: ConnectionOptions): ServerDriver<Pool> {
+  return {
+    kind: 'postgres',
+    greetMs: CONNECT_MS,
+    open() {
+      const pool = makePool(options);
+      // Idle connections fail too; without a listener that would end this process. The pool drops them by itself.
+      pool.on('error', (error) => options.log?.debug({ store: 'postgres', err: error }, 'an idle connection ended'));
+      return pool;
     },
+    prepare: async (pool, isFirst) => isFirst && (await within(MIGRATE_MS, migrate(pool))),
+    async greet(pool) {
+      const { rows } = await pool.query({ text: GREET });
+      return { timeMs: Number(rows[0]?.['time']), epoch: String(rows[0]?.['epoch'] ?? '') };
+    },
+    close: (pool) => pool.end(),
+    destroy: (pool) => void pool.end().catch(() => undefined),
+    isOutage,
+    findRefusal,
+    findLateTime: (error) =>
+      sqlState(error) === LATE ? Number((error as { readonly detail?: string }).detail) : undefined,
   };
 }
 
@@ -132,16 +90,11 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: 30_000,
-    // The server gives up with the caller; the caller's own bound also covers a server that does nothing at all.
+    // The server stops when the caller does; the caller's own bound also covers a server that does nothing at all.
     statement_timeout: timeoutMs,
     query_timeout: timeoutMs + 100,
     idle_in_transaction_session_timeout: 5000,
   });
-}
-
-/** Ends a pool without waiting: its server may never answer. */
-function drop(pool: Pool | undefined): void {
-  pool?.end().catch(() => undefined);
 }
 
 const TOO_NEW = 'TG002';
@@ -172,17 +125,20 @@ async function migrate(pool: Pool): Promise<void> {
 }
 
 /** The SQLSTATE of an error of the server; undefined for errors of sockets and of the driver. */
-export function sqlState(error: unknown): string | undefined {
+function sqlState(error: unknown): string | undefined {
   const { code, severity } = (error ?? {}) as { readonly code?: unknown; readonly severity?: unknown };
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
-/** The server's time in the error of a call that came too late. */
-function lateAt(error: unknown): number | undefined {
-  return sqlState(error) === LATE ? Number((error as { readonly detail?: string }).detail) : undefined;
+function findRefusal(error: unknown): string | undefined {
+  const state = sqlState(error);
+  if (state === TOO_NEW)
+    return 'The postgres store was written by a newer version of this gateway: start that version.';
+  if (state === undefined || !FATAL.has(state)) return undefined;
+  return 'The postgres store refuses the user, password or database of its URL, or the right to make its schema.';
 }
 
-/** Whether the server is away: no answer at all, or one of the classes 08, 53, 57P and "read-only" (a failover). */
+/** Whether the server is away: no response at all, or one of the classes 08, 53, 57P and "read-only" (a failover). */
 function isOutage(error: unknown): boolean {
   const state = sqlState(error);
   return state === undefined || /^(08|53|57P|25006)/.test(state);

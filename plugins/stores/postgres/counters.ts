@@ -1,6 +1,6 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../parts/check.ts';
-import { storeKey } from '../parts/key.ts';
+import { finite } from '../kit/check.ts';
+import { storeKey } from '../kit/key.ts';
 import type { Connection } from './connection.ts';
 
 const NUMBER = 'SELECT value FROM tollgate.numbers WHERE key = $1';

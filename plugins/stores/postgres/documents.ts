@@ -1,6 +1,6 @@
 import KeyvPostgres from '@keyv/postgres';
 import type { KeyvStoreAdapter } from 'keyv';
-import { digest, storeKey } from '../parts/key.ts';
+import { digest, storeKey } from '../kit/key.ts';
 import type { Connection, Value } from './connection.ts';
 
 const PAGE = 100;
@@ -28,39 +28,38 @@ export function createPostgresDocuments(connection: Connection): (namespace: str
   return (namespace) => {
     const inner = new Reader({ schema: 'tollgate', table: 'documents' });
     inner.on('error', () => undefined);
-    const keyOf = (key: string): string => `${adapter.namespace}:${storeKey(key)}`;
+    const current = (): string => adapter.namespace ?? namespace;
+    const keyOf = (key: string): string => `${current()}:${storeKey(key)}`;
     const has = async (key: string): Promise<boolean> =>
       (await connection.read('has_document', HAS, [keyOf(key), Date.now()])).length > 0;
 
-    const adapter = {
+    const adapter: KeyvStoreAdapter = {
       opts: { dialect: 'postgres', url: 'postgres:' },
       /** Keyv sets it too, to what it was opened with. */
       namespace,
       on: () => adapter,
-      get: (key: string) => inner.get(keyOf(key)),
-      getMany: (keys: string[]) => inner.getMany(keys.map(keyOf)),
+      get: (key) => inner.get(keyOf(key)),
+      getMany: (keys) => inner.getMany(keys.map(keyOf)),
       has,
-      hasMany: (keys: string[]) => Promise.all(keys.map(has)),
-      set: async (key: string, value: string, ttlMs?: number) => {
-        await connection.write('put_document', [
-          keyOf(key),
-          value,
-          ttlMs === undefined ? null : Math.ceil(Date.now() + ttlMs),
-        ]);
+      hasMany: (keys) => Promise.all(keys.map(has)),
+      set: async (key, value: string, ttlMs) => {
+        const expires = ttlMs === undefined ? null : Math.ceil(Date.now() + ttlMs);
+        await connection.write('put_document', [keyOf(key), value, expires]);
       },
-      delete: async (key: string) => (await connection.write('drop_document', [keyOf(key)]))['result'] === true,
+      delete: async (key) => (await connection.write('drop_document', [keyOf(key)]))['result'] === true,
       clear: () => {
-        inner.namespace = adapter.namespace;
+        inner.namespace = current();
         return inner.clear();
       },
-      async *iterator() {
-        for (let after: string | undefined = `${adapter.namespace}:`; after !== undefined; ) {
-          const rows = await connection.read('list_documents', LIST, [after, `${adapter.namespace};`, Date.now()]);
-          for (const row of rows) yield [String(row['key']).slice(adapter.namespace.length + 1), row['value']];
+      async *iterator<Value>() {
+        for (let after: string | undefined = `${current()}:`; after !== undefined; ) {
+          const rows = await connection.read('list_documents', LIST, [after, `${current()};`, Date.now()]);
+          for (const row of rows)
+            yield [String(row['key']).slice(current().length + 1), row['value'] as Awaited<Value>];
           after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
         }
       },
     };
-    return adapter as unknown as KeyvStoreAdapter;
+    return adapter;
   };
 }

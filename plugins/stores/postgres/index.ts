@@ -1,6 +1,6 @@
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { readTimeout, TIMEOUT_OPTION } from '../parts/timeout.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { readTimeout, TIMEOUT_OPTION } from '../kit/timeout.ts';
 import { connect } from './connection.ts';
 import { createPostgresCounters } from './counters.ts';
 import { createPostgresDocuments } from './documents.ts';
@@ -11,9 +11,9 @@ import { createPostgresSets } from './sets.ts';
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full`. */
   readonly url: string;
-  /** How many connections this process may open; 10 unless told. */
+  /** How many connections this process may open; 10 by default. */
   readonly connections?: number;
-  /** The longest an operation may take; 500 unless told. */
+  /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
   readonly log?: Log;
 }
@@ -26,18 +26,16 @@ export interface PostgresOptions {
 export async function openPostgres({ url, connections = 10, timeoutMs = 500, log }: PostgresOptions): Promise<Store> {
   const connection = await connect({ url, connections, timeoutMs, log });
   const stopPurge = startPurge(connection);
-  let closing: Promise<void> | undefined;
   return {
     kind: 'postgres',
     keyv: createDocuments(createPostgresDocuments(connection)),
     ledger: createPostgresLedger(connection),
     sets: createPostgresSets(connection),
     counters: createPostgresCounters(connection),
-    health: () => connection.health(),
+    health: connection.health,
     close: () => {
       stopPurge();
-      closing ??= connection.close();
-      return closing;
+      return connection.close();
     },
   };
 }

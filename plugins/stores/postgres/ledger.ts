@@ -1,4 +1,4 @@
-import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
+import type { Ledger, LedgerEntry, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
   checkCredit,
   checkReservation,
@@ -8,10 +8,10 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { Connection, Row } from './connection.ts';
 
 const SWEEP_BATCH = 100;
@@ -26,42 +26,8 @@ const EXPIRED = 'SELECT account, ref, facts FROM tollgate.holds WHERE expires_at
 
 /** Money in Postgres: one function per change, which locks the account first. */
 export function createPostgresLedger(connection: Connection): Ledger {
-  const settle = async (
-    account: string,
-    ref: string,
-    amount: number | null,
-    usage: UsageFacts,
-    now: number,
-  ): Promise<boolean> => {
-    const { operation, provider, model, key } = usage;
-    const { promptTokens, completionTokens, characters } = countUsage(usage);
-    const dimensions = [dayOf(now), operation, provider, model, key].map(storeKey);
-    const values = [
-      account,
-      ref,
-      amount,
-      now,
-      chargeReason(usage).replaceAll('\0', ''),
-      ...dimensions,
-      promptTokens,
-      completionTokens,
-      characters,
-    ];
-    return (await connection.write('settle', values))['result'] === true;
-  };
-
-  const sweepSome = async (now: number): Promise<{ readonly found: number; readonly settled: number }> => {
-    const rows = await connection.read('expired', EXPIRED, [now, SWEEP_BATCH]);
-    let settled = 0;
-    for (const row of rows) {
-      const facts = expiredFacts(readFacts(row['facts']));
-      if (await settle(String(row['account']), String(row['ref']), null, facts, now)) settled += 1;
-    }
-    return { found: rows.length, settled };
-  };
-
   return {
-    reserve: async (reservation: Reservation) => {
+    reserve: async (reservation) => {
       checkReservation(reservation);
       const { account, requestId, amount, floor, expiresAt, purse, facts } = reservation;
       const values = [storeKey(account), storeKey(requestId), amount, finite(floor), expiresAt];
@@ -72,7 +38,7 @@ export function createPostgresLedger(connection: Connection): Ledger {
     settle: async (settlement) => {
       checkSettlement(settlement);
       const { account, requestId, amount, usage, now } = settlement;
-      return settle(storeKey(account), storeKey(requestId), amount, usage, now);
+      return settle(connection, { account: storeKey(account), ref: storeKey(requestId), amount, usage, now });
     },
     release: async (account, requestId) =>
       (await connection.write('release', [storeKey(account), storeKey(requestId), REMEMBER_MS]))['result'] === true,
@@ -81,15 +47,55 @@ export function createPostgresLedger(connection: Connection): Ledger {
       const values = [storeKey(account), storeKey(id), amount, reason.replaceAll('\0', ''), now];
       return (await connection.write('credit', values))['result'] === true;
     },
+    sweep: (now) => sweep(connection, now),
+    ...createReads(connection),
+  };
+}
+
+interface Charge {
+  readonly account: string;
+  readonly ref: string;
+  /** What the call cost; null for what was reserved. */
+  readonly amount: number | null;
+  readonly usage: UsageFacts;
+  readonly now: number;
+}
+
+async function settle(connection: Connection, { account, ref, amount, usage, now }: Charge): Promise<boolean> {
+  const { operation, provider, model, key } = usage;
+  const { promptTokens, completionTokens, characters } = countUsage(usage);
+  const reason = chargeReason(usage).replaceAll('\0', '');
+  const dimensions = [dayOf(now), operation, provider, model, key].map(storeKey);
+  const counts = [promptTokens, completionTokens, characters];
+  const { result } = await connection.write('settle', [account, ref, amount, now, reason, ...dimensions, ...counts]);
+  return result === true;
+}
+
+/** Settles expired reservations batch by batch. A batch of which nothing could be settled ends it. */
+async function sweep(connection: Connection, now: number): Promise<number> {
+  for (let total = 0; ; ) {
+    const rows = await connection.read('expired', EXPIRED, [now, SWEEP_BATCH]);
+    let settled = 0;
+    for (const row of rows) {
+      const usage = expiredFacts(readFacts(row['facts']));
+      const charge = { account: String(row['account']), ref: String(row['ref']), amount: null, usage, now };
+      if (await settle(connection, charge)) settled += 1;
+    }
+    total += settled;
+    if (settled === 0 || rows.length < SWEEP_BATCH) return total;
+  }
+}
+
+function createReads(connection: Connection): Pick<Ledger, 'balance' | 'purse' | 'entries' | 'usage'> {
+  return {
     balance: async (account) => {
       const [row = {}] = await connection.read('balance', BALANCE, [storeKey(account)]);
-      const { balance, held, spent, credited, updated_at } = row;
       return {
-        balance: whole(balance),
-        held: whole(held),
-        spent: whole(spent),
-        credited: whole(credited),
-        updatedAt: whole(updated_at),
+        balance: whole(row['balance']),
+        held: whole(row['held']),
+        spent: whole(row['spent']),
+        credited: whole(row['credited']),
+        updatedAt: whole(row['updated_at']),
       };
     },
     purse: async (account, purseId) => {
@@ -102,15 +108,6 @@ export function createPostgresLedger(connection: Connection): Ledger {
     },
     usage: async (account, from, to) =>
       (await connection.read('usage', USAGE, [storeKey(account), from, to])).map(readUsage),
-    sweep: async (now) => {
-      let total = 0;
-      for (let found = SWEEP_BATCH; found === SWEEP_BATCH; ) {
-        const batch = await sweepSome(now);
-        total += batch.settled;
-        found = batch.settled === 0 ? 0 : batch.found;
-      }
-      return total;
-    },
   };
 }
 

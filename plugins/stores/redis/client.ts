@@ -1,35 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createClient, createCluster } from '@keyv/redis';
 
-/** What of a node-redis client or cluster this store uses; both have it, with types too different to unite. */
-export interface RedisClient {
-  connect(): Promise<unknown>;
-  destroy(): void;
-  close(): Promise<unknown>;
-  on(event: string, listener: (error: unknown) => void): unknown;
-  setMaxListeners(count: number): unknown;
-  /** Of a single server; a cluster has no such command. */
-  info?(): Promise<string>;
-  get(key: string): Promise<string | null>;
-  hmGet(key: string, fields: string[]): Promise<(string | null)[]>;
-  hGetAll(key: string): Promise<Record<string, string>>;
-  lRange(key: string, from: number, to: number): Promise<string[]>;
-  zScore(key: string, member: string): Promise<number | null>;
-  zCard(key: string): Promise<number>;
-  zRangeByScore(key: string, min: string, max: number, options: Limited): Promise<string[]>;
-  zRangeByLex(key: string, min: string, max: string, options: Limited): Promise<string[]>;
-  eval(script: string, options: ScriptArguments): Promise<unknown>;
-  evalSha(sha: string, options: ScriptArguments): Promise<unknown>;
-}
-
-interface Limited {
-  readonly LIMIT: { readonly offset: number; readonly count: number };
-}
-
-interface ScriptArguments {
-  readonly keys: string[];
-  readonly arguments: string[];
-}
+/** A client of a server or of a cluster. */
+export type RedisClient = ReturnType<typeof makeClient>;
 
 /** A Lua script and the name Redis keeps it under. */
 export interface Script {
@@ -44,40 +17,51 @@ export interface ClientOptions {
 }
 
 const CONNECT_MS = 1000;
-/** How many commands may wait for an answer; more are refused. */
+/** How many commands may wait for a response; more are refused. */
 const MAX_WAITING = 20_000;
 
 /**
- * Makes a client that hangs on nothing: commands are refused while it is not connected, instead of being queued and sent
- * later (the default), and it does not connect again by itself: the connection's guard does, with a bound on every step.
+ * Makes a client that waits for nothing without a bound: commands are refused while it is not connected, instead of being
+ * queued and sent later (the default), and it does not connect again by itself: the connection's guard does.
  */
-export function makeClient({ url, cluster = false }: ClientOptions): RedisClient {
-  const socket = { connectTimeout: CONNECT_MS };
-  if (!cluster) {
-    return createClient({
-      url,
-      disableOfflineQueue: true,
-      commandsQueueMaxLength: MAX_WAITING,
-      socket: { ...socket, reconnectStrategy: false },
-    }) as unknown as RedisClient;
-  }
+export function makeClient({ url, cluster = false }: ClientOptions) {
+  const limits = { disableOfflineQueue: true, commandsQueueMaxLength: MAX_WAITING };
+  if (!cluster)
+    return createClient({ url, ...limits, socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false } });
   const { username, password } = new URL(url);
   return createCluster({
     rootNodes: [{ url }],
     defaults: {
       ...(username && { username: decodeURIComponent(username) }),
       ...(password && { password: decodeURIComponent(password) }),
-      disableOfflineQueue: true,
-      commandsQueueMaxLength: MAX_WAITING,
-      // A cluster outlives the loss of a node: its clients come back by themselves, commands for it fail at once meanwhile.
-      socket: { ...socket, reconnectStrategy: (retries: number) => Math.min(1000, 50 * 2 ** retries) },
+      ...limits,
+      socket: {
+        connectTimeout: CONNECT_MS,
+        // A cluster outlives the loss of a node: its clients reconnect by themselves, commands for it fail at once meanwhile.
+        reconnectStrategy: (retries: number) => Math.min(1000, 50 * 2 ** retries),
+      },
     },
-  }) as unknown as RedisClient;
+  });
 }
 
 /** Names a script by the SHA-1 that Redis computes of it. */
 export function defineScript(text: string): Script {
   return Object.freeze({ text, sha: createHash('sha1').update(text).digest('hex') });
+}
+
+/**
+ * The head of every script that writes: ARGV[1] is the time (of Redis, in milliseconds) after which the caller has
+ * given up. A server that was stopped finds the commands in its socket when it goes on; they must not happen then.
+ */
+const DEADLINE = `
+local clock = redis.call('TIME')
+local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
+if now_ms > tonumber(ARGV[1]) then return redis.error_reply('LATE ' .. string.format('%.0f', now_ms)) end
+`;
+
+/** A script that changes something: its own arguments begin at ARGV[2]. */
+export function defineWrite(text: string): Script {
+  return defineScript(DEADLINE + text);
 }
 
 /** Runs a script by its name; a server that does not know it yet gets the text. */

@@ -1,12 +1,13 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
-import { type Connection, defineWrite } from './connection.ts';
+import { finite } from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
+import { defineWrite } from './client.ts';
+import type { Connection } from './connection.ts';
 import type { Keys } from './keys.ts';
 
 /**
- * KEYS: windows. ARGV: deadline, now, and for each window limit, length, amount. Answers the first window that had not
+ * KEYS: windows. ARGV: deadline, now, and for each window limit, length, amount. Returns the first window that had not
  * enough (counted from 1, 0 for none), then used and end of each.
  */
 const TAKE = defineWrite(`
@@ -62,8 +63,8 @@ const NEXT = defineWrite(`return redis.call('INCRBY', KEYS[1], ARGV[2])`);
 
 /**
  * Windows, leases and numbers in Redis. On a cluster the windows of one call live in different slots, where no script
- * reaches: there they are taken one after the other, and given back when a later one refuses. That admits exactly as
- * many; only somebody who asks in between may see a little less.
+ * reaches: there they are counted one after the other, and counted back when a later one refuses. That admits exactly as
+ * many; only a call in between may see a little less.
  */
 export function createRedisCounters(connection: Connection, keys: Keys, isCluster: boolean): Counters {
   const takeAll = async (windows: readonly Window[], now: number) => {

@@ -1,8 +1,8 @@
-import KeyvRedis, { type RedisClientType } from '@keyv/redis';
+import KeyvRedis from '@keyv/redis';
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeKey } from '../parts/key.ts';
-import type { RedisClient } from './client.ts';
-import { type Connection, defineWrite } from './connection.ts';
+import { storeKey } from '../kit/key.ts';
+import { defineWrite } from './client.ts';
+import type { Connection } from './connection.ts';
 import type { Keys } from './keys.ts';
 
 /** KEYS: document. ARGV: deadline, value, time to live or ''. */
@@ -21,35 +21,34 @@ const DELETE = defineWrite(`return redis.call('UNLINK', KEYS[1])`);
 export function createRedisDocuments(connection: Connection, keys: Keys): (namespace: string) => KeyvStoreAdapter {
   return (namespace) => {
     const inner = new KeyvRedis<string>(undefined, { throwOnErrors: true });
-    const use = (client: RedisClient): KeyvRedis<string> => {
-      inner.namespace = keys.documents(adapter.namespace);
-      const current = client as unknown as RedisClientType;
-      if (inner.client !== current) inner.client = current;
-      return inner;
-    };
-    const read = <T>(command: (adapter: KeyvRedis<string>) => Promise<T>) =>
-      connection.read((client) => command(use(client)));
-    const keyOf = (key: string): string => inner.createKeyPrefix(storeKey(key), keys.documents(adapter.namespace));
+    const prefix = (): string => keys.documents(adapter.namespace ?? namespace);
+    const read = <T>(command: (reader: KeyvRedis<string>) => Promise<T>): Promise<T> =>
+      connection.read((client) => {
+        inner.namespace = prefix();
+        if (inner.client !== client) inner.client = client;
+        return command(inner);
+      });
+    const keyOf = (key: string): string => inner.createKeyPrefix(storeKey(key), prefix());
 
-    const adapter = {
+    const adapter: KeyvStoreAdapter = {
       opts: { dialect: 'redis', url: 'redis:' },
       /** Keyv sets it too, to what it was opened with. */
       namespace,
       on: () => adapter,
-      get: (key: string) => read((of) => of.get(storeKey(key))),
-      getMany: (list: string[]) => read((of) => of.getMany(list.map(storeKey))),
-      has: (key: string) => read((of) => of.has(storeKey(key))),
-      hasMany: (list: string[]) => read((of) => of.hasMany(list.map(storeKey))),
-      set: async (key: string, value: string, ttlMs?: number) => {
+      get: <Value>(key: string) => read((reader) => reader.get<Value>(storeKey(key))),
+      getMany: <Value>(list: string[]) => read((reader) => reader.getMany<Value>(list.map(storeKey))),
+      has: (key) => read((reader) => reader.has(storeKey(key))),
+      hasMany: (list) => read((reader) => reader.hasMany(list.map(storeKey))),
+      set: async (key, value: string, ttlMs) => {
         await connection.write(SET, [keyOf(key)], [value, ttlMs === undefined ? '' : Math.ceil(ttlMs)]);
       },
-      delete: async (key: string) => (await connection.write(DELETE, [keyOf(key)], [])) === 1,
-      clear: () => read((of) => of.clear()),
-      async *iterator() {
-        const rows = await read(async (of) => of.iterator(inner.namespace));
+      delete: async (key) => (await connection.write(DELETE, [keyOf(key)], [])) === 1,
+      clear: () => read((reader) => reader.clear()),
+      async *iterator<Value>() {
+        const rows = await read(async (reader) => reader.iterator<Awaited<Value>>(inner.namespace));
         for (let row = await read(() => rows.next()); !row.done; row = await read(() => rows.next())) yield row.value;
       },
     };
-    return adapter as unknown as KeyvStoreAdapter;
+    return adapter;
   };
 }

@@ -1,6 +1,6 @@
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { readTimeout, TIMEOUT_OPTION } from '../parts/timeout.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { readTimeout, TIMEOUT_OPTION } from '../kit/timeout.ts';
 import { connect } from './connection.ts';
 import { createRedisCounters } from './counters.ts';
 import { createRedisDocuments } from './documents.ts';
@@ -13,11 +13,11 @@ export interface RedisOptions {
   readonly url: string;
   /** Speaks the cluster protocol; `url` is then one node of it. */
   readonly cluster?: boolean;
-  /** What all keys begin with; `tollgate` unless told, so that gateways may share a server. */
+  /** What all keys begin with; `tollgate` by default, so that gateways may share a server. */
   readonly prefix?: string;
-  /** The longest an operation may take; 500 unless told. */
+  /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
-  /** How many entries an account keeps; the oldest beyond that become one line. 100,000 unless told. */
+  /** How many entries an account keeps; the oldest beyond that become one line. 100,000 by default. */
   readonly keepEntries?: number;
   readonly log?: Log;
 }
@@ -30,18 +30,14 @@ export async function openRedis(options: RedisOptions): Promise<Store> {
   const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
   const connection = await connect({ url, cluster, prefix, timeoutMs, log });
   const keys = createKeys(prefix);
-  let closing: Promise<void> | undefined;
   return {
     kind: 'redis',
     keyv: createDocuments(createRedisDocuments(connection, keys)),
     ledger: createRedisLedger(connection, keys, keepEntries),
     sets: createRedisSets(connection, keys),
     counters: createRedisCounters(connection, keys, cluster),
-    health: () => connection.health(),
-    close: () => {
-      closing ??= connection.close();
-      return closing;
-    },
+    health: connection.health,
+    close: connection.close,
   };
 }
 

@@ -1,4 +1,4 @@
-import { defineWrite } from './connection.ts';
+import { defineWrite } from './client.ts';
 
 /*
  * Numbers go in and out as text: Lua would write a large one as 1e+15. An account is a hash with the fields balance,
@@ -27,7 +27,7 @@ redis.call('ZADD', KEYS[3], ARGV[4], ARGV[8])
 return 'held'
 `);
 
-/** Turns a held request into a finished one; the books stay short by folding their two oldest lines into one. */
+/** Turns a held request into a finished one; the books stay short: their two oldest lines become one. */
 const FINISH = `
 local function unhold(member, remember)
   local hold = redis.call('HMGET', KEYS[2], 'state', 'amount', 'purse')
@@ -49,9 +49,9 @@ local function append(entries, amount, rest, keep)
     local _, one = string.match(first, '^(%d+) (-?%d+) ')
     local id, two, tail = string.match(second, '^(%d+) (-?%d+) (.*)$')
     local sum = tonumber(one) + tonumber(two)
-    local folded = cjson.decode(tail)
-    folded.reason, folded.ref, folded.kind = 'carried forward', '', sum < 0 and 'charge' or 'credit'
-    redis.call('LPUSH', entries, id .. ' ' .. text(sum) .. ' ' .. cjson.encode(folded))
+    local line = cjson.decode(tail)
+    line.reason, line.ref, line.kind = 'carried forward', '', sum < 0 and 'charge' or 'credit'
+    redis.call('LPUSH', entries, id .. ' ' .. text(sum) .. ' ' .. cjson.encode(line))
   end
 end
 `;

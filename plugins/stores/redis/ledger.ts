@@ -1,12 +1,4 @@
-import type {
-  AccountBalance,
-  Ledger,
-  LedgerEntry,
-  Reservation,
-  ReserveOutcome,
-  UsageFacts,
-  UsageRow,
-} from '../../../core/index.ts';
+import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
   checkCredit,
   checkReservation,
@@ -16,10 +8,10 @@ import {
   pageLimit,
   REMEMBER_MS,
   readCursor,
-} from '../parts/check.ts';
-import { unreadable } from '../parts/failure.ts';
-import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../parts/usage.ts';
+} from '../kit/check.ts';
+import { unreadable } from '../kit/failure.ts';
+import { storeKey } from '../kit/key.ts';
+import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../kit/usage.ts';
 import type { Connection } from './connection.ts';
 import { type AccountKeys, type Keys, SHARDS } from './keys.ts';
 import { CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
@@ -31,86 +23,14 @@ const OUTCOMES: ReadonlySet<unknown> = new Set<ReserveOutcome>(['held', 'insuffi
 
 /** Money in Redis: one script per change, all keys of an account in one slot. `keepEntries` bounds the books of an account. */
 export function createRedisLedger(connection: Connection, keys: Keys, keepEntries: number): Ledger {
-  const reserve = async (reservation: Reservation): Promise<ReserveOutcome> => {
-    checkReservation(reservation);
-    const { amount, floor, expiresAt, purse, facts, requestId } = reservation;
-    const of = keys.ofAccount(reservation.account);
-    const member = of.member(requestId);
-    const outcome = await connection.write(
-      RESERVE,
-      [of.account, of.request(member), of.due],
-      [
-        amount,
-        finite(floor),
-        expiresAt,
-        purse ? `+${storeKey(purse.id)}` : '',
-        finite(purse?.limit ?? 0),
-        JSON.stringify(facts),
-        member,
-      ],
-    );
-    if (!OUTCOMES.has(outcome)) throw unreadable('reservation');
-    return outcome as ReserveOutcome;
-  };
-
-  const settle = async (
-    of: AccountKeys,
-    member: string,
-    ref: string,
-    amount: number | '',
-    usage: UsageFacts,
-    now: number,
-  ): Promise<boolean> => {
-    const { operation, provider, model, key } = usage;
-    const { promptTokens, completionTokens, characters } = countUsage(usage);
-    const rest = JSON.stringify({ kind: 'charge', reason: chargeReason(usage), ref, at: now });
-    const settled = await connection.write(
-      SETTLE,
-      [of.account, of.request(member), of.due, of.entries, of.usage(dayOf(now))],
-      [
-        member,
-        REMEMBER_MS,
-        amount,
-        now,
-        rest,
-        keepEntries,
-        JSON.stringify([operation, provider, model, key]),
-        promptTokens,
-        completionTokens,
-        characters,
-        USAGE_DAYS * DAY_MS,
-      ],
-    );
-    return settled === 1;
-  };
-
-  const sweepShard = async (shard: number, now: number): Promise<number> => {
-    const limit = { LIMIT: { offset: 0, count: SWEEP_BATCH } };
-    const members = await connection.read((client) => client.zRangeByScore(keys.due(shard), '-inf', now - 1, limit));
-    const settled = await Promise.all(
-      members.map(async (member) => {
-        const of = keys.ofMember(shard, member);
-        const [facts] = await connection.read((client) => client.hmGet(of.request(member), ['facts']));
-        if (facts == null) {
-          // Settled by somebody else in between, or gone by a hand that was not ours.
-          await connection.write(DISCARD, [of.request(member), of.due], [member]);
-          return false;
-        }
-        const ref = member.slice(member.indexOf(':') + 1);
-        return await settle(of, member, ref, '', expiredFacts(readFacts(facts)), now);
-      }),
-    );
-    const count = settled.filter(Boolean).length;
-    return members.length < SWEEP_BATCH ? count : count + (await sweepShard(shard, now));
-  };
-
+  const settle = createSettle(connection, keepEntries);
   return {
-    reserve,
+    reserve: (reservation) => reserve(connection, keys, reservation),
     settle: async (settlement) => {
       checkSettlement(settlement);
       const { account, requestId, amount, usage, now } = settlement;
       const of = keys.ofAccount(account);
-      return settle(of, of.member(requestId), storeKey(requestId), amount, usage, now);
+      return settle(of, { member: of.member(requestId), ref: storeKey(requestId), amount, usage, now });
     },
     release: async (account, requestId) => {
       const of = keys.ofAccount(account);
@@ -122,36 +42,109 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
       const of = keys.ofAccount(account);
       const ref = storeKey(id);
       const rest = JSON.stringify({ kind: 'credit', reason, ref, at: now });
-      return (
-        (await connection.write(
-          CREDIT,
-          [of.account, of.credits, of.entries],
-          [ref, amount, now, rest, keepEntries],
-        )) === 1
-      );
+      const args = [ref, amount, now, rest, keepEntries];
+      return (await connection.write(CREDIT, [of.account, of.credits, of.entries], args)) === 1;
     },
-    balance: async (account): Promise<AccountBalance> => {
+    sweep: async (now) => {
+      const shards = Array.from({ length: SHARDS }, (_, shard) => sweepShard(connection, keys, settle, shard, now));
+      return (await Promise.all(shards)).reduce((sum, count) => sum + count, 0);
+    },
+    ...createReads(connection, keys),
+  };
+}
+
+async function reserve(connection: Connection, keys: Keys, reservation: Reservation): Promise<ReserveOutcome> {
+  checkReservation(reservation);
+  const { account, amount, floor, expiresAt, purse, facts, requestId } = reservation;
+  const of = keys.ofAccount(account);
+  const member = of.member(requestId);
+  const limits = [purse ? `+${storeKey(purse.id)}` : '', finite(purse?.limit ?? 0)];
+  const outcome = await connection.write(
+    RESERVE,
+    [of.account, of.request(member), of.due],
+    [amount, finite(floor), expiresAt, ...limits, JSON.stringify(facts), member],
+  );
+  if (!OUTCOMES.has(outcome)) throw unreadable('reservation');
+  return outcome as ReserveOutcome;
+}
+
+interface Charge {
+  readonly member: string;
+  readonly ref: string;
+  /** What the call cost; '' for what was reserved. */
+  readonly amount: number | '';
+  readonly usage: UsageFacts;
+  readonly now: number;
+}
+
+type Settle = (of: AccountKeys, charge: Charge) => Promise<boolean>;
+
+function createSettle(connection: Connection, keepEntries: number): Settle {
+  return async (of, { member, ref, amount, usage, now }) => {
+    const { operation, provider, model, key } = usage;
+    const { promptTokens, completionTokens, characters } = countUsage(usage);
+    const rest = JSON.stringify({ kind: 'charge', reason: chargeReason(usage), ref, at: now });
+    const dimensions = JSON.stringify([operation, provider, model, key]);
+    const row = [dimensions, promptTokens, completionTokens, characters, USAGE_DAYS * DAY_MS];
+    const settled = await connection.write(
+      SETTLE,
+      [of.account, of.request(member), of.due, of.entries, of.usage(dayOf(now))],
+      [member, REMEMBER_MS, amount, now, rest, keepEntries, ...row],
+    );
+    return settled === 1;
+  };
+}
+
+/** Settles the expired reservations of one shard, and returns how many. */
+async function sweepShard(
+  connection: Connection,
+  keys: Keys,
+  settle: Settle,
+  shard: number,
+  now: number,
+): Promise<number> {
+  const limit = { LIMIT: { offset: 0, count: SWEEP_BATCH } };
+  const members = await connection.read((client) => client.zRangeByScore(keys.due(shard), '-inf', now - 1, limit));
+  const settled = await Promise.all(
+    members.map(async (member) => {
+      const of = keys.ofMember(shard, member);
+      const [facts] = await connection.read((client) => client.hmGet(of.request(member), ['facts']));
+      if (facts == null) {
+        // Settled by another gateway in between, or deleted by hand.
+        await connection.write(DISCARD, [of.request(member), of.due], [member]);
+        return false;
+      }
+      const ref = member.slice(member.indexOf(':') + 1);
+      return settle(of, { member, ref, amount: '', usage: expiredFacts(readFacts(facts)), now });
+    }),
+  );
+  const count = settled.filter(Boolean).length;
+  return members.length < SWEEP_BATCH ? count : count + (await sweepShard(connection, keys, settle, shard, now));
+}
+
+function createReads(connection: Connection, keys: Keys): Pick<Ledger, 'balance' | 'purse' | 'entries' | 'usage'> {
+  const readFields = async (account: string, fields: string[]): Promise<readonly number[]> => {
+    const values = await connection.read((client) => client.hmGet(keys.ofAccount(account).account, fields));
+    return values.map(readWhole);
+  };
+  return {
+    balance: async (account) => {
       const fields = ['balance', 'held', 'spent', 'credited', 'updated_at'];
-      const values = await connection.read((client) => client.hmGet(keys.ofAccount(account).account, fields));
-      const [balance = 0, held = 0, spent = 0, credited = 0, updatedAt = 0] = values.map(readWhole);
+      const [balance = 0, held = 0, spent = 0, credited = 0, updatedAt = 0] = await readFields(account, fields);
       return { balance, held, spent, credited, updatedAt };
     },
     purse: async (account, purseId) => {
-      const fields = [`spent:+${storeKey(purseId)}`, `held:+${storeKey(purseId)}`];
-      const values = await connection.read((client) => client.hmGet(keys.ofAccount(account).account, fields));
-      const [spent = 0, held = 0] = values.map(readWhole);
+      const id = `+${storeKey(purseId)}`;
+      const [spent = 0, held = 0] = await readFields(account, [`spent:${id}`, `held:${id}`]);
       return { spent, held };
     },
     entries: async (account, { limit, after }) => {
-      const of = keys.ofAccount(account);
       const before = readCursor(after);
-      const [found] = await connection.read((client) => client.hmGet(of.account, ['last_entry']));
-      const last = readWhole(found ?? null);
+      const [last = 0] = await readFields(account, ['last_entry']);
       // The list ends with entry `last` and has no gaps: the place of an entry follows from its number.
       const skip = Math.max(0, last - before + 1);
-      const lines = await connection.read((client) =>
-        client.lRange(of.entries, -(skip + pageLimit(limit)), -(skip + 1)),
-      );
+      const { entries } = keys.ofAccount(account);
+      const lines = await connection.read((client) => client.lRange(entries, -(skip + pageLimit(limit)), -(skip + 1)));
       // Entries written between the two reads push the list along; they are newer than this page.
       return lines
         .map((line) => readEntry(account, line))
@@ -160,18 +153,13 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
     },
     usage: async (account, from, to) => {
       const of = keys.ofAccount(account);
-      const days = daysBetween(from, to);
       const rows = await Promise.all(
-        days.map(async (day) => {
+        daysBetween(from, to).map(async (day) => {
           const found = await connection.read((client) => client.hGetAll(of.usage(day)));
           return Object.entries(found).map(([dimensions, counts]) => readUsage(day, dimensions, counts));
         }),
       );
       return rows.flat();
-    },
-    sweep: async (now) => {
-      const counts = await Promise.all(Array.from({ length: SHARDS }, (_, shard) => sweepShard(shard, now)));
-      return counts.reduce((sum, count) => sum + count, 0);
     },
   };
 }

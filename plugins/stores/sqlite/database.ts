@@ -1,6 +1,6 @@
 import { chmod, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import { type Database, importDriver } from './driver.ts';
 import { migrate } from './schema.ts';
 import { sqliteFailure } from './sqlite-failure.ts';

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { definePlugin, type Store } from '../../../core/index.ts';
-import { createDocuments } from '../parts/documents.ts';
-import { storeUnavailable } from '../parts/failure.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import { createSqliteCounters } from './counters.ts';
 import { closeDatabase, type DatabaseOptions, FILE, openDatabase } from './database.ts';
 import { createDocumentAdapters } from './documents.ts';

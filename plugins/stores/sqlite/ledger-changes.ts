@@ -1,7 +1,7 @@
 import type { Reservation, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
-import { checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../parts/check.ts';
-import { storeKey } from '../parts/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../parts/usage.ts';
+import { checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../kit/check.ts';
+import { storeKey } from '../kit/key.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { LedgerSql } from './ledger-sql.ts';
 
 // The changes of the ledger, each inside a transaction that the caller makes. Accounts and ids are store keys.

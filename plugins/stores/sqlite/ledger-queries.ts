@@ -1,7 +1,7 @@
 import type { AccountBalance, LedgerEntry, UsageRow } from '../../../core/index.ts';
-import { entryId, pageLimit, readCursor } from '../parts/check.ts';
-import { storeKey } from '../parts/key.ts';
-import { daysBetween } from '../parts/usage.ts';
+import { entryId, pageLimit, readCursor } from '../kit/check.ts';
+import { storeKey } from '../kit/key.ts';
+import { daysBetween } from '../kit/usage.ts';
 import type { Row } from './driver.ts';
 import type { LedgerSql } from './ledger-sql.ts';
 

@@ -1,5 +1,5 @@
 import type { Ledger } from '../../../core/index.ts';
-import { storeKey } from '../parts/key.ts';
+import { storeKey } from '../kit/key.ts';
 import type { Database } from './driver.ts';
 import { addCredit, release, reserve, SWEEP_BATCH, settle, sweepSome } from './ledger-changes.ts';
 import { readBalance, readBudget, readEntries, readUsage } from './ledger-queries.ts';

@@ -1,6 +1,6 @@
 import type { Sets } from '../../../core/index.ts';
-import { checkMember, pageLimit } from '../parts/check.ts';
-import { storeKey } from '../parts/key.ts';
+import { checkMember, pageLimit } from '../kit/check.ts';
+import { storeKey } from '../kit/key.ts';
 import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 

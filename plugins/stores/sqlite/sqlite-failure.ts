@@ -1,4 +1,4 @@
-import { storeUnavailable } from '../parts/failure.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 
 const BUSY = 'The sqlite store is busy: another process holds its lock.';
 

@@ -1,4 +1,4 @@
-import { storeClosed, storeUnavailable } from '../parts/failure.ts';
+import { storeClosed, storeUnavailable } from '../kit/failure.ts';
 import type { Database, Statement } from './driver.ts';
 import { isBusy, sqliteFailure } from './sqlite-failure.ts';
 

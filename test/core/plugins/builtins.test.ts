@@ -14,7 +14,7 @@ describe('the built-in plugins', () => {
         'providers/acme.js.map': '',
         'providers/native/index.js': '',
         'providers/native/codec.js': '',
-        'providers/parts/shared.ts': '',
+        'providers/kit/index.ts': '',
         'providers/README.md': '',
         'tts/acme.js': '',
         'policies/gate.ts': '',

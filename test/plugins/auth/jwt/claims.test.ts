@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Principal } from '../../../../core/index.ts';
-import { ClaimFault, toPrincipal } from '../../../../plugins/auth/jwt/claims.ts';
+import { ClaimError, toPrincipal } from '../../../../plugins/auth/jwt/claims.ts';
 import type { JwtConfig } from '../../../../plugins/auth/jwt/options.ts';
 import { jwtConfig } from '../../../support/jwt-config.ts';
 
@@ -92,7 +92,7 @@ describe('what a token says', () => {
   for (const [limit, value] of UNREADABLE) {
     it(`refuses ${JSON.stringify(value)} as ${limit}, which left out would be no limit`, () => {
       const config = { claims: { user: 'sub', [limit]: 'x' } };
-      expect(() => read({ x: value }, config)).to.throw(ClaimFault, /"x"/);
+      expect(() => read({ x: value }, config)).to.throw(ClaimError, /"x"/);
     });
   }
 

@@ -6,9 +6,9 @@ import {
   isGatewayError,
   type Outcome,
 } from '../../../../core/index.ts';
-import { type Limit, MINUTE_MS, type Place } from '../../../../plugins/policies/limits/limits-of.ts';
-import { giveBack, type Taken, take } from '../../../../plugins/policies/limits/take.ts';
-import { createOutbox } from '../../../../plugins/policies/parts/outbox.ts';
+import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
+import { type Limit, MINUTE_MS, type Slot } from '../../../../plugins/policies/limits/collect-limits.ts';
+import { type LimitHold, reserveLimits, settleLimits } from '../../../../plugins/policies/limits/limit-holds.ts';
 import { createSilentLog } from '../../../support/silent-log.ts';
 
 const LEASE_MS = 60_000;
@@ -38,18 +38,18 @@ const tokens = (key: string, limit: number, amount: number): Limit => ({
   unit: 'tokens',
   plan: key,
 });
-const place = (key: string, limit: number): Place => ({ key, limit, plan: key, provider: undefined });
+const slot = (key: string, limit: number): Slot => ({ key, limit, plan: key, provider: undefined });
 
-describe('taking limits', () => {
+describe('reserving limits', () => {
   let counters: Counters;
-  const outbox = createOutbox({ log: createSilentLog(), otherwise: 'nothing' });
+  const queue = createWriteQueue({ log: createSilentLog(), otherwise: 'nothing' });
   beforeEach(() => {
     counters = createLocalCounters();
   });
-  after(() => outbox.close());
+  after(() => queue.close());
 
-  const takeFor = (id: string, windows: readonly Limit[], places: readonly Place[] = []): Promise<Taken> =>
-    take(counters, { id }, { windows, places }, LEASE_MS);
+  const takeFor = (id: string, windows: readonly Limit[], slots: readonly Slot[] = []): Promise<LimitHold> =>
+    reserveLimits(counters, { id }, { windows, slots }, LEASE_MS);
   const refusalOf = async (work: Promise<unknown>): Promise<GatewayError> => {
     const error = await work.then(
       () => undefined,
@@ -59,20 +59,20 @@ describe('taking limits', () => {
     return error;
   };
 
-  it('gives every place back when a window refuses', async () => {
+  it('gives every slot back when a window refuses', async () => {
     await takeFor('a', [requests('r', 1)]);
-    await refusalOf(takeFor('b', [requests('r', 1)], [place('p', 1)]));
-    await takeFor('c', [], [place('p', 1)]);
+    await refusalOf(takeFor('b', [requests('r', 1)], [slot('p', 1)]));
+    await takeFor('c', [], [slot('p', 1)]);
   });
 
-  it('gives the other places back when one is taken', async () => {
-    await takeFor('a', [], [place('full', 1)]);
-    const error = await refusalOf(takeFor('b', [requests('r', 1)], [place('free', 1), place('full', 1)]));
+  it('gives the other slots back when one is taken', async () => {
+    await takeFor('a', [], [slot('full', 1)]);
+    const error = await refusalOf(takeFor('b', [requests('r', 1)], [slot('free', 1), slot('full', 1)]));
     expect(error.message).to.include('1 calls at once of the plan "full"');
-    await takeFor('c', [requests('r', 1)], [place('free', 1)]);
+    await takeFor('c', [requests('r', 1)], [slot('free', 1)]);
   });
 
-  it('takes from no window when one refuses', async () => {
+  it('reserves in no window when one refuses', async () => {
     await takeFor('a', [requests('one', 1)]);
     await refusalOf(takeFor('b', [requests('two', 1), requests('one', 1)]));
     await takeFor('c', [requests('two', 1)]);
@@ -94,30 +94,30 @@ describe('taking limits', () => {
 
   it('gives back what was not used, and takes what was used beyond the estimate', async () => {
     const taken = await takeFor('a', [tokens('t', 100, 90)]);
-    await giveBack(outbox, 'a', [taken], outcome(10), LEASE_MS);
+    await settleLimits(queue, 'a', [taken], outcome(10), LEASE_MS);
     const more = await takeFor('b', [tokens('t', 100, 90)]);
-    await giveBack(outbox, 'b', [more], outcome(120), LEASE_MS);
+    await settleLimits(queue, 'b', [more], outcome(120), LEASE_MS);
     await refusalOf(takeFor('c', [tokens('t', 100, 1)]));
   });
 
   it('keeps the estimate of a call that nobody counted', async () => {
     const taken = await takeFor('a', [tokens('t', 100, 90)]);
-    await giveBack(outbox, 'a', [taken], outcome(undefined), LEASE_MS);
+    await settleLimits(queue, 'a', [taken], outcome(undefined), LEASE_MS);
     await refusalOf(takeFor('b', [tokens('t', 100, 20)]));
   });
 
   it('gives nothing back to a later window than the one it took from', async () => {
     const { tokens: taken } = await takeFor('b', [tokens('t', 100, 100)]);
-    const ended: Taken = {
+    const ended: LimitHold = {
       counters,
-      places: [],
+      slots: [],
       tokens: taken.map((window) => ({ ...window, endsAt: Date.now() - 1 })),
     };
-    await giveBack(outbox, 'a', [ended], outcome(0), LEASE_MS);
+    await settleLimits(queue, 'a', [ended], outcome(0), LEASE_MS);
     await refusalOf(takeFor('c', [tokens('t', 100, 1)]));
   });
 
-  it('gives back the places of a lease whose answer was lost', async () => {
+  it('gives back the slots of a lease whose response was lost', async () => {
     const inner = counters;
     counters = {
       ...inner,
@@ -126,8 +126,8 @@ describe('taking limits', () => {
         throw new GatewayError('store_unavailable', 'The store does not answer.');
       },
     };
-    await refusalOf(takeFor('a', [], [place('p', 1)]));
+    await refusalOf(takeFor('a', [], [slot('p', 1)]));
     counters = inner;
-    await takeFor('b', [], [place('p', 1)]);
+    await takeFor('b', [], [slot('p', 1)]);
   });
 });

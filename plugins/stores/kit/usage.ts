@@ -25,7 +25,7 @@ export function chargeReason(facts: UsageFacts): string {
 /** The outcome of a reservation that the sweeper settled. */
 export const EXPIRED = 'expired';
 
-/** The facts a reservation is settled with when nobody else did: nothing is known but what was planned. */
+/** The facts that the sweeper settles a reservation with: nothing is known but what was planned. */
 export function expiredFacts(facts: UsageFacts): UsageFacts {
   return { ...facts, outcome: EXPIRED, estimated: true };
 }
@@ -55,7 +55,7 @@ export const UNKNOWN_FACTS: UsageFacts = Object.freeze({
 
 let lastDay = { number: -1, text: '' };
 
-/** `YYYY-MM-DD` of a Unix time in milliseconds, UTC. Remembers the last day: every call of a day asks for the same. */
+/** `YYYY-MM-DD` of a Unix time in milliseconds, UTC. Remembers the last day: every call of a day needs the same. */
 export function dayOf(time: number): string {
   const number = Math.floor(time / 86_400_000);
   if (number !== lastDay.number) lastDay = { number, text: new Date(time).toISOString().slice(0, 10) };

@@ -26,7 +26,7 @@ export function accountKey(account: string): string {
  * The plan that applies to a caller: the one of the key or token, else the one an operator gave the account, else the
  * default plan. Undefined when none is configured: no plan, no limit.
  */
-export function createPlanOf(
+export function createPlanFinder(
   api: Pick<PluginApi, 'keyv' | 'settings'>,
 ): (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined> {
   const { plans, defaultPlan } = api.settings;
@@ -34,7 +34,7 @@ export function createPlanOf(
   const known = new LRUCache<string, { readonly name: string | undefined }>({
     max: 10_000,
     ttl: PLAN_TTL_MS,
-    // A look at the clock costs less than the timers that would spare it.
+    // Reading the clock costs less than the timers that would avoid it.
     ttlResolution: 0,
   });
   const byName = new Map(Object.entries(plans).map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));

@@ -19,7 +19,7 @@ export function unreadable(what: string, cause?: unknown): GatewayError {
   return storeUnavailable(`The store holds a ${what} that cannot be read.`, cause);
 }
 
-/** A fault of the program that calls the store, such as an amount that is not whole. */
+/** An error in the program that calls the store, such as an amount that is not whole. */
 export function misuse(message: string): GatewayError {
   return new GatewayError('internal_error', message);
 }

@@ -52,7 +52,7 @@ export function checkMember(member: string): void {
   }
 }
 
-/** The number in the id of a ledger entry; throws `invalid_request` for a cursor nobody gave out. */
+/** The number in the id of a ledger entry; throws `invalid_request` for a cursor that is none. */
 export function readCursor(after: string | undefined): number {
   if (after === undefined) return Number.MAX_SAFE_INTEGER;
   if (!/^\d{1,16}$/.test(after)) {
@@ -72,7 +72,7 @@ export function entryId(n: number): string {
   return String(n).padStart(16, '0');
 }
 
-/** How many rows a page may hold: what was asked for, between 1 and 1,000. */
+/** How many rows a page may hold: the wanted number, between 1 and 1,000. */
 export function pageLimit(limit: number): number {
   return Math.min(1000, Math.max(1, Math.floor(limit)));
 }

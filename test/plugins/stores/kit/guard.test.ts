@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createGuard, type Guard } from '../../../../plugins/stores/parts/guard.ts';
+import { createGuard, type Guard } from '../../../../plugins/stores/kit/guard.ts';
 import { rejectsUnavailable } from '../../../conformance/store.ts';
 import { captureLog } from '../../../support/capture-log.ts';
 import { eventually } from '../../../support/eventually.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Call, Plan, Principal } from '../../../../core/index.ts';
-import { limitsOf, limitsOfProvider } from '../../../../plugins/policies/limits/limits-of.ts';
+import { collectLimits, collectProviderLimits } from '../../../../plugins/policies/limits/collect-limits.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Its input counts 4 tokens for the message and 1 for its text. */
@@ -20,23 +20,23 @@ function callOf(more: object = {}): Call {
 
 const named = (plan: Plan) => ({ name: 'small', plan });
 const amountsOf = (call: Call, plan: Plan) =>
-  limitsOf(call, named(plan)).windows.map(({ key, amount }) => [key, amount]);
+  collectLimits(call, named(plan)).windows.map(({ key, amount }) => [key, amount]);
 
 describe('the limits of a call', () => {
   it('are those of its key, of its plan, and of its provider in the plan, in this order', () => {
     const plan: Plan = { rpm: 2, concurrency: 3, providers: { one: { rpm: 1, concurrency: 1 }, two: { rpm: 9 } } };
     const call = callOf({ principal: { ...ANN, rpm: 5 } });
-    const { windows, places } = limitsOf(call, named(plan));
+    const { windows, slots } = collectLimits(call, named(plan));
     expect(windows.map(({ key, limit }) => [key, limit])).to.deep.equal([
       ['rpm:key:k', 5],
       ['rpm:user:ann', 2],
       ['rpm:provider:one:ann', 1],
     ]);
-    expect(places.map(({ key, limit }) => [key, limit])).to.deep.equal([
+    expect(slots.map(({ key, limit }) => [key, limit])).to.deep.equal([
       ['calls:user:ann', 3],
       ['calls:provider:one:ann', 1],
     ]);
-    expect(limitsOfProvider(call, named(plan), 'two').windows.map(({ key }) => key)).to.deep.equal([
+    expect(collectProviderLimits(call, named(plan), 'two').windows.map(({ key }) => key)).to.deep.equal([
       'rpm:provider:two:ann',
     ]);
   });
@@ -59,10 +59,10 @@ describe('the limits of a call', () => {
   it('leave out what a parent call already counts', () => {
     const call = callOf({ skip: new Set(['rpm', 'concurrency']) });
     expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([['tpm:user:ann', 8]]);
-    expect(limitsOf(call, named({ concurrency: 1 })).places).to.deep.equal([]);
+    expect(collectLimits(call, named({ concurrency: 1 })).slots).to.deep.equal([]);
   });
 
   it('are none without a plan and rates of the key', () => {
-    expect(limitsOf(callOf(), undefined)).to.include.deep.equal({ windows: [], places: [] });
+    expect(collectLimits(callOf(), undefined)).to.include.deep.equal({ windows: [], slots: [] });
   });
 });

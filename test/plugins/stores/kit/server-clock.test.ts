@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createServerClock, sendInTime } from '../../../../plugins/stores/parts/server-clock.ts';
+import { createServerClock, sendInTime } from '../../../../plugins/stores/kit/server-clock.ts';
 
 describe('deadlines of a server’s clock', () => {
   const HOUR = 3_600_000;

@@ -6,7 +6,7 @@ export interface GuardOptions {
   readonly kind: string;
   /** The longest an operation may take. */
   readonly timeoutMs: number;
-  /** Connects and asks for a sign of life; what it rejects with is why the store is away. Bounded by itself. */
+  /** Connects and waits for a first response, within a bound of its own; rejects with why the store is away. */
   probe(): Promise<void>;
   /** Whether an error means that the server is away, and not that it refused this one operation. */
   isOutage(error: unknown): boolean;
@@ -15,7 +15,7 @@ export interface GuardOptions {
 
 /** The circuit breaker in front of a store's server. */
 export interface Guard {
-  /** Probes for the first time; answers why the server is away, or undefined when it is there. Rejects never. */
+  /** Probes for the first time; resolves with why the server is away, or undefined when it is there. Never rejects. */
   start(): Promise<unknown>;
   /** Runs an operation within its bound, or refuses it at once while the server is away. */
   run<T>(operation: () => Promise<T>): Promise<T>;
@@ -28,7 +28,7 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 
 /**
- * Makes a guard: an operation that the server does not answer in time is rejected and the breaker opens, so that nothing
+ * Makes a guard: an operation without a response in time is rejected and the breaker opens, so that nothing
  * piles up behind a server that hangs; then only probes go out, at growing intervals up to a second, until one succeeds.
  */
 export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOptions): Guard {
@@ -61,34 +61,21 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
     if (!isProbing) void attempt(FIRST_PAUSE_MS);
   };
 
-  const judge = (error: unknown): unknown => {
-    if (isOutage(error)) trip(error);
-    return asUnavailable(`The ${kind} store refused or broke off the operation.`, error);
-  };
-
-  const run = <T>(operation: () => Promise<T>): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      if (state === 'closed') return reject(storeClosed());
-      if (state === 'away') return reject(storeUnavailable(`The ${kind} store does not answer.`));
-      let isLate = false;
-      const bound = setTimeout(() => {
-        isLate = true;
+  const run = async <T>(operation: () => Promise<T>): Promise<T> => {
+    if (state === 'closed') throw storeClosed();
+    if (state === 'away') throw storeUnavailable(`The ${kind} store does not answer.`);
+    try {
+      return await within(timeoutMs, operation());
+    } catch (error) {
+      if (error instanceof NoAnswer) {
         const late = storeUnavailable(`The ${kind} store did not answer in time.`);
-        reject(late);
         trip(late);
-      }, timeoutMs);
-      operation().then(
-        (value) => {
-          clearTimeout(bound);
-          resolve(value);
-        },
-        (error: unknown) => {
-          clearTimeout(bound);
-          // What fails after its bound says nothing about the connection that is there by now.
-          if (!isLate) reject(judge(error));
-        },
-      );
-    });
+        throw late;
+      }
+      if (isOutage(error)) trip(error);
+      throw asUnavailable(`The ${kind} store refused or broke off the operation.`, error);
+    }
+  };
 
   return {
     start: () => attempt(FIRST_PAUSE_MS),
@@ -101,10 +88,14 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
   };
 }
 
-/** Rejects when a promise takes longer than `ms`; what comes later is dropped. */
+class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
+}
+
+/** Rejects when a promise takes longer than `ms`; what it comes to after that is dropped. */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const bound = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+    const bound = setTimeout(() => reject(new NoAnswer(`no answer within ${ms} ms`)), ms);
     promise.then(resolve, reject).finally(() => clearTimeout(bound));
   });
 }

@@ -1,0 +1,104 @@
+import type { Log } from '../../../core/index.ts';
+import { isStoreFailure } from './store-failure.ts';
+
+/** A change that must reach the store, now or when it is back. Must be safe to repeat. */
+export interface PendingWrite {
+  /** For logs; never a secret. */
+  readonly id: string;
+  /** Unix milliseconds after which it is pointless. */
+  readonly until: number;
+  write(): Promise<unknown>;
+}
+
+export interface WriteQueue {
+  /** Tries at once; when the store is away the write waits and this resolves all the same. Never rejects. */
+  add(pending: PendingWrite): Promise<void>;
+  /** How many writes wait. */
+  readonly size: number;
+  /** Tries everything once more and stops. */
+  close(): Promise<void>;
+}
+
+export interface WriteQueueOptions {
+  readonly log: Log;
+  /** What becomes of a write that is dropped, for the log. */
+  readonly otherwise: string;
+  readonly firstPauseMs?: number;
+  readonly maxWaiting?: number;
+}
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5000;
+const MAX_WAITING = 10_000;
+/** How many writes are tried at once when the store is back. */
+const BATCH = 64;
+
+/** Keeps what the store could not take while it was away, bounded, and writes it when it is back. */
+export function createWriteQueue({
+  log,
+  otherwise,
+  firstPauseMs = FIRST_PAUSE_MS,
+  maxWaiting = MAX_WAITING,
+}: WriteQueueOptions): WriteQueue {
+  const waiting = new Set<PendingWrite>();
+  let pauseMs = firstPauseMs;
+  let timer: NodeJS.Timeout | undefined;
+  let isOverflowing = false;
+
+  /** Whether the write is to be tried again: not when it is done, or when the store refuses it for good. */
+  const isToRepeat = async (pending: PendingWrite): Promise<boolean> => {
+    try {
+      await pending.write();
+    } catch (error) {
+      if (isStoreFailure(error)) return true;
+      log.error({ about: pending.id, err: error }, `the store refused a change; ${otherwise}`);
+    }
+    return false;
+  };
+
+  const schedule = (): void => {
+    if (timer || waiting.size === 0) return;
+    timer = setTimeout(() => void flush().then(schedule), pauseMs);
+    timer.unref();
+  };
+
+  const flush = async (): Promise<void> => {
+    const total = waiting.size;
+    const now = Date.now();
+    for (const pending of waiting) if (pending.until < now) waiting.delete(pending);
+    if (waiting.size < total) log.error({ late: total - waiting.size }, `changes waited too long; ${otherwise}`);
+    let isBack = true;
+    while (isBack && waiting.size > 0) {
+      const batch = [...waiting].slice(0, BATCH);
+      const repeats = await Promise.all(batch.map(isToRepeat));
+      for (const [at, pending] of batch.entries()) if (!repeats[at]) waiting.delete(pending);
+      isBack = !repeats.includes(true);
+    }
+    timer = undefined;
+    if (isBack && total > 0) log.info({ delivered: total }, 'the store is back: what waited for it is written');
+    isOverflowing &&= !isBack;
+    pauseMs = isBack ? firstPauseMs : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+  };
+
+  return {
+    async add(pending) {
+      if (!(await isToRepeat(pending))) return;
+      if (waiting.size < maxWaiting) {
+        waiting.add(pending);
+        schedule();
+      } else if (!isOverflowing) {
+        isOverflowing = true;
+        log.error({ waiting: waiting.size }, `too many changes wait for the store; more are given up, ${otherwise}`);
+      }
+    },
+    get size() {
+      return waiting.size;
+    },
+    async close() {
+      clearTimeout(timer);
+      await flush();
+      clearTimeout(timer);
+      if (waiting.size > 0) log.error({ waiting: waiting.size }, `the store is away at the end; ${otherwise}`);
+    },
+  };
+}

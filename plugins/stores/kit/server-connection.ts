@@ -1,0 +1,137 @@
+import type { Log } from '../../../core/index.ts';
+import { storeClosed, storeUnavailable } from './failure.ts';
+import { createGuard, type Guard, within } from './guard.ts';
+import { createServerClock, sendInTime } from './server-clock.ts';
+
+/** What a server says when it is greeted. */
+export interface Greeting {
+  /** The server's clock, in Unix milliseconds. */
+  readonly timeMs: number;
+  /** The id of the data, made with it: another one means that the data is gone. */
+  readonly epoch: string;
+}
+
+/** What differs between kinds of servers; {@link connectServer} does the rest. */
+export interface ServerDriver<Client> {
+  readonly kind: string;
+  /** The longest a greeting may take while connecting. */
+  readonly greetMs: number;
+  /** Makes a client, which need not be connected; `onBreak` is told when it loses its server. */
+  open(onBreak: (error: unknown) => void): Client;
+  /** Connects a client within a bound of its own. `isFirst` until a server has answered: then the schema is made too. */
+  prepare(client: Client, isFirst: boolean): Promise<unknown>;
+  /** Asks for the time and the epoch, which is made when `isFirst` and there is none. */
+  greet(client: Client, isFirst: boolean): Promise<Greeting>;
+  /** Ends a client that has done its work. */
+  close(client: Client): Promise<unknown>;
+  /** Ends a client without waiting: its server may never answer. */
+  destroy(client: Client): void;
+  /** Whether an error means that the server is away, and not that it refused this one operation. */
+  isOutage(error: unknown): boolean;
+  /** What the operator must change when waiting does not help; undefined for other errors. */
+  findRefusal(error: unknown): string | undefined;
+  /** The server's time in the error of an operation that came after its deadline. */
+  findLateTime(error: unknown): number | undefined;
+}
+
+/** One client at a time, replaced when it hangs or breaks. */
+export interface ServerConnection<Client> {
+  run<T>(operation: (client: Client) => Promise<T>): Promise<T>;
+  /** For operations that change something: the server is to refuse them after `deadline`, a time of its own clock. */
+  runInTime<T>(operation: (client: Client, deadline: number) => Promise<T>): Promise<T>;
+  health(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** The longest an operation may take. */
+  readonly timeoutMs: number;
+  readonly log?: Log | undefined;
+}
+
+/**
+ * Connects to a server. Resolves also while it is away (everything is refused until it answers); rejects when it refuses
+ * this client for good.
+ */
+export async function connectServer<Client>(
+  driver: ServerDriver<Client>,
+  { timeoutMs, log }: ServerOptions,
+): Promise<ServerConnection<Client>> {
+  const { kind } = driver;
+  const clock = createServerClock();
+  let client: Client | undefined;
+  let epoch: string | undefined;
+  let isEmptied = false;
+  let closing: Promise<void> | undefined;
+
+  const greet = async (to: Client): Promise<void> => {
+    const { timeMs, epoch: found } = await driver.greet(to, epoch === undefined);
+    clock.observe(timeMs);
+    epoch ??= found;
+    const wasEmptied = isEmptied;
+    isEmptied = found !== epoch;
+    if (isEmptied && !wasEmptied)
+      log?.error({ store: kind }, 'the store lost its data while the gateway ran: keys and balances are gone');
+  };
+
+  const probe = async (): Promise<void> => {
+    if (client !== undefined) driver.destroy(client);
+    client = undefined;
+    const next: Client = driver.open((error) => next === client && guard.trip(error));
+    try {
+      await driver.prepare(next, epoch === undefined);
+      await within(driver.greetMs, greet(next));
+      if (closing) throw storeClosed();
+    } catch (error) {
+      driver.destroy(next);
+      throw error;
+    }
+    client = next;
+  };
+
+  const guard = createGuard({ kind, timeoutMs, probe, isOutage: driver.isOutage, log });
+  await startGuard(guard, driver, log);
+
+  const current = (): Client => {
+    if (client === undefined) throw storeUnavailable(`The ${kind} store does not answer.`);
+    return client;
+  };
+  const end = async (): Promise<void> => {
+    guard.close();
+    const last = client;
+    client = undefined;
+    if (last !== undefined) await within(timeoutMs, driver.close(last)).catch(() => driver.destroy(last));
+  };
+  return {
+    run: (operation) => guard.run(async () => operation(current())),
+    runInTime: (operation) => {
+      const send = async (deadline: number) => operation(current(), deadline);
+      return guard.run(() => sendInTime(clock, timeoutMs, send, driver.findLateTime));
+    },
+    health: async () => {
+      await guard.run(async () => greet(current()));
+      if (isEmptied)
+        throw storeUnavailable(
+          `The ${kind} store lost its data: restore it, or restart the gateway to go on with an empty one.`,
+        );
+    },
+    close: () => (closing ??= end()),
+  };
+}
+
+/** Probes the server once; throws when it refuses this client for good. */
+async function startGuard(
+  guard: Guard,
+  driver: Pick<ServerDriver<unknown>, 'kind' | 'findRefusal'>,
+  log: Log | undefined,
+): Promise<void> {
+  const failure = await guard.start();
+  if (failure === undefined) return;
+  const refusal = driver.findRefusal(failure);
+  if (refusal === undefined) {
+    log?.warn({ store: driver.kind, err: failure }, 'the store does not answer yet');
+    return;
+  }
+  guard.close();
+  throw storeUnavailable(refusal, failure);
+}
