@@ -3,7 +3,7 @@ import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
-import { type Foundation, settingsOf } from '../plugins/foundation.ts';
+import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
@@ -39,7 +39,7 @@ export interface Generation {
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
   const { log, kept, gatherer } = foundation;
   const registry = new Registry();
-  const settings = settingsOf(loaded.config);
+  const { settings } = loaded;
   const readers = new Map<string, () => unknown>();
   const identity = {};
   let services: CallServices | undefined;

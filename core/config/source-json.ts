@@ -1,4 +1,4 @@
-import { childPointer, createLocator, type Place, type Position, type Source, SourceError } from './positions.ts';
+import { childPointer, createLocator, type Position, type Source, SourceError } from './positions.ts';
 import { JsonError, type JsonPath, scanJson } from './scan-json.ts';
 
 const MAX_DEPTH = 100;

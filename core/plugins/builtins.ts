@@ -20,8 +20,6 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   dialect: 'dialects',
   policy: 'policies',
   store: 'stores',
-  operation: 'operations',
-  dialect: 'dialects',
 });
 
 /** The folder with what plugins of one kind share: never a plugin itself. */

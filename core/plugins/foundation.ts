@@ -1,8 +1,5 @@
-import path from 'node:path';
-import type { GatewayConfig } from '../config/types.ts';
-import { VERSION } from '../config/version.ts';
 import type { Log } from '../contract/log.ts';
-import type { GatewaySettings, Plugin } from '../contract/plugin.ts';
+import type { Plugin } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import { createUpstream, type Upstream } from '../upstream/upstream.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
@@ -24,23 +21,6 @@ export interface Foundation {
   readonly log: Log;
   /** Waits for what is pending, then closes connections and the store. */
   close(): Promise<void>;
-}
-
-/** Where a gateway keeps its data when its store says no folder. */
-const DATA = 'data';
-
-/** Facts of a configuration that plugins may know. */
-export function settingsOf(config: GatewayConfig): GatewaySettings {
-  const { folder } = config.store.config;
-  return Object.freeze({
-    billing: config.billing,
-    plans: config.plans,
-    defaultPlan: config.defaultPlan,
-    dataDir: typeof folder === 'string' ? folder : path.resolve(config.baseDir, DATA),
-    baseDir: config.baseDir,
-    version: VERSION,
-    isDefault: config.isDefault,
-  });
 }
 
 /** Opens the store of a configuration, and what else all generations share. */
@@ -71,7 +51,7 @@ export async function openFoundation(
 
 /** Sets the store plugin up, which says how to open the store, and opens it. */
 async function openStore(
-  { config, plugins: [plugin] }: LoadedConfig,
+  { config, settings, plugins: [plugin] }: LoadedConfig,
   registry: Registry,
   log: Log,
   gatherer: Gatherer,
@@ -83,7 +63,7 @@ async function openStore(
   const api = createPluginApi(
     {
       registry,
-      settings: settingsOf(config),
+      settings,
       aliases: {},
       log,
       gatherer,

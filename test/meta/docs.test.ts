@@ -65,7 +65,9 @@ describe('the tables of the docs', () => {
       what,
       modules.map((module) => `\`${module}\``).join(' '),
     ]);
-    expect(rowsOf('docs/architecture.md', /^(entries|http|calls|plugins|inputs and ways out|contract)$/)).to.deep.equal(expected);
+    expect(rowsOf('docs/architecture.md', /^(entries|http|calls|plugins|inputs and ways out|contract)$/)).to.deep.equal(
+      expected,
+    );
   });
 
   it('docs/config.md and the schema of the configuration are as npm run schema writes them', async () => {

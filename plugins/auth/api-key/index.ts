@@ -16,6 +16,7 @@ export default definePlugin({
   name: 'api-key',
   kind: 'auth',
   apiVersion: 1,
+  commands: [{ name: 'keys', summary: 'Create, list and revoke API keys' }],
   configSchema: {
     type: 'object',
     additionalProperties: false,

@@ -1,11 +1,4 @@
-import {
-  type Call,
-  GatewayError,
-  type Outcome,
-  type PluginApi,
-  type ReserveOutcome,
-  type UsageFacts,
-} from '../../../core/index.ts';
+import { type Call, GatewayError, type Outcome, type PluginApi, type UsageFacts } from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 
 export interface ChargeRules {
@@ -22,7 +15,6 @@ export interface ChargeRules {
 interface Hold {
   readonly account: string;
   readonly expiresAt: number;
-  readonly reserving: Promise<ReserveOutcome>;
   /** False while, or when, the store did not say whether it reserved anything. */
   isCertain: boolean;
 }
@@ -37,22 +29,23 @@ export interface WriteQueues {
 
 const HOLD = Symbol('accounts.hold');
 
-/** Whether the store can only say yes: then a reservation that turns out not to be needed keeps no call out. */
-export function isUnlimited({ principal }: Call, { isEnforced }: ChargeRules): boolean {
-  return !isEnforced && principal.budget === undefined;
-}
-
-/** Begins to reserve the most a call may cost. Throws `model_not_allowed` when its price is not known. */
-export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules): Hold {
+/**
+ * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
+ * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
+ */
+export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
   const { account, budget, keyId } = call.principal;
-  const { cost: estimate } = api.estimate(call);
-  if (estimate === undefined && !isUnlimited(call, rules) && !rules.allowsUnknownPrice) throw unknownPrice(call);
+  const { cost } = api.estimate(call);
+  const isLimited = rules.isEnforced || budget !== undefined;
+  if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const now = Date.now();
   const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
-  const reserving = api.ledger.reserve({
+  const hold: Hold = { account, expiresAt, isCertain: false };
+  call.state.set(HOLD, hold);
+  const outcome = await api.ledger.reserve({
     account,
     requestId: call.id,
-    amount: estimate ?? 0,
+    amount: cost ?? 0,
     floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
     expiresAt,
     facts: factsOf(call, undefined),
@@ -60,21 +53,6 @@ export function beginReservation(api: PluginApi, call: Call, rules: ChargeRules)
     // Also for keys without a budget, so that `spent_usd` is known of them too.
     ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
   });
-  // Whoever waits for it sees it fail; when a limit refuses the call in the meantime, nothing waits.
-  reserving.catch(() => undefined);
-  const hold: Hold = { account, expiresAt, reserving, isCertain: false };
-  call.state.set(HOLD, hold);
-  return hold;
-}
-
-/**
- * Reserves the most a call may cost, or waits for what has begun. Throws `insufficient_balance`, `model_not_allowed` when
- * the price is not known, and what the store throws; then the reservation may have happened all the same, and
- * {@link settle} releases it.
- */
-export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
-  const hold = (call.state.get(HOLD) as Hold | undefined) ?? beginReservation(api, call, rules);
-  const outcome = await hold.reserving;
   hold.isCertain = true;
   if (outcome === 'held') return;
   call.state.delete(HOLD);
@@ -98,11 +76,7 @@ export function settle(
   if (!hold) return undefined;
   const { account, expiresAt: until, isCertain } = hold;
   const queue = isCertain ? certain : uncertain;
-  const release = async (): Promise<boolean> => {
-    // One that is still on its way must not arrive after its release.
-    await hold.reserving.catch(() => undefined);
-    return api.ledger.release(account, call.id);
-  };
+  const release = (): Promise<boolean> => api.ledger.release(account, call.id);
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: release });
   const settlement = {

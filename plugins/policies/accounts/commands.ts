@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type Keyv from 'keyv';
 import {
   type Command,
   formatUsd,
@@ -7,18 +8,18 @@ import {
   parseUsd,
   type Subcommand,
 } from '../../../core/index.ts';
-import { ACCOUNTS, type AccountRecord, accountKey } from '../kit/plan-finder.ts';
+import { type AccountRecord, accountKey } from '../kit/plan-finder.ts';
 import { isStoreFailure } from '../kit/store-failure.ts';
 
 /** How many ledger entries `accounts show` prints. */
 const SHOWN_ENTRIES = 20;
 
 /** `tollgate accounts credit|show|plan`: what operators do with accounts, on the configured store directly. */
-export function accountCommand(api: PluginApi): Command {
+export function accountCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Command {
   return {
     name: 'accounts',
     summary: 'Credit and show accounts, and set their plans',
-    subcommands: [creditCommand(api), showCommand(api), planCommand(api)],
+    subcommands: [creditCommand(api), showCommand(api, accounts), planCommand(api, accounts)],
   };
 }
 
@@ -55,7 +56,7 @@ function creditCommand({ ledger }: PluginApi): Subcommand {
   };
 }
 
-function showCommand(api: PluginApi): Subcommand {
+function showCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Subcommand {
   return {
     name: 'show',
     summary: 'Show the balance, the plan and the newest entries of an account',
@@ -64,7 +65,7 @@ function showCommand(api: PluginApi): Subcommand {
       const [account, found, record] = await Promise.all([
         api.ledger.balance(user),
         api.ledger.entries(user, { limit: SHOWN_ENTRIES }),
-        api.keyv<AccountRecord>(ACCOUNTS).get(accountKey(user)),
+        accounts.get(accountKey(user)),
       ]);
       const plan = record?.plan ?? api.settings.defaultPlan ?? null;
       const entries = found.map(({ at, kind, amount, reason, ref }) => ({
@@ -90,7 +91,7 @@ function showCommand(api: PluginApi): Subcommand {
   };
 }
 
-function planCommand(api: PluginApi): Subcommand {
+function planCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Subcommand {
   return {
     name: 'plan',
     summary: 'Give an account a plan of the configuration',
@@ -105,7 +106,7 @@ function planCommand(api: PluginApi): Subcommand {
           'invalid_request',
           `there is no plan "${plan}" in the configuration; plans are: ${names.join(', ') || 'none'}`,
         );
-      await api.keyv<AccountRecord>(ACCOUNTS).set(accountKey(user), { plan });
+      await accounts.set(accountKey(user), { plan });
       io.result({ user_id: user, plan }, `${user} has the plan ${plan}`);
     },
   };

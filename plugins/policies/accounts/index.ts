@@ -1,22 +1,20 @@
-import { LRUCache } from 'lru-cache';
 import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
+import { ACCOUNTS, type AccountRecord } from '../kit/plan-finder.ts';
 import { isStoreFailure } from '../kit/store-failure.ts';
 import { createWriteQueue } from '../kit/write-queue.ts';
-import { beginReservation, type ChargeRules, isUnlimited, reserve, settle, type WriteQueues } from './charges.ts';
+import { type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { accountRoutes } from './routes.ts';
 
 /** How many reservations without a response of the store are released once it is back. */
 const MAX_UNCERTAIN = 1000;
 
-const MAX_REFUSED = 10_000;
-const REFUSED_MS = 1000;
-
 /** The ledger on every call: reserve before it is sent, settle its true cost once, release what was never used. */
 export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
+  commands: [{ name: 'accounts', summary: 'Credit and show accounts, and set their plans' }],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -64,7 +62,7 @@ export default definePlugin({
   setup(api, config) {
     const { billing } = api.settings;
     for (const route of accountRoutes(api, config.permission)) api.route(route);
-    api.command(accountCommand(api));
+    api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
     if (billing === 'off') return;
     const isOpen = config.onStoreFailure === 'open';
     if (isOpen && billing === 'enforce')
@@ -83,34 +81,18 @@ export default definePlugin({
       uncertain: createWriteQueue({ log: api.log, otherwise, maxWaiting: MAX_UNCERTAIN }),
     };
 
-    /** Keys and accounts that a limit refused a moment ago, and will refuse again. */
-    const refused = new LRUCache<string, true>({ max: MAX_REFUSED });
-    // Beside the limits, so that both are one round trip; not for callers who are being refused, whose flood would be
-    // written to the ledger.
-    api.hook('admit', {
-      order: 'pre',
-      handler(call) {
-        if (isUnlimited(call, rules) && !refused.has(call.principal.keyId ?? call.principal.account))
-          beginReservation(api, call, rules);
-      },
-    });
-    api.hook('admit', {
+    api.hook('reserve', {
       order: 'post',
-      handler(call) {
-        const reserved = reserve(api, call, rules);
-        if (!isOpen) return reserved;
-        return reserved.catch((error: unknown) => {
-          if (!isStoreFailure(error)) throw error;
+      async handler(call) {
+        try {
+          await reserve(api, call, rules);
+        } catch (error) {
+          if (!isOpen || !isStoreFailure(error)) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
-        });
+        }
       },
     });
-    api.hook('finish', (call, outcome) => {
-      const { error } = outcome;
-      if (error?.code === 'rate_limited')
-        refused.set(call.principal.keyId ?? call.principal.account, true, { ttl: error.retryAfterMs ?? REFUSED_MS });
-      return settle(api, queues, call, outcome);
-    });
+    api.hook('finish', (call, outcome) => settle(api, queues, call, outcome));
     api.onReady(() => {
       const sweeper = setInterval(() => void sweep(api), parseDuration(config.sweepEvery));
       sweeper.unref();

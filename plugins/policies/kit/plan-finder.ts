@@ -6,7 +6,7 @@ export interface AccountRecord {
   readonly plan?: string;
 }
 
-/** The document namespace of accounts; the plan that an operator gave one is there. */
+/** The shared name of the accounts' documents, which the plugin `accounts` writes: the plan that an operator gave one. */
 export const ACCOUNTS = 'accounts';
 
 /** How long a changed plan may take to reach every node, in milliseconds. */
@@ -27,7 +27,7 @@ export function accountKey(account: string): string {
  * default plan. Undefined when none is configured: no plan, no limit.
  */
 export function createPlanFinder(
-  api: Pick<PluginApi, 'keyv' | 'settings'>,
+  api: Pick<PluginApi, 'shared' | 'settings'>,
 ): (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined> {
   const { plans, defaultPlan } = api.settings;
   if (Object.keys(plans).length === 0) return () => undefined;
@@ -46,7 +46,7 @@ export function createPlanFinder(
     const cached = known.get(principal.account);
     if (cached) return named(cached.name) ?? named(defaultPlan);
     return api
-      .keyv<AccountRecord>(ACCOUNTS)
+      .shared<AccountRecord>(ACCOUNTS)
       .get(accountKey(principal.account))
       .then((record) => {
         known.set(principal.account, { name: record?.plan });

@@ -1,4 +1,4 @@
-import { type Call, type ChatRequest, estimateInputTokens, type Window } from '../../../core/index.ts';
+import type { Call, ChatRequest, Metered, Window } from '../../../core/index.ts';
 import type { NamedPlan } from '../kit/plan-finder.ts';
 
 /** Who set a limit: the key, unless a plan is named. */
@@ -37,8 +37,20 @@ interface Source extends Origin {
 
 export const MINUTE_MS = 60_000;
 
+/** Which half of the limits: requests and calls at once are known when a call comes, tokens when its request is final. */
+export type LimitHalf = 'requests' | 'tokens';
+
+/** What the limits of a call are made of. */
+export interface CountedRequest {
+  readonly call: Call;
+  readonly plan: NamedPlan | undefined;
+  /** What the call may come to, asked for when tokens are limited. */
+  readonly estimate: (call: Call) => Metered;
+}
+
 /** Every limit that a call counts against: of its key, of its user's plan, and of its first provider within that plan. */
-export function collectLimits(call: Call, plan: NamedPlan | undefined): Limits {
+export function collectLimits(request: CountedRequest, half: LimitHalf): Limits {
+  const { call, plan } = request;
   const { keyId, rpm, tpm, account } = call.principal;
   const sources: Source[] = [];
   if (keyId !== undefined)
@@ -48,12 +60,14 @@ export function collectLimits(call: Call, plan: NamedPlan | undefined): Limits {
     const [target] = call.targets;
     if (target) sources.push(...sourcesOf(plan, target.provider, account));
   }
-  return limitsOf(call, sources);
+  return half === 'requests' ? requestLimits(call, sources) : tokenLimits(request, sources);
 }
 
-/** The limits of one provider within a plan. */
-export function collectProviderLimits(call: Call, plan: NamedPlan, provider: string): Limits {
-  return limitsOf(call, sourcesOf(plan, provider, call.principal.account));
+/** The limits of one provider within the plan. */
+export function collectProviderLimits(request: CountedRequest, provider: string, half: LimitHalf): Limits {
+  const { call, plan } = request;
+  const sources = plan ? sourcesOf(plan, provider, call.principal.account) : [];
+  return half === 'requests' ? requestLimits(call, sources) : tokenLimits(request, sources);
 }
 
 /** Whose a limit is, in words. */
@@ -68,28 +82,39 @@ function sourcesOf({ name, plan: { providers } }: NamedPlan, provider: string, a
   return rates ? [{ scope: 'provider', id: `${provider}:${account}`, rates, plan: name, provider }] : [];
 }
 
-function limitsOf(call: Call, sources: readonly Source[]): Limits {
+function requestLimits(call: Call, sources: readonly Source[]): Limits {
   const windows: Limit[] = [];
   const slots: Slot[] = [];
-  let tokens: number | undefined;
   for (const { scope, id, rates, plan, provider } of sources) {
-    const { rpm, tpm, concurrency } = rates;
-    const window = { windowMs: MINUTE_MS, plan, provider };
+    const { rpm, concurrency } = rates;
     if (rpm !== undefined && !call.skip.has('rpm'))
-      windows.push({ ...window, key: `rpm:${scope}:${id}`, limit: rpm, amount: 1, unit: 'requests' });
-    if (tpm !== undefined && call.operation !== 'speech') {
-      tokens ??= estimateTokens(call as Call<'chat' | 'embeddings'>);
-      // A call that is larger than the limit uses all of it.
-      const amount = Math.min(tokens, tpm);
-      windows.push({ ...window, key: `tpm:${scope}:${id}`, limit: tpm, amount, unit: 'tokens' });
-    }
+      windows.push({
+        ...{ key: `rpm:${scope}:${id}`, windowMs: MINUTE_MS, limit: rpm, amount: 1 },
+        ...{ unit: 'requests', plan, provider },
+      });
     if (concurrency !== undefined && !call.skip.has('concurrency'))
       slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, plan, provider });
   }
   return { windows, slots };
 }
 
-function estimateTokens({ request }: Call<'chat' | 'embeddings'>): number {
+function tokenLimits({ call, estimate }: CountedRequest, sources: readonly Source[]): Limits {
+  const limited = sources.filter(({ rates }) => rates.tpm !== undefined);
+  const tokens = limited.length > 0 ? tokensOf(call, estimate(call)) : 0;
+  if (tokens === 0) return { windows: [], slots: [] };
+  const windows = limited.map(({ scope, id, rates: { tpm: limit = 0 }, plan, provider }): Limit => {
+    // A call that is larger than the limit uses all of it.
+    const amount = Math.min(tokens, limit);
+    return {
+      ...{ key: `tpm:${scope}:${id}`, windowMs: MINUTE_MS, limit, amount },
+      ...{ unit: 'tokens', plan, provider },
+    };
+  });
+  return { windows, slots: [] };
+}
+
+/** The prompt, estimated, and as much output as the caller asks for. */
+function tokensOf({ request }: Call, { units }: Metered): number {
   const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
-  return estimateInputTokens(request) + (max_completion_tokens ?? max_tokens ?? 0);
+  return (units['prompt_tokens'] ?? 0) + Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
 }

@@ -33,7 +33,9 @@ export default definePlugin({
     const limiter = createLimiter(api, { onStoreFailure, leaseMs: parseDuration(config.leaseFor) });
 
     /** Without a plan, when the store cannot say which one: then the limits of the key alone count. */
-    const planOrNone = async (found: Promise<NamedPlan | undefined>): Promise<NamedPlan | undefined> => {
+    const planOrNone = async (
+      found: NamedPlan | undefined | Promise<NamedPlan | undefined>,
+    ): Promise<NamedPlan | undefined> => {
       try {
         return await found;
       } catch (error) {
@@ -44,12 +46,9 @@ export default definePlugin({
 
     api.hook('admit', {
       order: 'pre',
-      handler(call) {
-        const found = findPlan(call.principal);
-        if (!(found instanceof Promise)) return limiter.admit(call, found);
-        return planOrNone(found).then((plan) => limiter.admit(call, plan));
-      },
+      handler: async (call) => limiter.admit(call, await planOrNone(findPlan(call.principal))),
     });
+    api.hook('reserve', { order: 'pre', handler: (call) => limiter.reserve(call) });
     // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
     if (Object.values(api.settings.plans).some(({ providers }) => providers))
       api.hook('send', async (call, _request, { provider }) => {

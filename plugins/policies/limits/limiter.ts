@@ -2,15 +2,20 @@ import { type Call, createLocalCounters, type Outcome, type PluginApi } from '..
 import type { NamedPlan } from '../kit/plan-finder.ts';
 import { isStoreFailure } from '../kit/store-failure.ts';
 import { createWriteQueue } from '../kit/write-queue.ts';
-import { collectLimits, collectProviderLimits, type Limits } from './collect-limits.ts';
+import {
+  type CountedRequest,
+  collectLimits,
+  collectProviderLimits,
+  type LimitHalf,
+  type Limits,
+} from './collect-limits.ts';
 import { createLeases } from './leases.ts';
 import { type LimitHold, reserveLimits, settleLimits } from './limit-holds.ts';
 
 /** What a call counts against, as it goes on. */
-interface CountedCall {
-  readonly plan: NamedPlan | undefined;
-  /** Providers whose limits within the plan were counted. */
-  readonly providers: string[];
+interface CountedCall extends CountedRequest {
+  /** Providers whose limits within the plan were counted, by half. */
+  readonly counted: Readonly<Record<LimitHalf, Set<string>>>;
   readonly holds: LimitHold[];
 }
 
@@ -20,12 +25,14 @@ export interface LimiterOptions {
   readonly leaseMs: number;
 }
 
-/** Counts calls against their limits. A call without any costs no promise. */
+/** Counts calls against their limits. */
 export interface Limiter {
-  /** Counts a call against the limits of its key, its plan and its first provider; throws `rate_limited`. */
-  admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined;
+  /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
+  admit(call: Call, plan: NamedPlan | undefined): Promise<void>;
+  /** Counts the tokens that will be sent. */
+  reserve(call: Call): Promise<void>;
   /** Counts a call against the limits of a provider that it comes to later. */
-  admitAt(call: Call, provider: string): Promise<void> | undefined;
+  admitAt(call: Call, provider: string): Promise<void>;
   /** Frees what the call held, and corrects its tokens to what was used. */
   settle(call: Call, outcome: Outcome): Promise<void> | undefined;
   /** Begins to renew leases; returns how to stop. */
@@ -36,41 +43,58 @@ export interface Limiter {
 const COUNTED = Symbol('limits.counted');
 
 export function createLimiter(
-  { stores, log }: Pick<PluginApi, 'stores' | 'log'>,
+  { stores, log, estimate }: Pick<PluginApi, 'stores' | 'log' | 'estimate'>,
   { onStoreFailure, leaseMs }: LimiterOptions,
 ): Limiter {
   const local = createLocalCounters();
   const leases = createLeases(leaseMs);
   const queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
 
-  const reserve = async (call: Call, counted: CountedCall, limits: Limits): Promise<void> => {
-    let hold: LimitHold;
+  const hold = async ({ call, holds }: CountedCall, limits: Limits): Promise<void> => {
+    if (limits.windows.length === 0 && limits.slots.length === 0) return;
+    let held: LimitHold;
     try {
-      hold = await reserveLimits(stores.counters, call, limits, leaseMs);
+      held = await reserveLimits(stores.counters, call, limits, leaseMs);
     } catch (error) {
       if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
       if (onStoreFailure === 'open') return;
-      hold = await reserveLimits(local, call, limits, leaseMs);
+      held = await reserveLimits(local, call, limits, leaseMs);
     }
-    counted.holds.push(hold);
-    leases.add(call.id, hold);
+    holds.push(held);
+    leases.add(call.id, held);
   };
-  const reserveAny = (call: Call, counted: CountedCall, limits: Limits): Promise<void> | undefined =>
-    limits.windows.length > 0 || limits.slots.length > 0 ? reserve(call, counted, limits) : undefined;
+  /** One half of the limits, with those of the provider that is first in line now. */
+  const holdHalf = async (counted: CountedCall, half: LimitHalf): Promise<void> => {
+    const [target] = counted.call.targets;
+    if (target) counted.counted[half].add(target.provider);
+    await hold(counted, collectLimits(counted, half));
+  };
   const countedOf = (call: Call) => call.state.get(COUNTED) as CountedCall | undefined;
 
   return {
-    admit(call, plan) {
-      const [target] = call.targets;
-      const counted: CountedCall = { plan, providers: target ? [target.provider] : [], holds: [] };
+    async admit(call, plan) {
+      const counted = {
+        call,
+        plan,
+        estimate,
+        counted: { requests: new Set<string>(), tokens: new Set<string>() },
+        holds: [],
+      };
       call.state.set(COUNTED, counted);
-      return reserveAny(call, counted, collectLimits(call, plan));
+      await holdHalf(counted, 'requests');
     },
-    admitAt(call, provider) {
+    async reserve(call) {
       const counted = countedOf(call);
-      if (!counted?.plan || counted.providers.includes(provider)) return undefined;
-      counted.providers.push(provider);
-      return reserveAny(call, counted, collectProviderLimits(call, counted.plan, provider));
+      if (counted) await holdHalf(counted, 'tokens');
+    },
+    async admitAt(call, provider) {
+      const counted = countedOf(call);
+      if (!counted?.plan) return;
+      for (const half of ['requests', 'tokens'] as const) {
+        if (counted.counted[half].has(provider)) continue;
+        counted.counted[half].add(provider);
+        await hold(counted, collectProviderLimits(counted, provider, half));
+      }
     },
     settle(call, outcome) {
       const counted = countedOf(call);

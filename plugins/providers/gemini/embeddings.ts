@@ -8,7 +8,14 @@ import {
   readObject,
   StreamFailure,
 } from '../../../core/index.ts';
-import { applyFieldRules, type EmbeddingRequest, type EmbeddingResponse, floatsToBase64, invalid, toUnitLength } from '../kit/index.ts';
+import {
+  applyFieldRules,
+  type EmbeddingRequest,
+  type EmbeddingResponse,
+  floatsToBase64,
+  invalid,
+  toUnitLength,
+} from '../kit/index.ts';
 import { modelPath } from './request.ts';
 
 /** What becomes of each field of an embeddings request. */

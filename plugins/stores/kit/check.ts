@@ -13,7 +13,9 @@ const MAX_TEXT = 512;
 /** Throws unless the name may be a namespace: lower case, digits and hyphens, at most 41 characters. */
 export function checkNamespace(name: string): void {
   if (!NAMESPACE.test(name))
-    throw misuse(`"${name}" is not a namespace: use at most 160 lower-case letters, digits, dots, underscores and hyphens.`);
+    throw misuse(
+      `"${name}" is not a namespace: use at most 160 lower-case letters, digits, dots, underscores and hyphens.`,
+    );
 }
 
 /** Throws unless all amounts of a reservation are whole micro-dollars and not negative. */
