@@ -66,15 +66,23 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const host = options.host ?? config.host;
     const port = await listen(server, host, options.port ?? config.port);
     deps.lifecycle.phase = 'ready';
-    return new RunningGateway(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, server, live, {
+    const close = async (): Promise<void> => {
+      await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
+      await foundation.pending.idle();
+      await live.close();
+      await foundation.close();
+    };
+    let closing: Promise<void> | undefined;
+    return {
+      url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      server,
+      ...describeGeneration(live),
       use: async (next) => live.use(await createGeneration(foundation, next), deps),
-      async close() {
-        await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
-        await foundation.pending.idle();
-        await live.close();
-        await foundation.close();
+      close() {
+        closing ??= close();
+        return closing;
       },
-    });
+    };
   } catch (error) {
     await live.close();
     await foundation.close();
@@ -143,45 +151,19 @@ class LiveGeneration {
   }
 }
 
-class RunningGateway implements Gateway {
-  readonly url: string;
-  readonly server: Server;
-  readonly #live: LiveGeneration;
-  readonly #work: Pick<Gateway, 'use' | 'close'>;
-  #closing: Promise<void> | undefined;
-
-  constructor(url: string, server: Server, live: LiveGeneration, work: Pick<Gateway, 'use' | 'close'>) {
-    this.url = url;
-    this.server = server;
-    this.#live = live;
-    this.#work = work;
-  }
-
-  get announcements(): readonly Announcement[] {
-    return this.#live.generation.registry.announcements;
-  }
-
-  get providers(): Gateway['providers'] {
-    return [...this.#live.generation.registry.offersOf('chat')].map(([name, { credential }]) => ({
+/** What a program that embeds the gateway may know of the generation that it started with. */
+function describeGeneration({
+  generation,
+  openApi,
+}: LiveGeneration): Omit<Gateway, 'url' | 'server' | 'use' | 'close'> {
+  const { registry, catalog } = generation;
+  return {
+    announcements: registry.announcements,
+    providers: [...registry.offersOf('chat')].map(([name, { credential }]) => ({
       name,
       isConfigured: !credential?.required || credential.value !== undefined,
-    }));
-  }
-
-  get models(): ModelCatalog {
-    return this.#live.generation.catalog;
-  }
-
-  get openApi(): Schema {
-    return this.#live.openApi;
-  }
-
-  use(loaded: LoadedConfig): Promise<void> {
-    return this.#work.use(loaded);
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#work.close();
-    return this.#closing;
-  }
+    })),
+    models: catalog,
+    openApi,
+  };
 }

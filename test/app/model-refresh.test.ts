@@ -72,14 +72,14 @@ describe('the control-plane client', () => {
   it('does not follow a redirect with the key attached', async () => {
     const elsewhere = nock('http://127.0.0.1:18081').get('/').reply(200, {});
     nock('http://127.0.0.1:18080').get('/v1/models').reply(302, '', { location: 'http://127.0.0.1:18081/' });
-    const client = await createHttpClient([endpoint], '0.0.0');
+    const client = await createHttpClient(new Set(['127.0.0.1:18080']), '0.0.0');
     const response = await client.get('http://127.0.0.1:18080/v1/models', { headers: { 'x-api-key': 'secret' } });
     expect(response.statusCode).to.equal(302);
     expect(elsewhere.isDone()).to.equal(false);
   });
 
   it('goes to the hosts of its provider only', async () => {
-    const client = await createHttpClient([endpoint], '0.0.0');
+    const client = await createHttpClient(new Set(['127.0.0.1:18080']), '0.0.0');
     const error = await client.get('http://127.0.0.1:18082/').catch((failure: Error) => failure);
     expect(String(error)).to.include('127.0.0.1:18080 only');
   });

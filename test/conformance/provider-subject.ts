@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import type { ChatChunk, CodecCall, Plugin, PluginApi, Provider } from '../../core/index.ts';
+import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider } from '../../core/index.ts';
 import { createEventReader } from '../../core/upstream/event-reader.ts';
+import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
 
 /** What {@link testProvider} is given. */
 export interface ProviderKit {
-  readonly plugin: Plugin;
+  readonly plugin: Plugin<object, 'provider'>;
   /** Options that the plugin needs beside its key. */
   readonly config?: Readonly<Record<string, unknown>>;
   /**
@@ -32,10 +33,13 @@ export interface Fixture {
   readonly expected: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** A provider, and its codec of embeddings when it offers these too. */
+export type SubjectProvider = Provider & { readonly embed?: EmbeddingCodec };
+
 /** The provider that a plugin registers, and how its parts are called. */
 export interface ProviderSubject {
   readonly name: string;
-  readonly provider: Provider;
+  readonly provider: SubjectProvider;
   readonly kit: ProviderKit;
   fixtures(prefix: string, extension: string): readonly Fixture[];
 }
@@ -51,13 +55,19 @@ export const CALL: CodecCall = Object.freeze({
 });
 
 /** Sets the plugin up alone and takes what it registers. Throws when that is not exactly one provider. */
-export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, unknown>>): Provider {
+export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, unknown>>): SubjectProvider {
   const registered: Provider[] = [];
-  const api = { instance: plugin.name, provider: (provider: Provider) => void registered.push(provider) };
-  void plugin.setup(api as unknown as PluginApi, config as never);
+  const offers = new Map<string, Offer>();
+  const api = {
+    instance: plugin.name,
+    provider: (provider: Provider) => void registered.push(provider),
+    offer: (operation: string, offer: Offer) => void offers.set(operation, offer),
+  } as Partial<ApiOfKind['provider']>;
+  void plugin.setup(api as ApiOfKind['provider'], config);
   const [provider, ...more] = registered;
   if (!provider || more.length > 0) throw new Error(`${plugin.name} registers ${registered.length} providers, not one`);
-  return provider;
+  const embeddings = offers.get('embeddings') as EmbeddingOffer | undefined;
+  return { ...provider, ...(embeddings && { embed: embeddings.codec }) };
 }
 
 export function createSubject(kit: ProviderKit): ProviderSubject {

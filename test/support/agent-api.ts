@@ -3,8 +3,8 @@ import { Lifecycle } from '../../core/http/lifecycle.ts';
 import { createRouter } from '../../core/http/router.ts';
 import { createHttpServer, listen } from '../../core/http/server.ts';
 import type { AgentDefinition, Plugin, Principal, Store } from '../../core/index.ts';
-import { ALONE } from '../../core/plugins/gather.ts';
-import { createPluginApi, type GatewayServices } from '../../core/plugins/plugin-api.ts';
+import { createLocalGatherer } from '../../core/plugins/gather.ts';
+import { type CallServices, createPluginApi } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import type { ScriptedModel } from './scripted-model.ts';
@@ -49,10 +49,13 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
   const registry = new Registry();
   const log = createSilentLog();
   const store = given ?? (await openMemory());
-  const services = { chat: model.chat } as unknown as GatewayServices;
+  const services = { chat: model.chat } as unknown as CallServices;
   const settings = { billing: 'off', plans: {}, version: '0.0.0' } as never;
   const deps = {
-    gatherer: ALONE,
+    gatherer: createLocalGatherer(),
+    readers: new Map(),
+    aliases: {},
+    keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
     registry,
     settings,
     log,
@@ -62,14 +65,20 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);
   for (const { plugin, config, instance = plugin.name } of plugins) {
-    await plugin.setup(createPluginApi(deps, plugin as Plugin, instance), config as never);
+    const own = {
+      group: 'agents',
+      name: instance,
+      plugin: plugin as Plugin,
+      config: config as Record<string, unknown>,
+    };
+    await plugin.setup(createPluginApi(deps, own), config as never);
   }
   for (const { value } of registry.ready) await value();
   const lifecycle = new Lifecycle();
   const router = createRouter({
     routes: [...registry.routes.values()],
     schemas: [],
-    authenticate: ({ credential }) => principalOf(credential),
+    authenticate: async ({ credential }) => principalOf(credential),
     lifecycle,
     maxBodyBytes: 20 * 1024 * 1024,
   });

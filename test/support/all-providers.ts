@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
-import type { Plugin, Provider } from '../../core/index.ts';
-import { setUpProvider } from '../conformance/provider-subject.ts';
+import type { Plugin } from '../../core/index.ts';
+import { type SubjectProvider, setUpProvider } from '../conformance/provider-subject.ts';
 
 const FOLDER = new URL('../../plugins/providers/', import.meta.url);
 
@@ -12,8 +12,8 @@ const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 
 export interface BuiltInProvider {
   readonly name: string;
-  readonly plugin: Plugin;
-  readonly provider: Provider;
+  readonly plugin: Plugin<object, 'provider'>;
+  readonly provider: SubjectProvider;
   /** What it was set up with. */
   readonly config: Readonly<Record<string, unknown>>;
 }
@@ -28,7 +28,9 @@ export async function loadProviders(): Promise<readonly BuiltInProvider[]> {
   });
   return Promise.all(
     names.sort().map(async (name) => {
-      const { default: plugin } = (await import(new URL(name, FOLDER).href)) as { readonly default: Plugin };
+      const { default: plugin } = (await import(new URL(name, FOLDER).href)) as {
+        readonly default: Plugin<object, 'provider'>;
+      };
       const config = CONFIG[plugin.name] ?? {};
       return { name: plugin.name, plugin, provider: setUpProvider(plugin, config), config };
     }),

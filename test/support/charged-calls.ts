@@ -1,8 +1,8 @@
 import { LiveCall } from '../../core/calls/live-call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../core/index.ts';
-import { ALONE } from '../../core/plugins/gather.ts';
+import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
-import { createPluginApi, type GatewayServices } from '../../core/plugins/plugin-api.ts';
+import { type CallServices, createPluginApi } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from './silent-log.ts';
@@ -53,8 +53,8 @@ export async function startCharging(
 ): Promise<ChargingProcess> {
   const registry = new Registry();
   const services = {
-    estimate: ({ request }: { request: { max_tokens?: number } }) => request.max_tokens,
-  } as unknown as GatewayServices;
+    estimate: ({ request }: { request: { max_tokens?: number } }) => ({ units: {}, cost: request.max_tokens }),
+  } as unknown as CallServices;
   const deps = {
     registry,
     settings: { billing, plans: {} } as never,
@@ -62,7 +62,10 @@ export async function startCharging(
     store: () => ({ ...store, ledger }),
     services: () => services,
     openStore: () => {},
-    gatherer: ALONE,
+    gatherer: createLocalGatherer(),
+    readers: new Map(),
+    aliases: {},
+    keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
   };
   const config = {
     permission: 'keys:write',
@@ -72,32 +75,42 @@ export async function startCharging(
     holdMargin: '5m',
     sweepEvery: '30s',
   } as const;
-  await accounts.setup(createPluginApi(deps, accounts as never, 'accounts'), config);
-  const hook = () => {
+  await accounts.setup(
+    createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config }),
+    config,
+  );
+  const handler = () => {
     const error = limit();
     if (error) throw error;
   };
-  registry.addHook({ owner: 'limit', name: 'admit', hook });
-  const hooks = compileHooks(registry.hooks, 'chat', (_owner, error) => {
-    throw error;
+  registry.addHook({ owner: 'limit', name: 'admit', handler });
+  const hooks = compileHooks(registry.hooks, {
+    operation: 'chat',
+    isRequest: () => true,
+    isResponse: () => true,
+    onObserverError(_owner, _name, error) {
+      throw error;
+    },
   });
 
   return {
     async admit(requestId, estimate, principal) {
       const request = { model: 'm', max_tokens: estimate, messages: [] };
       const init = { requestId, principal, signal: new AbortController().signal };
-      const call = new LiveCall('chat', request, false, [TARGET], init, hooks);
+      const asked = { operation: 'chat', request, stream: false, targets: [TARGET] } as const;
+      const call = new LiveCall(asked, init, hooks);
       try {
-        await hooks.admit?.(call as never);
+        await hooks.admit?.(call);
+        await hooks.reserve?.(call);
       } catch (error) {
         await call.finish('error', error as GatewayError);
         throw error;
       }
       return async ({ sent, cost }) => {
-        if (sent) call.measures.unanswered.push(TARGET);
+        if (sent) call.record.sentTo.push(TARGET);
         if (cost !== undefined) {
-          call.measures.usage = { prompt_tokens: cost, completion_tokens: 0, total_tokens: cost };
-          call.measures.cost = cost;
+          call.record.usage = { prompt_tokens: cost, completion_tokens: 0, total_tokens: cost };
+          call.record.metered = { units: { prompt_tokens: cost, completion_tokens: 0 }, cost };
         }
         await call.finish(cost === undefined ? 'error' : 'ok');
       };

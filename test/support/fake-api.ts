@@ -119,6 +119,8 @@ export async function setUpPlugins(
       stores: store,
       ledger: store.ledger,
       keyv: (namespace: string) => store.keyv(namespace),
+      share: (name: string) => store.keyv(name),
+      shared: (name: string) => store.keyv(name),
       route: (route: Route) => void routes.push(route),
       command: (command: Command) => void commands.push(command),
       announce: (announcement: Announcement) => void announcements.push(announcement),
@@ -150,7 +152,7 @@ export async function setUpPlugins(
     if (!route) throw new GatewayError('unknown_url', 'No route has this path.');
     const credential = sent.bearer ?? sent.apiKey;
     if (credential === undefined) throw new GatewayError('missing_api_key', 'No credential came.');
-    const principal = await authenticate({ credential, bearer: sent.bearer !== undefined, now: Date.now() });
+    const principal = await authenticate(authRequest(credential, sent.bearer !== undefined, Date.now()));
     if (route.auth !== 'none' && !route.auth.includes(principal.credential)) {
       throw new GatewayError('invalid_api_key', 'This route takes another kind of credential.');
     }
@@ -178,7 +180,8 @@ export async function setUpPlugins(
     routes,
     announcements,
     logs,
-    authenticate: (credential, { bearer = true, now = Date.now() } = {}) => authenticate({ credential, bearer, now }),
+    authenticate: (credential, { bearer = true, now = Date.now() } = {}) =>
+      authenticate(authRequest(credential, bearer, now)),
     async request(method, path, sent = {}) {
       try {
         return await handle(method, path, sent);
@@ -189,7 +192,7 @@ export async function setUpPlugins(
       }
     },
     async run([name, sub, ...args], flags = {}) {
-      const subcommand = commands.find((each) => each.name === name)?.subcommands.find((each) => each.name === sub);
+      const subcommand = commands.find((each) => each.name === name)?.subcommands?.find((each) => each.name === sub);
       if (!subcommand) throw new Error(`no command ${name} ${sub}`);
       let out = '';
       let json: unknown;
@@ -216,6 +219,11 @@ export async function setUpPlugins(
   };
 }
 
+function authRequest(credential: string, bearer: boolean, now: number): Parameters<HookFunctions['authenticate']>[0] {
+  const rawBody = async () => new Uint8Array();
+  return { credential, bearer, now, method: 'POST', path: '/', headers: {}, address: '127.0.0.1', rawBody };
+}
+
 function check(ajv: Ajv2020, schema: object | undefined, value: unknown): void {
   if (!schema) {
     if (value !== undefined && Object.keys(value as object).length > 0) {
@@ -228,7 +236,7 @@ function check(ajv: Ajv2020, schema: object | undefined, value: unknown): void {
 }
 
 /** An auth plugin whose tokens are `token:<user>`, `token:<user>:{"plan":"pro"}`: what a JWT would say, without one. */
-export const fakeTokens: Plugin = {
+export const fakeTokens: Plugin<object, 'auth'> = {
   name: 'fake-tokens',
   kind: 'auth',
   apiVersion: 1,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
-import { runPluginCommand } from '../../core/cli/plugin-command.ts';
+import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
 import { startCli } from './cli.ts';
 
 /** A gateway that is a process of its own. */

@@ -6,7 +6,7 @@ import { Writable } from 'node:stream';
 import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/cli/logger.ts';
-import { runPluginCommand } from '../../core/cli/plugin-command.ts';
+import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
 
 export interface TestGateway extends Gateway {
   readonly folder: string;

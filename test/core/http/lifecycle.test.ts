@@ -1,6 +1,6 @@
 import http, { type ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import { isShutdown } from '../../../core/calls/run.ts';
+import { isShutdown } from '../../../core/calls/run-call.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
 import { until } from '../../support/until.ts';

@@ -53,7 +53,7 @@ describe('the router', () => {
   const deps = (more: Partial<RouterDeps> = {}): RouterDeps => ({
     routes: routes.map((value) => ({ owner: 'test', value })),
     schemas: [],
-    authenticate: ({ credential }) => CALLERS[credential],
+    authenticate: async ({ credential }) => CALLERS[credential],
     lifecycle: new Lifecycle(),
     maxBodyBytes: 1000,
     ...more,

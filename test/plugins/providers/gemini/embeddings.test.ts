@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { type EmbeddingRequest, StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../core/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from '../../../../plugins/providers/gemini/embeddings.ts';
-import { base64ToFloats } from '../../../../plugins/providers/kit/index.ts';
+import { base64ToFloats, type EmbeddingRequest } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall } from '../../../support/codec.ts';
 
 const call = codecCall({ model: 'gemini-embedding-001' });
