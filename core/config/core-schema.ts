@@ -7,96 +7,58 @@ const duration = (description: string, value: string) =>
   ({ type: 'string', format: 'duration', default: value, description }) as const;
 const size = (description: string, value: string) =>
   ({ type: ['string', 'integer'], format: 'size', default: value, description }) as const;
-
-const SERVER = {
-  type: 'object',
-  additionalProperties: false,
-  default: {},
-  description: 'Where and how the gateway listens.',
-  properties: {
-    host: {
-      type: 'string',
-      minLength: 1,
-      default: '127.0.0.1',
-      description: 'The address to listen on; `0.0.0.0` or `::` opens it to the network.',
-    },
-    port: {
-      type: 'integer',
-      minimum: 0,
-      maximum: 65_535,
-      default: 8787,
-      description: 'The TCP port; 0 takes any free one.',
-    },
-    bodyLimit: size('The largest request body, as `20mb`, `512kb` or bytes. Routes may have lower limits.', '20mb'),
-    requestTimeout: duration(
-      'How long a request may take to arrive, headers and body; does not cut the answer.',
-      '60s',
-    ),
-    drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
-    drainDelay: duration('The wait between "not ready" and closing the listener, so that load balancers notice.', '0s'),
-    keepAlive: duration(
-      'How long an idle connection stays open; behind a load balancer more than its own idle time, such as `65s`.',
-      '5s',
-    ),
-    sseKeepAlive: duration('The silence in a stream after which a comment is sent.', '15s'),
-    maxConnections: {
-      type: 'integer',
-      minimum: 1,
-      default: 10_000,
-      description: 'Open connections of one worker; more are refused.',
-    },
-    cors: {
-      type: 'object',
-      additionalProperties: false,
-      default: {},
-      description: 'Which web pages may call the gateway from a browser.',
-      properties: {
-        origins: {
-          type: 'array',
-          items: { type: 'string', minLength: 1 },
-          default: [],
-          description: 'Allowed origins, such as `https://chat.example`; `*` allows all, none means no CORS.',
-        },
-      },
-    },
-    workers: {
-      anyOf: [
-        { type: 'integer', minimum: 1, maximum: 256 },
-        { type: 'string', enum: ['auto'] },
-      ],
-      default: 1,
-      description: 'Processes that share the port: a number, or `auto` for one per processor.',
-    },
-    trustProxy: {
-      anyOf: [{ type: 'boolean' }, { type: 'integer', minimum: 1, maximum: 10 }],
-      default: false,
-      description: 'How many proxies stand in front and may be believed about the client address; `true` is 1.',
-    },
-  },
-} as const satisfies Schema;
-
-const LOGGING = {
-  type: 'object',
-  additionalProperties: false,
-  default: {},
-  description: 'What the gateway logs, on standard output.',
-  properties: {
-    level: {
-      type: 'string',
-      enum: ['debug', 'info', 'warn', 'error', 'silent'],
-      default: 'info',
-      description: 'The least important lines to write.',
-    },
-    format: {
-      type: 'string',
-      enum: ['auto', 'json', 'pretty'],
-      default: 'auto',
-      description: '`auto` is `pretty` on a terminal and `json` elsewhere.',
-    },
-  },
-} as const satisfies Schema;
-
+const choice = <const V extends readonly string[]>(description: string, values: V, value: V[number]) =>
+  ({ type: 'string', enum: values, default: value, description }) as const;
+const map = <const P extends Readonly<Record<string, Schema>>>(description: string, properties: P) =>
+  ({ type: 'object', additionalProperties: false, default: {}, description, properties }) as const;
 const limit = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
+const NAME = { type: 'string', minLength: 1 } as const;
+
+const SERVER = map('Where and how the gateway listens.', {
+  host: {
+    ...NAME,
+    default: '127.0.0.1',
+    description: 'The address to listen on; `0.0.0.0` or `::` opens it to the network.',
+  },
+  port: { ...limit('The TCP port; 0 takes any free one.'), maximum: 65_535, default: 8787 },
+  bodyLimit: size('The largest request body, as `20mb`, `512kb` or bytes. Routes may have lower limits.', '20mb'),
+  requestTimeout: duration('How long a request may take to arrive, headers and body; does not cut the answer.', '60s'),
+  drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
+  drainDelay: duration('The wait between "not ready" and closing the listener, so that load balancers notice.', '0s'),
+  keepAlive: duration(
+    'How long an idle connection stays open; behind a load balancer more than its own idle time, such as `65s`.',
+    '5s',
+  ),
+  sseKeepAlive: duration('The silence in a stream after which a comment is sent.', '15s'),
+  maxConnections: { ...limit('Open connections of one worker; more are refused.'), minimum: 1, default: 10_000 },
+  cors: map('Which web pages may call the gateway from a browser.', {
+    origins: {
+      type: 'array',
+      items: NAME,
+      default: [],
+      description: 'Allowed origins, such as `https://chat.example`; `*` allows all, none means no CORS.',
+    },
+  }),
+  workers: {
+    anyOf: [
+      { type: 'integer', minimum: 1, maximum: 256 },
+      { type: 'string', enum: ['auto'] },
+    ],
+    default: 1,
+    description: 'Processes that share the port: a number, or `auto` for one per processor.',
+  },
+  trustProxy: {
+    anyOf: [{ type: 'boolean' }, { type: 'integer', minimum: 1, maximum: 10 }],
+    default: false,
+    description: 'How many proxies stand in front and may be believed about the client address; `true` is 1.',
+  },
+});
+
+const LOGGING = map('What the gateway logs, on standard output.', {
+  level: choice('The least important lines to write.', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+  format: choice('`auto` is `pretty` on a terminal and `json` elsewhere.', ['auto', 'json', 'pretty'], 'auto'),
+});
+
 const LIMITS = {
   rpm: limit('Requests a minute; 0 allows none.'),
   tpm: limit('Tokens a minute; 0 allows none.'),
@@ -129,35 +91,31 @@ const STORE = {
       description: 'The long form, with options of the store beside `url`, `adapter` or `plugin`.',
       properties: {
         url: { type: 'string', description: 'The same as the short form.' },
-        adapter: { type: 'string', minLength: 1, description: 'A Keyv adapter: an npm package or a path.' },
-        plugin: { type: 'string', minLength: 1, description: 'A store plugin: an npm package or a path.' },
+        adapter: { ...NAME, description: 'A Keyv adapter: an npm package or a path.' },
+        plugin: { ...NAME, description: 'A store plugin: an npm package or a path.' },
       },
     },
   ],
   description: 'Where keys, balances and limits live',
 } as const satisfies Schema;
 
-const TARGET = { type: 'string', minLength: 1, description: '`provider/model`' } as const;
-const FILE = { type: 'string', minLength: 1 } as const;
+const TARGET = { ...NAME, description: '`provider/model`' } as const;
 
 /** The section of the speech operation. Goes, with the lines that the compiler then names, once that plugin has `section: 'speechCache'`. */
-const SPEECH_CACHE = {
-  type: 'object',
-  additionalProperties: false,
-  description:
-    'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
-  properties: {
+const { default: _off, ...SPEECH_CACHE } = map(
+  'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
+  {
     maxSize: size('What the store may hold for it, as `256mb` or bytes.', '256mb'),
     maxSound: size('The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.', '1mb'),
     ttl: duration('How long a sound is kept.', '7d'),
   },
-} as const satisfies Schema;
+);
 
 /** The top-level keys that are core's own. */
 export const CORE_PROPERTIES = Object.freeze({
   $schema: { type: 'string', description: 'For editors; not read.' },
   $import: {
-    anyOf: [FILE, { type: 'array', items: FILE }],
+    anyOf: [NAME, { type: 'array', items: NAME }],
     description: 'Files that are merged below this one, relative to it.',
   },
   server: SERVER,
@@ -172,17 +130,16 @@ export const CORE_PROPERTIES = Object.freeze({
     },
   },
   plans: PLANS,
-  defaultPlan: { type: 'string', minLength: 1, description: 'The plan of users whose key and token name none.' },
-  billing: {
-    type: 'string',
-    enum: ['off', 'track', 'enforce'],
-    default: 'track',
-    description: '`track` books what calls cost, `enforce` also refuses them when the balance is used up.',
-  },
+  defaultPlan: { ...NAME, description: 'The plan of users whose key and token name none.' },
+  billing: choice(
+    '`track` books what calls cost, `enforce` also refuses them when the balance is used up.',
+    ['off', 'track', 'enforce'],
+    'track',
+  ),
   speechCache: SPEECH_CACHE,
   plugins: {
     type: 'array',
-    items: { type: 'string', minLength: 1 },
+    items: NAME,
     default: [],
     description: 'Plugins that only add hooks or routes and need no options: npm packages or paths.',
   },

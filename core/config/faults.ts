@@ -32,7 +32,7 @@ export class ConfigError extends Error {
   readonly faults: readonly ConfigFault[];
 
   constructor(faults: readonly ConfigFault[]) {
-    const sorted = faults.toSorted(byPlace);
+    const sorted = faults.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
     const count = sorted.length === 1 ? '1 fault' : `${sorted.length} faults`;
     super(`${sorted.map(formatFault).join('\n')}\n${count} in the configuration`);
     this.faults = sorted;
@@ -68,15 +68,7 @@ export function displayPath(file: string, cwd: string): string {
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? file : relative;
 }
 
-function byPlace(a: ConfigFault, b: ConfigFault): number {
-  return (
-    compare(a.file, b.file) ||
-    compare(a.line ?? 0, b.line ?? 0) ||
-    compare(a.column ?? 0, b.column ?? 0) ||
-    compare(a.path, b.path)
-  );
-}
-
-function compare<T extends string | number>(a: T, b: T): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+/** Sorts by file, line, column and path. */
+function placeOf({ file, line = 0, column = 0, path: at }: ConfigFault): string {
+  return [file, String(line).padStart(9), String(column).padStart(9), at].join('\0');
 }

@@ -26,7 +26,8 @@ describe('every built-in plugin', () => {
       });
 
       it('has nothing beside what a plugin has', () => {
-        expect(['name', 'kind', 'apiVersion', 'configSchema', 'setup']).to.include.members(Object.keys(plugin));
+        const known = ['name', 'kind', 'apiVersion', 'configSchema', 'section', 'processes', 'check', 'setup'];
+        expect(known).to.include.members(Object.keys(plugin));
       });
 
       it('describes its options by a strict schema that refuses unknown keys', () => {

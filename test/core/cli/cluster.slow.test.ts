@@ -149,7 +149,7 @@ describe('a gateway of several workers', function () {
     const file = configure(folder, 'memory', { store: 'memory:' });
     const { code, stderr } = await runCli(['start', '--config', file], folder);
     expect(code).to.equal(3);
-    expect(stderr).to.contain('server.workers is 2').and.to.contain('sqlite, redis or postgres');
+    expect(stderr).to.contain('server.workers is 2').and.to.contain('docs/stores.md');
   });
 
   it('ends with the fault of its first worker when none can listen', async () => {

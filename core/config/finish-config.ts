@@ -1,0 +1,116 @@
+import type { JsonObject, Schema } from '../contract/json.ts';
+import { isObject } from '../contract/read-json.ts';
+import { parseDuration } from '../contract/units.ts';
+import type { CoreValues } from './core-schema.ts';
+import type { FaultAt } from './faults.ts';
+import { parseSize } from './formats.ts';
+import { maskSecrets } from './mask.ts';
+import type { RawConfig } from './read.ts';
+import type { GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './types.ts';
+
+/** A part of the configuration that one schema describes, checked. */
+export interface Section {
+  readonly pointer: string;
+  readonly schema: Schema;
+  /** Interpolated, with defaults. Meaningless when there are faults. */
+  readonly value: unknown;
+  readonly faults: readonly FaultAt[];
+  readonly sources: ReadonlyMap<string, string>;
+}
+
+export interface CheckedInstance extends Section {
+  readonly ref: InstanceRef;
+  /** The top-level key that holds its options. */
+  readonly section?: string | undefined;
+}
+
+/** Makes the configuration out of sections without faults: units converted, aliases made lists, all frozen. */
+export function finishConfig(
+  { file, isDefault, baseDir }: RawConfig,
+  core: Section,
+  store: CheckedInstance,
+  instances: readonly CheckedInstance[],
+): GatewayConfig {
+  const { server, logging, models, plans, defaultPlan, billing, speechCache } = core.value as CoreValues;
+  const aliases = Object.entries(models).map(([name, target]) => [name, [target].flat()] as const);
+  return deepFreeze({
+    file,
+    isDefault,
+    baseDir,
+    server: readServer(server),
+    logging,
+    store: readInstance(store),
+    models: dictionary(aliases),
+    plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
+    defaultPlan,
+    billing,
+    ...(speechCache && {
+      speechCache: {
+        maxBytes: parseSize(speechCache.maxSize),
+        maxSoundBytes: parseSize(speechCache.maxSound),
+        ttlMs: parseDuration(speechCache.ttl),
+      },
+    }),
+    instances: instances.map(readInstance),
+    printable: () => printConfig(core, instances),
+    sources: new Map([core, ...instances].flatMap(({ sources }) => [...sources])),
+  });
+}
+
+function readInstance({ ref, value }: CheckedInstance): PluginInstance {
+  return { ...ref, config: value as PluginInstance['config'] };
+}
+
+function readServer({
+  bodyLimit,
+  requestTimeout,
+  drainTimeout,
+  drainDelay,
+  keepAlive,
+  sseKeepAlive,
+  trustProxy,
+  ...rest
+}: CoreValues['server']): ServerConfig {
+  return {
+    ...rest,
+    bodyLimitBytes: parseSize(bodyLimit),
+    requestTimeoutMs: parseDuration(requestTimeout),
+    drainTimeoutMs: parseDuration(drainTimeout),
+    drainDelayMs: parseDuration(drainDelay),
+    keepAliveMs: parseDuration(keepAlive),
+    sseKeepAliveMs: parseDuration(sseKeepAlive),
+    trustProxy: Number(trustProxy),
+  };
+}
+
+/** The whole as a file would say it, secrets masked; a value out of a file (`${file:…}`) counts as secret. */
+function printConfig(core: Section, instances: readonly CheckedInstance[]): JsonObject {
+  const mask = ({ value, schema, pointer, sources }: Section): unknown =>
+    maskSecrets(value, schema, pointer, (at) => sources.get(at)?.includes('file ') === true);
+  const groups: Record<string, JsonObject> = {};
+  const sections: JsonObject = {};
+  for (const { ref, section, ...checked } of instances) {
+    if (ref.group === 'plugins') continue;
+    const options = mask(checked);
+    if (section !== undefined && options !== null) sections[section] = options;
+    const shown = section === undefined && isObject(options) ? options : {};
+    const plugin = ref.plugin === ref.name ? {} : { plugin: ref.plugin };
+    groups[ref.group] = { ...groups[ref.group], [ref.name]: { ...plugin, ...shown } };
+  }
+  const own = mask(core);
+  const { $schema: _schema, ...shared } = isObject(own) ? own : {};
+  return { ...shared, ...groups, ...sections };
+}
+
+/** A record without a prototype: callers look names up in it that strangers send, such as `constructor`. */
+function dictionary<T>(entries: readonly (readonly [string, T])[]): Readonly<Record<string, T>> {
+  return Object.assign(Object.create(null), Object.fromEntries(entries));
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    for (const member of Object.values(value)) deepFreeze(member);
+    Object.freeze(value);
+  }
+  return value;
+}
