@@ -1,8 +1,8 @@
 import type { RequestListener, Server } from 'node:http';
 import { createGeneration, type Generation } from './calls/generation.ts';
-import type { ModelCatalog } from './calls/model-catalog.ts';
 import { createLogger } from './cli/logger.ts';
 import type { ConfigInput } from './config/read.ts';
+import type { ModelCatalog } from './contract/catalog.ts';
 import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';

@@ -6,6 +6,7 @@ export { costOf } from './calls/pricing.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/call.ts';
+export type * from './contract/catalog.ts';
 export type * from './contract/chat.ts';
 export { CHAT_REQUEST, CHAT_RESPONSE } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';

@@ -1,11 +1,11 @@
 import type { Operation } from '../contract/call.ts';
+import type { ModelCatalog } from '../contract/catalog.ts';
 import type { Log } from '../contract/log.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Pending } from '../plugins/pending.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import type { ModelCatalog } from './model-catalog.ts';
 import type { Aliases } from './targets.ts';
 
 /** What one operation works with in one generation. */

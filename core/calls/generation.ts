@@ -1,4 +1,5 @@
 import type { Operation } from '../contract/call.ts';
+import type { ModelCatalog } from '../contract/catalog.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
@@ -12,7 +13,7 @@ import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
-import { createCatalog, type ModelCatalog } from './model-catalog.ts';
+import { createCatalog } from './model-catalog.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { nearest } from '../config/nearest.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
-import type { Target } from '../contract/call.ts';
+import type { ModelCatalog } from '../contract/catalog.ts';
 import type { ModelInfo, Offer, Price } from '../contract/provider.ts';
 
 type Facts = Omit<ModelInfo, 'id'>;
@@ -10,23 +10,6 @@ type Facts = Omit<ModelInfo, 'id'>;
 /** What `config/models.json` holds: facts by vendor and model; a vendor that is a name shares that vendor's rows. */
 export interface ModelTable {
   readonly vendors: Readonly<Record<string, string | Readonly<Record<string, Facts>>>>;
-}
-
-/** The models of some providers, as the pipeline, the model lists and the command line see them. */
-export interface ModelCatalog {
-  /** The model whose id is the longest prefix of `model`; undefined when the provider has none. */
-  find(provider: string, model: string): ModelInfo | undefined;
-  /** At most three ids near to `model`, best first. */
-  suggest(provider: string, model: string): readonly string[];
-  /** Instance names, in the order of the configuration. */
-  providers(): readonly string[];
-  has(provider: string): boolean;
-  /** Every model of one provider, in the order of its list. */
-  list(provider: string): readonly string[];
-  /** Adds what a vendor itself lists; replaces what was learnt of it before. */
-  learn(provider: string, ids: readonly string[]): void;
-  /** The price of a model, operator's over table; undefined when it is not known. */
-  priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
 }
 
 /** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */

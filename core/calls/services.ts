@@ -4,6 +4,7 @@ import type { CallDeps } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
+import { fetchModelIds } from './fetch-models.ts';
 import { estimateCall } from './meter.ts';
 import { callOperation } from './operation.ts';
 import { allModels, targetsOfRequest } from './targets.ts';
@@ -22,6 +23,14 @@ export function createServices(deps: CallDeps): CallServices {
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),
     estimate: (call) => estimateCall(deps, call),
+    get catalog() {
+      return deps.partsOf('chat').catalog;
+    },
+    async listModels(name) {
+      const provider = deps.partsOf('chat').offers.get(name);
+      if (!provider) throw new TypeError(`there is no provider "${name}"`);
+      return fetchModelIds(provider);
+    },
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
   };
 }

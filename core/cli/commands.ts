@@ -52,15 +52,6 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./chat.ts'),
   },
   {
-    name: 'models',
-    summary: 'List models, their context windows and prices',
-    options: [
-      ['--provider <name>', 'of one provider only'],
-      ['--refresh', 'fetch the lists of the vendors first, and keep them in the store'],
-    ],
-    load: () => import('./models.ts'),
-  },
-  {
     name: 'providers',
     summary: 'List the providers of the configuration and whether each can be called',
     load: () => import('./providers.ts'),

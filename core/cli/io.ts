@@ -1,5 +1,6 @@
 import pc from 'picocolors';
 import type { CommandIo } from '../contract/plugin.ts';
+import { formatTable } from './table.ts';
 
 /** Exit codes of every command (contract section 7). */
 export const EXIT = Object.freeze({ ok: 0, unexpected: 1, usage: 2, config: 3, checkFailed: 4, unavailable: 69 });
@@ -25,6 +26,7 @@ export function createIo(terminal: Terminal, json: boolean): CommandIo {
     result(value, text) {
       terminal.out.write(json ? `${JSON.stringify({ ok: true, data: value })}\n` : text === '' ? '' : `${text}\n`);
     },
+    table: formatTable,
     note(text) {
       terminal.err.write(`${text}\n`);
     },

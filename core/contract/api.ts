@@ -3,6 +3,7 @@ import type Keyv from 'keyv';
 import type Koa from 'koa';
 import type { AgentDefinition } from './agent.ts';
 import type { Call, OfferOf, Operation, Outcome, Principal, RequestOf, Target } from './call.ts';
+import type { ModelCatalog } from './catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Announcement, Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
@@ -88,8 +89,14 @@ export interface PluginApi {
   estimate(call: Call): Metered;
   /** Models and aliases that this principal may use. */
   models(principal?: Principal): readonly ModelRow[];
-  /** What an alias of the configuration stands for, as `provider/model` in the order to try; undefined when it is none. */
+  /** The aliases of the configuration, each with what it stands for: `provider/model` in the order to try. */
+  aliases(): readonly (readonly [alias: string, targets: readonly string[]])[];
+  /** What an alias stands for; undefined when it is none. */
   alias(name: string): readonly string[] | undefined;
+  /** The models of chat: ids, facts, prices. */
+  readonly catalog: ModelCatalog;
+  /** The model ids that a provider's vendor lists itself, asked for now with the provider's key. */
+  listModels(provider: string): Promise<readonly string[]>;
   /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
   command(command: Command): void;
   /**

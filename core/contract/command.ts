@@ -42,5 +42,7 @@ export interface CommandInput {
 export interface CommandIo {
   readonly json: boolean;
   result(value: unknown, text: string): void;
+  /** Columns of text for `result`: two spaces apart, for terminals and `grep`. */
+  table(head: readonly string[], rows: readonly (readonly string[])[]): string;
   note(text: string): void;
 }

@@ -1,4 +1,5 @@
 import type { Call, Operation, Principal, RequestOf } from '../contract/call.ts';
+import type { ModelCatalog } from '../contract/catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { Log } from '../contract/log.ts';
@@ -28,6 +29,8 @@ export interface CallServices {
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
   estimate(call: Call): Metered;
   models(principal?: Principal): readonly ModelRow[];
+  readonly catalog: ModelCatalog;
+  listModels(provider: string): Promise<readonly string[]>;
 }
 
 /** What the APIs of all instances of a generation are made with. */
@@ -59,21 +62,31 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
   const { registry, settings, aliases } = deps;
   const { name, plugin, config } = instance;
   const storage = storageApi(deps, instance);
+  const calls = callApi(deps, name);
   return Object.freeze({
     instance: name,
     settings,
     log: deps.log.child({ plugin: name }),
     agents: () => [...registry.agents.values()].map(({ value }) => value),
+    aliases: () => Object.entries(aliases),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
     http: () =>
       createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
     keep: deps.keptUser(name).keep,
     ...registrationApi(deps, instance),
-    ...callApi(deps, name),
+    chat: calls.chat,
+    call: calls.call,
+    offers: calls.offers,
+    estimate: calls.estimate,
+    models: calls.models,
+    listModels: calls.listModels,
+    get catalog() {
+      return calls.catalog;
+    },
     keyv: storage.keyv,
     share: storage.share,
     shared: storage.shared,
-    // Not spread: a store plugin has no store yet.
+    // Not spread: while plugins are set up there are no calls, and for a store plugin no store.
     get stores() {
       return storage.stores;
     },
@@ -181,7 +194,10 @@ function storageApi(
 }
 
 /** Calls of models, which go through the whole pipeline. */
-function callApi(deps: ApiDeps, instance: string): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models'> {
+function callApi(
+  deps: ApiDeps,
+  instance: string,
+): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models' | 'catalog' | 'listModels'> {
   const services = (): CallServices => {
     const ready = deps.services();
     if (!ready)
@@ -197,5 +213,9 @@ function callApi(deps: ApiDeps, instance: string): Pick<PluginApi, 'chat' | 'cal
     offers: (operation) => deps.registry.offersOf(operation),
     estimate: (call) => services().estimate(call),
     models: (principal) => services().models(principal),
+    listModels: (provider) => services().listModels(provider),
+    get catalog() {
+      return services().catalog;
+    },
   };
 }

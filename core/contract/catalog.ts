@@ -1,0 +1,19 @@
+import type { Target } from './call.ts';
+import type { ModelInfo, Price } from './provider.ts';
+
+/** The models of all instances that take part in an operation, as calls, model lists and the command line see them. */
+export interface ModelCatalog {
+  /** The model whose id is the longest prefix of `model`; undefined when the provider has none. */
+  find(provider: string, model: string): ModelInfo | undefined;
+  /** At most three ids near to `model`, best first. */
+  suggest(provider: string, model: string): readonly string[];
+  /** Instance names, in the order of the configuration. */
+  providers(): readonly string[];
+  has(provider: string): boolean;
+  /** Every model of one provider, in the order of its list. */
+  list(provider: string): readonly string[];
+  /** Adds what a vendor itself lists; replaces what was learnt of it before. */
+  learn(provider: string, ids: readonly string[]): void;
+  /** The price of a model, operator's over table; undefined when it is not known. */
+  priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
+}
