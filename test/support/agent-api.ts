@@ -10,6 +10,7 @@ import { Registry } from '../../core/plugins/registry.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import type { ScriptedModel } from './scripted-model.ts';
 import { createSilentLog } from './silent-log.ts';
+import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 type Loose = any;
@@ -62,8 +63,10 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     openStore: () => {},
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);
+  const ajv = createConfigAjv();
   for (const { plugin, config, instance = plugin.name } of plugins) {
-    await plugin.setup(createPluginApi(deps, plugin as Plugin, instance), config as never);
+    const checked = withDefaults(ajv, plugin.configSchema, config);
+    await plugin.setup(createPluginApi(deps, plugin as Plugin, instance), checked as never);
   }
   for (const { value } of registry.ready) await value();
   const lifecycle = new Lifecycle();
