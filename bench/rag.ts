@@ -1,6 +1,6 @@
 /**
  * The knowledge base on generated documents: `node --import tsx/esm --expose-gc bench/rag.ts [--passages 10000]`. Printed are the time of
- * a pass in a process of its own, the longest that it held up the gateway's event loop, a query by words and with
+ * an update in a process of its own, the longest that it held up the gateway's event loop, a query by words and with
  * vectors of 384 dimensions, and the memory that the vectors take. No model is behind the vectors: only speed is measured.
  */
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -9,10 +9,10 @@ import path from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { openIndex } from '../plugins/agents/rag/database.ts';
-import { createLibrary } from '../plugins/agents/rag/library.ts';
-import type { Job } from '../plugins/agents/rag/pass.ts';
+import { createIndexReader } from '../plugins/agents/rag/index-reader.ts';
 import { searchPassages } from '../plugins/agents/rag/search.ts';
-import { startPass } from '../plugins/agents/rag/start-pass.ts';
+import { startWorker } from '../plugins/agents/rag/start-worker.ts';
+import type { UpdateJob } from '../plugins/agents/rag/update-job.ts';
 import { loadVectorTable } from '../plugins/agents/rag/vector-table.ts';
 
 const { values } = parseArgs({ options: { passages: { type: 'string', default: '10000' } } });
@@ -63,8 +63,8 @@ try {
     writeFileSync(path.join(documents, `${file}.md`), sections.join('\n'));
   }
   const database = await openIndex(folder, 200);
-  const library = createLibrary(database);
-  const job: Job = {
+  const reader = createIndexReader(database);
+  const job: UpdateJob = {
     folder: documents,
     indexFolder: folder,
     holder: 'bench',
@@ -76,33 +76,33 @@ try {
   const events = { embed: async (texts: readonly string[]) => texts.map(vector), onFile() {}, onFailed() {} };
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
-  const pass = async (more: Partial<Job>): Promise<string> => {
+  const update = async (more: Partial<UpdateJob>): Promise<string> => {
     const started = performance.now();
-    const outcome = await startPass({ ...job, ...more }, events).outcome;
+    const outcome = await startWorker({ ...job, ...more }, events).outcome;
     if (!('result' in outcome)) throw new Error(JSON.stringify(outcome));
     return `${((performance.now() - started) / 1000).toFixed(1)} s`;
   };
   console.log(`passages              ${PASSAGES}, of ${WORDS} words, in ${PASSAGES / PER_FILE} files`);
-  console.log(`index, words          ${await pass({})}`);
+  console.log(`index, words          ${await update({})}`);
   delay.disable();
   console.log(`event loop held up    ${(delay.max / 1e6).toFixed(0)} ms at most meanwhile`);
-  console.log(`index, with vectors   ${await pass({ model: 'bench' })} (vectors made at once)`);
-  console.log(`a pass with no change ${await pass({ model: 'bench' })}`);
+  console.log(`index, with vectors   ${await update({ model: 'bench' })} (vectors made at once)`);
+  console.log(`an update of nothing ${await update({ model: 'bench' })}`);
   console.log(`index file            ${(statSync(path.join(folder, 'rag.db')).size / 1e6).toFixed(0)} MB`);
 
   globalThis.gc?.();
   const before = process.memoryUsage().rss;
   const started = performance.now();
-  const table = await loadVectorTable(library, 'bench');
+  const table = await loadVectorTable(reader, 'bench');
   console.log(`vectors loaded        ${table.size} in ${(performance.now() - started).toFixed(0)} ms`);
   globalThis.gc?.();
   console.log(`memory of vectors     ${((process.memoryUsage().rss - before) / 1e6).toFixed(0)} MB`);
 
   const queries = Array.from({ length: QUERIES }, () => Array.from({ length: 4 }, word).join(' '));
-  const words = queries.map((query) => time(() => searchPassages(library, query, 5, undefined)));
+  const words = queries.map((query) => time(() => searchPassages(reader, query, 5, undefined)));
   const hybrid = queries.map((query) => {
     const near = vector();
-    return time(() => searchPassages(library, query, 5, (depth) => table.nearest(near, depth)));
+    return time(() => searchPassages(reader, query, 5, (depth) => table.nearest(near, depth)));
   });
   console.log(`query by words        p50 ${percentile(words, 0.5)}, p95 ${percentile(words, 0.95)}`);
   console.log(`query, hybrid         p50 ${percentile(hybrid, 0.5)}, p95 ${percentile(hybrid, 0.95)}`);

@@ -9,6 +9,7 @@ import { Registry } from '../../core/plugins/registry.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import type { ScriptedModel } from './scripted-model.ts';
 import { createSilentLog } from './silent-log.ts';
+import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 type Loose = any;
@@ -64,14 +65,11 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     openStore: () => {},
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);
+  const ajv = createConfigAjv();
   for (const { plugin, config, instance = plugin.name } of plugins) {
-    const own = {
-      group: 'agents',
-      name: instance,
-      plugin: plugin as Plugin,
-      config: config as Record<string, unknown>,
-    };
-    await plugin.setup(createPluginApi(deps, own), config as never);
+    const checked = withDefaults(ajv, plugin.configSchema, config) as Record<string, unknown>;
+    const own = { group: 'agents', name: instance, plugin: plugin as Plugin, config: checked };
+    await plugin.setup(createPluginApi(deps, own), checked as never);
   }
   for (const { value } of registry.ready) await value();
   const lifecycle = new Lifecycle();

@@ -1,4 +1,4 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
 import {
   type Announcement,
   type Command,
@@ -20,6 +20,7 @@ import {
   type Store,
   toGatewayError,
 } from '../../core/index.ts';
+import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
 export interface Answer {
   readonly status: number;
@@ -84,9 +85,7 @@ export async function setUpPlugins(
   plugins: readonly { readonly plugin: AnyPlugin; readonly config?: object; readonly instance?: string }[],
   options: FakeOptions = {},
 ): Promise<FakeGateway> {
-  const ajv = new Ajv2020({ strict: true, useDefaults: true, allowUnionTypes: false });
-  ajv.addVocabulary(['secret']);
-  for (const format of ['duration', 'money', 'url']) ajv.addFormat(format, true);
+  const ajv = createConfigAjv();
 
   const routes: Route[] = [];
   const commands: Command[] = [];
@@ -107,11 +106,7 @@ export async function setUpPlugins(
   };
 
   for (const { plugin, config = {}, instance = plugin.name } of plugins) {
-    const checked = structuredClone(config);
-    if (plugin.configSchema) {
-      const validate = ajv.compile(plugin.configSchema);
-      if (!validate(checked)) throw new Error(ajv.errorsText(validate.errors));
-    }
+    const checked = withDefaults(ajv, plugin.configSchema, config);
     const api = {
       instance,
       log,

@@ -3,9 +3,10 @@ import path from 'node:path';
 import { type Database, openIndex } from '../../plugins/agents/rag/database.ts';
 import type { EmbedTexts } from '../../plugins/agents/rag/embed-pending.ts';
 import { normalise } from '../../plugins/agents/rag/embedder.ts';
-import { createLibrary, type Library } from '../../plugins/agents/rag/library.ts';
-import { type Job, type PassDeps, type PassResult, runPass } from '../../plugins/agents/rag/pass.ts';
+import { createIndexReader, type IndexReader } from '../../plugins/agents/rag/index-reader.ts';
 import { type Hit, searchPassages } from '../../plugins/agents/rag/search.ts';
+import { type UpdateDeps, type UpdateResult, updateIndex } from '../../plugins/agents/rag/update-index.ts';
+import type { UpdateJob } from '../../plugins/agents/rag/update-job.ts';
 import { loadVectorTable } from '../../plugins/agents/rag/vector-table.ts';
 import { embedWords } from '../../plugins/providers/echo/embed.ts';
 
@@ -15,14 +16,14 @@ export const embedHashes = (text: string): Float32Array => normalise(embedWords(
 /** A folder of documents and an index of it, without a gateway. */
 export interface TestIndex {
   readonly documents: string;
-  readonly job: Job;
+  readonly job: UpdateJob;
   readonly database: Database;
-  readonly library: Library;
+  readonly reader: IndexReader;
   write(files: Readonly<Record<string, string | Uint8Array>>): void;
-  /** Runs a pass in this process. */
-  pass(job?: Partial<Job>, deps?: Partial<PassDeps>): Promise<PassResult>;
+  /** Updates the index in this process. */
+  update(job?: Partial<UpdateJob>, deps?: Partial<UpdateDeps>): Promise<UpdateResult>;
   /** Why files have no passages. */
-  faults(): Readonly<Record<string, string>>;
+  errors(): Readonly<Record<string, string>>;
   sources(query: string): readonly string[];
   searchBoth(query: string, model: string): Promise<readonly Hit[]>;
   close(): void;
@@ -33,8 +34,8 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
   const indexFolder = path.join(folder, 'data');
   mkdirSync(documents, { recursive: true });
   const database = await openIndex(indexFolder, 1000);
-  const library = createLibrary(database);
-  const job: Job = {
+  const reader = createIndexReader(database);
+  const job: UpdateJob = {
     folder: documents,
     indexFolder,
     holder: 'test',
@@ -48,7 +49,7 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
     documents,
     job,
     database,
-    library,
+    reader,
     write(files) {
       for (const [name, content] of Object.entries(files)) {
         const file = path.join(documents, name);
@@ -56,14 +57,14 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
         writeFileSync(file, content);
       }
     },
-    pass: (changes = {}, deps = {}) =>
-      runPass({ ...job, ...changes }, { database, embed, onFile: async () => {}, onFailed: () => {}, ...deps }),
-    faults: () =>
-      Object.fromEntries([...library.files()].flatMap(([source, { fault }]) => (fault ? [[source, fault]] : []))),
-    sources: (query) => searchPassages(library, query, 50, undefined).map(({ source }) => source),
+    update: (changes = {}, deps = {}) =>
+      updateIndex({ ...job, ...changes }, { database, embed, onFile: async () => {}, onFailed: () => {}, ...deps }),
+    errors: () =>
+      Object.fromEntries([...reader.files()].flatMap(([source, { error }]) => (error ? [[source, error]] : []))),
+    sources: (query) => searchPassages(reader, query, 50, undefined).map(({ source }) => source),
     async searchBoth(query, model) {
-      const table = await loadVectorTable(library, model);
-      return searchPassages(library, query, 10, (depth) => table.nearest(embedHashes(query), depth));
+      const table = await loadVectorTable(reader, model);
+      return searchPassages(reader, query, 10, (depth) => table.nearest(embedHashes(query), depth));
     },
     close: () => database.close(),
   };

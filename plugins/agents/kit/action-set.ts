@@ -1,7 +1,7 @@
 import { type AgentAction, GatewayError, isObject, type Schema } from '../../../core/index.ts';
 import type { Checked, CheckedSchema, SchemaReader } from './response-model.ts';
 
-/** Always allowed where an action must be named: nobody is forced into a wrong move. */
+/** Always allowed where an action must be named: no model is forced into a wrong one. */
 export const NO_ACTION = 'none';
 
 /** The actions a caller gave: what a result may name, with which arguments. */
@@ -52,11 +52,11 @@ export function readActions(
       const schema = schemas.get(name);
       if (!schema) {
         const given = [...schemas.keys()].join(', ');
-        return { ok: false, fault: `"${name.slice(0, 80)}" is no given action: use one of ${given}` };
+        return { ok: false, error: `"${name.slice(0, 80)}" is no given action: use one of ${given}` };
       }
       if (args === undefined || args === null) return { ok: true, value: args };
       const checked = schema.check(args);
-      return checked.ok ? checked : { ok: false, fault: `the arguments of ${name} do not fit: ${checked.fault}` };
+      return checked.ok ? checked : { ok: false, error: `the arguments of ${name} do not fit: ${checked.error}` };
     },
   });
 }
@@ -123,13 +123,13 @@ export function checkActions(value: unknown, set: ActionSet): Checked {
   try {
     return { ok: true, value: fitActions(value, set) };
   } catch (error) {
-    if (error instanceof ActionFault) return { ok: false, fault: error.message };
+    if (error instanceof ActionError) return { ok: false, error: error.message };
     throw error;
   }
 }
 
-class ActionFault extends Error {
-  override readonly name = 'ActionFault';
+class ActionError extends Error {
+  override readonly name = 'ActionError';
 }
 
 function fitActions(value: unknown, set: ActionSet): unknown {
@@ -164,6 +164,6 @@ function fitChoice(holder: Readonly<Record<string, unknown>>, name: string, set:
 
 function fitArguments(name: string, args: unknown, set: ActionSet): unknown {
   const checked = set.check(name, args);
-  if (!checked.ok) throw new ActionFault(checked.fault);
+  if (!checked.ok) throw new ActionError(checked.error);
   return checked.value;
 }

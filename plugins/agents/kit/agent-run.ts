@@ -1,7 +1,7 @@
 import { GatewayError, type Principal } from '../../../core/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { ModelCalls } from './model-calls.ts';
-import type { AskDeps, ModeMemory } from './structured.ts';
+import type { ModeMemory, StructuredDeps } from './request-structured.ts';
 import { type Emit, StepLate, type Trace } from './trace.ts';
 
 /** What every step of one request works with. */
@@ -15,8 +15,8 @@ export interface AgentRun {
   readonly requestId: string;
 }
 
-/** How to ask with what is left of the budget: `reserve` calls stay for others. */
-export function askWith(run: AgentRun, signal: AbortSignal, reserve: number): AskDeps {
+/** What structured requests need, with what is left of the budget: `reserve` calls stay for others. */
+export function structuredDeps(run: AgentRun, signal: AbortSignal, reserve: number): StructuredDeps {
   return {
     chat: (request) => run.calls.chat(request, { signal, reserve }),
     modes: run.modes,

@@ -8,7 +8,7 @@ export interface Budget {
   readonly maxTokens: number;
 }
 
-/** A specialist was not asked because the request's budget is spent. */
+/** A specialist was not called because the request's budget is spent. */
 export class BudgetSpent extends Error {
   override readonly name = 'BudgetSpent';
 }
@@ -23,21 +23,21 @@ export interface ModelCalls {
     request: ChatRequest,
     options: { readonly signal: AbortSignal; readonly reserve?: number },
   ): Promise<ChatResponse>;
-  /** Told what a call came to that an agent made past `chat`, such as an embedding: its usage counts too. */
+  /** Counts a call that an agent made past `chat`, such as an embedding. */
   note(call: Call, outcome: Outcome): void;
   /** Calls that may still be made. */
   left(): number;
   usage(): Usage;
 }
 
-/** Who the calls are made for, and who is told what they came to. */
+/** Who the calls are made for, and what is called with their outcomes. */
 export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'onOutcome'>;
 
 /**
  * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`
  * and `concurrency`, their tokens and cost count always), and aborting ends the wait at once. The usage is the sum of
- * what every call came to, also of those that failed or were given up after the provider had worked. `onAdmitted` runs
- * when the first call has been answered: nothing that swallows errors may be that call, or limits would not hold.
+ * what every call came to, also of those that failed or were aborted after the provider had worked. `onAdmitted` runs
+ * when the first call has its response: nothing that swallows errors may be that call, or limits would not hold.
  */
 export function createModelCalls(
   chat: PluginApi['chat'],
@@ -47,7 +47,7 @@ export function createModelCalls(
 ): ModelCalls {
   let calls = 0;
   const sum = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-  /** Adds a call's usage once, whether its answer or its outcome is here first. */
+  /** Adds a call's usage once, whether its response or its outcome is here first. */
   const countOnce = () => {
     let counted = false;
     return (usage: Usage | undefined) => {

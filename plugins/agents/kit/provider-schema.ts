@@ -3,8 +3,8 @@ import type { Schema } from '../../../core/index.ts';
 /** Formats that strict mode knows; others are an error there. */
 const STRICT_FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid']);
 
-/** Keywords strict mode refuses, told in words instead; the answer is checked against them afterwards. */
-const TOLD: Readonly<Record<string, (value: unknown) => string>> = Object.freeze({
+/** Keywords strict mode refuses, said in words instead; the response is checked against them afterwards. */
+const DESCRIBED: Readonly<Record<string, (value: unknown) => string>> = Object.freeze({
   minLength: (value) => `at least ${String(value)} characters`,
   maxLength: (value) => `at most ${String(value)} characters`,
   uniqueItems: (value) => (value ? 'no two alike' : ''),
@@ -12,7 +12,7 @@ const TOLD: Readonly<Record<string, (value: unknown) => string>> = Object.freeze
   maxProperties: () => '',
 });
 
-/** A schema as a provider is asked for it. */
+/** A schema as it is sent to a provider. */
 export interface ProviderSchema {
   readonly schema: Schema;
   /** Whether the schema fits strict mode: every property required, nothing free-form. */
@@ -47,7 +47,7 @@ function strictly(node: Schema): Schema | undefined {
   if (types.length === 0 || types[0] === undefined) return undefined;
   if (types.includes('object')) return strictObject(rest);
   if (types.includes('array')) return strictArray(rest);
-  return tell(rest);
+  return describeBounds(rest);
 }
 
 function strictObject(node: Schema): Schema | undefined {
@@ -63,14 +63,19 @@ function strictObject(node: Schema): Schema | undefined {
     return [name, field && !required.has(name) ? orNull(field) : field] as const;
   });
   if (fields.some(([, field]) => field === undefined)) return undefined;
-  return { ...tell(node), properties: Object.fromEntries(fields), required: names, additionalProperties: false };
+  return {
+    ...describeBounds(node),
+    properties: Object.fromEntries(fields),
+    required: names,
+    additionalProperties: false,
+  };
 }
 
 function strictArray(node: Schema): Schema | undefined {
   const items = node['items'];
   if ('prefixItems' in node || typeof items !== 'object' || items === null) return undefined;
   const item = strictly(items as Schema);
-  return item && { ...tell(node), items: item };
+  return item && { ...describeBounds(node), items: item };
 }
 
 function choice(node: Schema): Schema | undefined {
@@ -89,16 +94,16 @@ function orNull(schema: Schema): Schema {
   return [schema['type']].flat().includes('null') ? schema : { anyOf: [schema, { type: 'null' }] };
 }
 
-function tell(node: Schema): Schema {
+function describeBounds(node: Schema): Schema {
   const kept = Object.entries(node).filter(
-    ([word, value]) => !(word in TOLD) && (word !== 'format' || STRICT_FORMATS.has(String(value))),
+    ([word, value]) => !(word in DESCRIBED) && (word !== 'format' || STRICT_FORMATS.has(String(value))),
   );
-  const told = Object.entries(TOLD)
+  const described = Object.entries(DESCRIBED)
     .filter(([word]) => word in node)
     .map(([word, say]) => say(node[word]));
   const format =
     typeof node['format'] === 'string' && !STRICT_FORMATS.has(node['format']) ? `as ${node['format']}` : '';
-  const notes = [...told, format].filter((note) => note !== '');
+  const notes = [...described, format].filter((note) => note !== '');
   if (notes.length === 0) return Object.fromEntries(kept);
   const description = [node['description'], `(${notes.join(', ')})`].filter(Boolean).join(' ');
   return { ...Object.fromEntries(kept), description };

@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
-import { createRequire } from 'node:module';
-import type { Ajv2020, ErrorObject, Options } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
 import { fitValue } from './fit-value.ts';
-import { normaliseSchema } from './normal-schema.ts';
+import { normaliseSchema } from './normalise-schema.ts';
 import { isJsonSchema, objectToSchema } from './shape-schema.ts';
 
 export type Checked =
   | { readonly ok: true; readonly value: unknown }
-  /** `fault` says what does not fit, in words a model can act on. */
-  | { readonly ok: false; readonly fault: string };
+  /** `error` says what does not fit, in words a model can act on. */
+  | { readonly ok: false; readonly error: string };
 
-/** A schema that answers are asked for and checked against. */
+/** A schema that a model is given, and its responses are checked against. */
 export interface CheckedSchema {
   /** Normalised: no `$ref`, known keywords only. */
   readonly schema: Schema;
@@ -20,7 +19,7 @@ export interface CheckedSchema {
   readonly check: (value: unknown) => Checked;
 }
 
-/** The most elements in one list of an answer: what `uniqueItems` may have to compare. */
+/** The most elements in one list of a response: what `uniqueItems` may have to compare. */
 const MAX_LIST = 5000;
 
 /** Formats that are checked; any other is a hint. Every expression is linear. */
@@ -45,13 +44,12 @@ export interface SchemaReader {
  */
 export function createSchemaReader(): SchemaReader {
   const known = new LRUCache<string, CheckedSchema>({ max: 200 });
-  let meta: Ajv2020 | undefined;
+  const meta = new Ajv2020({ strict: false, logger: false, validateFormats: false });
   const remember = (value: object, param: string, make: () => Schema): CheckedSchema => {
     const key = createHash('sha256').update(param).update('\0').update(JSON.stringify(value)).digest('base64url');
     const found = known.get(key);
     if (found) return found;
-    meta ??= createAjv({ strict: false, logger: false, validateFormats: false });
-    const made = compile(make(), param, meta);
+    const made = compileSchema(make(), param, meta);
     known.set(key, made);
     return made;
   };
@@ -68,13 +66,13 @@ function readAnySchema(value: Readonly<Record<string, unknown>>, param: string):
   return normaliseSchema(isJsonSchema(value) ? value : objectToSchema(value, param), param);
 }
 
-function compile(schema: Schema, param: string, meta: Ajv2020): CheckedSchema {
+function compileSchema(schema: Schema, param: string, meta: Ajv2020): CheckedSchema {
   if (!meta.validateSchema(schema)) {
-    const fault = meta.errors?.[0];
-    const path = `${param}${toPath(fault?.instancePath ?? '')}`;
-    throw new GatewayError('invalid_request', `${path} ${fault?.message ?? 'is no JSON Schema'}.`, { param: path });
+    const error = meta.errors?.[0];
+    const path = `${param}${toPath(error?.instancePath ?? '')}`;
+    throw new GatewayError('invalid_request', `${path} ${error?.message ?? 'is no JSON Schema'}.`, { param: path });
   }
-  const ajv = createAjv({
+  const ajv = new Ajv2020({
     strict: false,
     logger: false,
     meta: false,
@@ -87,17 +85,11 @@ function compile(schema: Schema, param: string, meta: Ajv2020): CheckedSchema {
     schema,
     check(value: unknown): Checked {
       const fitted = fitValue(value, schema);
-      if (hasLongList(fitted)) return { ok: false, fault: `a list has over ${MAX_LIST} elements` };
+      if (hasLongList(fitted)) return { ok: false, error: `a list has over ${MAX_LIST} elements` };
       if (validate(fitted)) return { ok: true, value: fitted };
-      return { ok: false, fault: describeFault(validate.errors?.[0]) };
+      return { ok: false, error: describeError(validate.errors?.[0]) };
     },
   });
-}
-
-/** Ajv is loaded with the first schema that a caller sends: no start needs it. */
-function createAjv(options: Options): Ajv2020 {
-  const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
-  return new Ajv2020(options);
 }
 
 function compileWith(ajv: Ajv2020, schema: Schema, param: string): ReturnType<Ajv2020['compile']> {
@@ -108,7 +100,7 @@ function compileWith(ajv: Ajv2020, schema: Schema, param: string): ReturnType<Aj
   }
 }
 
-function describeFault(error: ErrorObject | undefined): string {
+function describeError(error: ErrorObject | undefined): string {
   if (!error) return 'it does not fit the schema';
   const where = toPath(error.instancePath).replace(/^\./, '') || 'the answer';
   const allowed = error.keyword === 'enum' ? `: ${JSON.stringify(error.params['allowedValues']).slice(0, 300)}` : '';

@@ -22,7 +22,7 @@ export interface Trace {
   step<T>(agent: string, work: () => Promise<T>, round?: number): Promise<T>;
 }
 
-/** `late` tells whether an error came from a step's own deadline. */
+/** A step did not end before its own deadline. */
 export class StepLate extends Error {
   override readonly name = 'StepLate';
 }

@@ -1,6 +1,5 @@
-import { type MedicalCase, mostUrgent, type Urgency } from './case.ts';
+import { type KnownSource, type MedicalCase, mostUrgent, type Urgency } from './case.ts';
 import type { Draft } from './draft.ts';
-import type { KnownSource } from './knowledge.ts';
 import type { Language } from './language.ts';
 import type { Notices } from './notices.ts';
 import type { RedFlag, Source } from './red-flags/red-flag.ts';

@@ -1,15 +1,23 @@
 import type { ChatMessage } from '../../../core/index.ts';
-import type { Turn } from '../kit/agent-memory.ts';
 import type { AgentRun } from '../kit/agent-run.ts';
+import type { ResultTarget } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
-import type { AnswerTarget } from '../kit/structured.ts';
-import type { KnownSource } from './knowledge.ts';
+import type { Turn } from '../kit/session-store.ts';
 import type { RedFlag } from './red-flags/red-flag.ts';
 import { describePatient, type Patient } from './request.ts';
 
 /** From least to most urgent. */
 export const URGENCIES = Object.freeze(['unknown', 'self_care', 'routine', 'soon', 'urgent', 'emergency'] as const);
 export type Urgency = (typeof URGENCIES)[number];
+
+/** A passage of the knowledge base. */
+export interface KnownSource {
+  readonly id: string;
+  readonly title: string;
+  readonly text: string;
+  readonly source: string | undefined;
+  readonly location: unknown;
+}
 
 /** One request, read and screened. */
 export interface MedicalCase {
@@ -19,7 +27,7 @@ export interface MedicalCase {
   /** Rules that hold. */
   readonly flags: readonly RedFlag[];
   /** The caller's own shape, when there is one. */
-  readonly target: AnswerTarget | undefined;
+  readonly target: ResultTarget | undefined;
   readonly history: { readonly summary?: string | undefined; readonly turns: readonly Turn[] };
 }
 

@@ -1,8 +1,7 @@
 import type { Schema } from '../../../core/index.ts';
-import { askWith } from '../kit/agent-run.ts';
-import { type AnswerTarget, askStructured } from '../kit/structured.ts';
-import { caseMessages, type MedicalCase, type MedicalRun, URGENCIES, type Urgency } from './case.ts';
-import type { KnownSource } from './knowledge.ts';
+import { structuredDeps } from '../kit/agent-run.ts';
+import { type ResultTarget, requestStructured } from '../kit/request-structured.ts';
+import { caseMessages, type KnownSource, type MedicalCase, type MedicalRun, URGENCIES, type Urgency } from './case.ts';
 import type { Opinion } from './panel.ts';
 
 /** What the writer proposes; rules complete it and reviewers release it. */
@@ -45,10 +44,10 @@ export async function writeDraft(
   ];
   const question = { model: medicalCase.model, messages: caseMessages(medicalCase, sections, sources) };
   const target = medicalCase.target ?? draftTarget(sources.length, run);
-  return run.trace.step('writer', () => askStructured(question, target, askWith(run, run.signal, 0)));
+  return run.trace.step('writer', () => requestStructured(question, target, structuredDeps(run, run.signal, 0)));
 }
 
-function draftTarget(sourceCount: number, run: MedicalRun): AnswerTarget {
+function draftTarget(sourceCount: number, run: MedicalRun): ResultTarget {
   const list = (maxItems: number, description: string): Schema => ({
     type: 'array',
     maxItems,

@@ -1,10 +1,11 @@
 import { definePlugin, type PluginApi, parseDuration, type RouteContext } from '../../../core/index.ts';
 import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
-import { answerInTime } from '../kit/answer-in-time.ts';
+import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
+import { createModeMemory, type ModeMemory } from '../kit/request-structured.ts';
+import { respondInTime } from '../kit/respond-in-time.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
-import { careFor } from '../kit/session-care.ts';
-import { createModeMemory, type ModeMemory } from '../kit/structured.ts';
+import { createSessionCare } from '../kit/session-care.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { LAST_WORD_CALLS } from './case.ts';
 import { MEDICAL_CONFIG, type MedicalConfig } from './config.ts';
@@ -32,7 +33,7 @@ export default definePlugin({
     const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
     const memory = createAgentMemory(api, memoryLimits);
     const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
-    // Nobody's to choose: it is here so that the wipe of the agents' memory reaches this one too.
+    // No agent can choose it: it is here so that the wipe of the agents' memory reaches this one too.
     api.agent({ name: api.instance, when: '', forget: (principal, session) => memory.wipe(principal, session) });
     api.route({
       method: 'POST',
@@ -47,30 +48,14 @@ export default definePlugin({
       },
       handler: (ctx) => handleMedical(ctx, ctx.state.body, state),
     });
-    api.route({
-      method: 'DELETE',
-      path: '/api/core/agent/medical/memory',
-      summary: 'Wipe the caller’s medical sessions',
-      auth: ['key'],
-      query: {
-        type: 'object',
-        additionalProperties: false,
-        properties: { session: { type: 'string', minLength: 1, maxLength: 128, description: 'Only this session.' } },
-      },
-      responses: { 200: 'How many sessions were wiped.' },
-      async handler(ctx) {
-        const { session } = ctx.query;
-        const deleted = await memory.wipe(ctx.state.principal, typeof session === 'string' ? session : undefined);
-        ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
-      },
-    });
+    api.route(memoryRoute('/api/core/agent/medical/memory', 'Wipe the caller’s medical sessions', memory.wipe));
   },
 });
 
 function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {
   const target = body.response_model ? state.reader.readModel(body.response_model, 'response_model') : undefined;
   const timeoutMs = parseDuration(state.config.limits?.timeout ?? '180s');
-  return answerInTime(ctx, { timeoutMs, stream: body.stream ?? false }, (signal, emit) =>
+  return respondInTime(ctx, { timeoutMs, stream: body.stream ?? false }, (signal, emit) =>
     answer(ctx, body, target && { name: 'result', ...target }, state, signal, emit),
   );
 }
@@ -89,7 +74,7 @@ async function answer(
   const patient = body.patient ?? {};
   const model = body.model ?? config.model;
   const session = body.session ? await memory.open(principal, body.session) : undefined;
-  const care = careFor(session, { model, signal, reserve: LAST_WORD_CALLS }, api.log);
+  const care = createSessionCare(session, { model, signal, reserve: LAST_WORD_CALLS }, api.log);
   const caller = { principal, requestId, onOutcome };
   const calls = createModelCalls(api.chat, caller, { maxCalls, maxTokens }, () => care.begin(calls));
   const flags = screenForRedFlags(patientText(message, patient), patient);

@@ -1,15 +1,6 @@
 import { type AgentDefinition, isObject, readArray, readString } from '../../../core/index.ts';
 import { runInTime } from '../kit/agent-run.ts';
-import type { MedicalCase, MedicalRun } from './case.ts';
-
-/** A passage of the knowledge base. */
-export interface KnownSource {
-  readonly id: string;
-  readonly title: string;
-  readonly text: string;
-  readonly source: string | undefined;
-  readonly location: unknown;
-}
+import type { KnownSource, MedicalCase, MedicalRun } from './case.ts';
 
 const MAX_SOURCES = 6;
 const MAX_TEXT = 1500;

@@ -1,11 +1,10 @@
 import { isGatewayError } from '../../../core/index.ts';
-import { askWith, runInTime } from '../kit/agent-run.ts';
+import { runInTime, structuredDeps } from '../kit/agent-run.ts';
 import { BudgetSpent } from '../kit/model-calls.ts';
+import { requestStructured } from '../kit/request-structured.ts';
 import { runBounded } from '../kit/run-bounded.ts';
-import { askStructured } from '../kit/structured.ts';
 import { StepLate } from '../kit/trace.ts';
-import { caseMessages, LAST_WORD_CALLS, type MedicalCase, type MedicalRun } from './case.ts';
-import type { KnownSource } from './knowledge.ts';
+import { caseMessages, type KnownSource, LAST_WORD_CALLS, type MedicalCase, type MedicalRun } from './case.ts';
 import { hasMedicines } from './request.ts';
 import { instructionsFor, MEDICATION_SAFETY } from './specialties.ts';
 import type { Triage } from './triage.ts';
@@ -98,7 +97,7 @@ function askSpecialist(
     agent,
     async () => {
       const { value } = await runInTime(agent, run, run.limits.agentTimeoutMs, (signal) =>
-        askStructured(question, { name: 'opinion', schema, check }, askWith(run, signal, LAST_WORD_CALLS)),
+        requestStructured(question, { name: 'opinion', schema, check }, structuredDeps(run, signal, LAST_WORD_CALLS)),
       );
       return { ...(value as Omit<Opinion, 'agent'>), agent };
     },

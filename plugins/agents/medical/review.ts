@@ -1,5 +1,5 @@
-import { askWith, runInTime } from '../kit/agent-run.ts';
-import { askStructured } from '../kit/structured.ts';
+import { runInTime, structuredDeps } from '../kit/agent-run.ts';
+import { requestStructured } from '../kit/request-structured.ts';
 import { caseMessages, type MedicalCase, type MedicalRun } from './case.ts';
 import { CLINICAL_RULES, MEDICATION_SAFETY } from './specialties.ts';
 
@@ -73,7 +73,7 @@ async function ask(
   const question = { model: run.models.review, temperature: undefined, messages: caseMessages(medicalCase, sections) };
   const { schema, check } = run.reader.readSchema(SCHEMA, 'verdict');
   const work = (signal: AbortSignal) =>
-    askStructured(question, { name: 'verdict', schema, check }, askWith(run, signal, 0));
+    requestStructured(question, { name: 'verdict', schema, check }, structuredDeps(run, signal, 0));
   const { value } = await run.trace.step(name, () => runInTime(name, run, run.limits.agentTimeoutMs, work));
   return value as Verdict;
 }

@@ -1,10 +1,10 @@
 import { type AgentDefinition, GatewayError, isGatewayError, type Usage } from '../../../core/index.ts';
 import type { TraceEntry } from '../kit/trace.ts';
 import { completeContent, fixedContent, type MedicalContent, type SafetyPart, safetyPart } from './answer.ts';
-import type { MedicalCase, MedicalRun } from './case.ts';
+import type { KnownSource, MedicalCase, MedicalRun } from './case.ts';
 import { findObjections, textsIn } from './content-rules.ts';
 import { type Draft, writeDraft } from './draft.ts';
-import { findSources, type KnownSource } from './knowledge.ts';
+import { findSources } from './knowledge.ts';
 import { detectLanguage, type Language, languageOf } from './language.ts';
 import { type Notices, noticesFor } from './notices.ts';
 import { choosePanel, consultPanel, MEDICATION_AGENT, type Opinion } from './panel.ts';

@@ -1,5 +1,5 @@
-import { askWith } from '../kit/agent-run.ts';
-import { askStructured } from '../kit/structured.ts';
+import { structuredDeps } from '../kit/agent-run.ts';
+import { requestStructured } from '../kit/request-structured.ts';
 import { caseMessages, LAST_WORD_CALLS, type MedicalCase, type MedicalRun, URGENCIES, type Urgency } from './case.ts';
 import { CLINICAL_RULES, SPECIALTIES } from './specialties.ts';
 
@@ -54,7 +54,7 @@ export async function triage(medicalCase: MedicalCase, run: MedicalRun): Promise
   const { schema, check } = run.reader.readSchema(SCHEMA, 'triage');
   const question = { model: run.models.triage, messages: caseMessages(medicalCase, [ORDER]) };
   const ask = () =>
-    askStructured(question, { name: 'triage', schema, check }, askWith(run, run.signal, LAST_WORD_CALLS));
+    requestStructured(question, { name: 'triage', schema, check }, structuredDeps(run, run.signal, LAST_WORD_CALLS));
   try {
     return (await run.trace.step('triage', ask)).value as Triage;
   } catch (error) {

@@ -27,13 +27,7 @@ export function ragAgent(retrieve: Retrieve): AgentDefinition {
       });
       return {
         summary: hits.length === 0 ? 'The knowledge base has nothing on this.' : FOUND,
-        data: hits.map(({ id, source, title, text, location }) => ({
-          id,
-          source,
-          title,
-          text: text.slice(0, MAX_TEXT),
-          location,
-        })),
+        data: hits.map(({ score: _score, text, ...passage }) => ({ ...passage, text: text.slice(0, MAX_TEXT) })),
       };
     },
   };

@@ -19,7 +19,7 @@ export const RAG_CONFIG = {
       type: 'string',
       format: 'duration',
       default: '10s',
-      description: 'How often the folder is looked at for changes; `0s` looks at start only.',
+      description: 'How often the folder is checked for changes; `0s` checks at start only.',
     },
     maxFileBytes: {
       type: 'integer',

@@ -60,7 +60,7 @@ async function importSqlite(): Promise<{ readonly DatabaseSync: new (file: strin
   try {
     return await import(builtin);
   } catch {
-    return (await import('@photostructure/sqlite')) as unknown as { DatabaseSync: new (file: string) => Database };
+    return await import('@photostructure/sqlite');
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Chunk } from './chunk.ts';
-import type { Lease } from './lease.ts';
-import type { Shelf } from './shelf.ts';
+import type { Chunk } from './chunk-file.ts';
+import type { IndexLock } from './index-lock.ts';
+import type { IndexWriter } from './index-writer.ts';
 
-/** Vectors of unit length, one a text; `refused` when the model does not take these texts, which other texts may still be. */
+/** Vectors of unit length, one a text; `refused` when the model does not take these, while it may take other texts. */
 export type EmbedTexts = (texts: readonly string[]) => Promise<readonly Float32Array[] | 'refused'>;
 
 /** Texts of one call, and their characters: vendors bound both. */
@@ -17,8 +17,8 @@ interface Waiting {
 
 /** What the embeddings are written with. */
 export interface EmbedDeps {
-  readonly shelf: Pick<Shelf, 'unembedded' | 'putVectors'>;
-  readonly lease: Pick<Lease, 'write'>;
+  readonly writer: Pick<IndexWriter, 'unembedded' | 'putVectors'>;
+  readonly lock: Pick<IndexLock, 'write'>;
   readonly embed: EmbedTexts;
   /** What of a passage is embedded. */
   readonly text: (passage: Chunk) => string;
@@ -28,14 +28,14 @@ export interface EmbedDeps {
 
 /**
  * Embeds every passage that has no vector yet, equal ones once. Texts that the model refuses get an empty one, so that they
- * are not tried again, unless it refuses everything. Throws when the model cannot be asked now; what was embedded until
- * then is kept.
+ * are not tried again, unless it refuses everything. Throws when the model cannot be reached now; what was
+ * embedded until then is kept.
  */
-export async function embedPending(model: string, { shelf, lease, embed, text, isProven }: EmbedDeps): Promise<void> {
+export async function embedPending(model: string, { writer, lock, embed, text, isProven }: EmbedDeps): Promise<void> {
   let proven = isProven;
   let refused: string[] = [];
   const put = (vectors: readonly { readonly hash: string; readonly vector: Float32Array }[]): void => {
-    lease.write(() => shelf.putVectors(model, vectors));
+    lock.write(() => writer.putVectors(model, vectors));
   };
   const embedBatch = async (batch: readonly Waiting[]): Promise<void> => {
     const vectors = await embed(batch.map((waiting) => waiting.text));
@@ -44,14 +44,14 @@ export async function embedPending(model: string, { shelf, lease, embed, text, i
       put(batch.map(({ hash }, at) => ({ hash, vector: vectors[at] ?? new Float32Array() })));
     } else if (batch.length === 1) refused.push(...batch.map(({ hash }) => hash));
     else {
-      // One text may be the fault of all: halves find it in a few calls.
+      // One text may be why all are refused: halves find it in a few calls.
       const half = Math.ceil(batch.length / 2);
       await embedBatch(batch.slice(0, half));
       await embedBatch(batch.slice(half));
     }
   };
   for (let above = 0; ; ) {
-    const waiting = shelf
+    const waiting = writer
       .unembedded(above, MAX_TEXTS)
       .map(({ id, hash, passage }) => ({ id, hash, text: text(passage) }));
     const batch = fitting(waiting);

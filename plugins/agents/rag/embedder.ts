@@ -6,10 +6,10 @@ import type { EmbedTexts } from './embed-pending.ts';
 /** Who the index's own embeddings are charged to. */
 export const INDEXER: Principal = Object.freeze({ credential: 'key', userId: 'rag', account: 'rag' });
 
-/** What a model says when the fault is in the text. */
-const TEXT_FAULTS: ReadonlySet<string> = new Set(['invalid_request', 'context_length_exceeded', 'content_filtered']);
+/** The errors of a model that does not take the text. */
+const TEXT_ERRORS: ReadonlySet<string> = new Set(['invalid_request', 'context_length_exceeded', 'content_filtered']);
 
-/** How long a query waits for its vector: after that, words alone answer. */
+/** How long a query waits for its vector: after that, it is searched by words alone. */
 const QUERY_MS = 5000;
 
 /** Makes vectors with a model of the gateway, through its pipeline. */
@@ -28,7 +28,7 @@ export function createEmbedder(api: Pick<PluginApi, 'call'>, model: string): Emb
     if (data.length !== input.length)
       throw new GatewayError(
         'provider_invalid_response',
-        `The model ${model} answered ${data.length} embeddings for ${input.length} texts.`,
+        `The model ${model} returned ${data.length} embeddings for ${input.length} texts.`,
       );
     return data
       .toSorted((a, b) => a.index - b.index)
@@ -45,7 +45,7 @@ export function createEmbedder(api: Pick<PluginApi, 'call'>, model: string): Emb
           skip: ['rpm', 'concurrency'],
         });
       } catch (error) {
-        if (isGatewayError(error) && TEXT_FAULTS.has(error.code)) return 'refused';
+        if (isGatewayError(error) && TEXT_ERRORS.has(error.code)) return 'refused';
         throw error;
       }
     },

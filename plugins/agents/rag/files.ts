@@ -76,7 +76,7 @@ function stampOf({ size, mtimeMs, ctimeMs, ino }: Stats): string {
   return `${size} ${mtimeMs} ${ctimeMs} ${ino}`;
 }
 
-/** The file is being written, or its disk has a fault now: to be read at the next look. */
+/** The file is being written, or its disk fails now: to be read at the next check. */
 export class NotNow extends Error {
   override readonly name = 'NotNow';
 }

@@ -6,12 +6,12 @@ import { ragAgent } from './agent.ts';
 import { RAG_CONFIG } from './config.ts';
 import { openIndex } from './database.ts';
 import { createEmbedder } from './embedder.ts';
+import { createIndexReader } from './index-reader.ts';
 import { createIndexer } from './indexer.ts';
-import { createLibrary } from './library.ts';
 import { createRetrieve } from './retrieve.ts';
 import { searchRoute } from './route.ts';
 
-/** How long the gateway itself waits for another process's write: it blocks requests, and only ever takes the lease. */
+/** How long the gateway itself waits for another process's write: it blocks requests, and only ever acquires the lock. */
 const BUSY_MS = 200;
 
 /** The knowledge base: a folder, indexed beside the running gateway, searched by words and, with a model, by meaning. */
@@ -31,9 +31,9 @@ export default definePlugin({
         );
     const database = await openIndex(dataDir, BUSY_MS);
     api.onClose(() => database.close());
-    const library = createLibrary(database);
+    const reader = createIndexReader(database);
     const embedder = embeddings === undefined ? undefined : createEmbedder(api, embeddings);
-    const retrieve = createRetrieve(library, embedder, api);
+    const retrieve = createRetrieve(reader, embedder, api);
     api.route(searchRoute(retrieve));
     api.agent(ragAgent(retrieve));
     const indexer = createIndexer(
@@ -47,7 +47,7 @@ export default definePlugin({
         watchMs: parseDuration(watch),
         ...(embeddings !== undefined && { model: embeddings }),
       },
-      { database, library, embedder, log: api.log },
+      { database, reader, embedder, log: api.log },
     );
     api.onReady(async () => {
       const found = await stat(folder).catch(() => undefined);

@@ -8,7 +8,7 @@ export interface Progress {
 
 const WIDTH = 30;
 
-/** Fewer steps than this are over before anybody reads of them. */
+/** Fewer steps than this are done before a report would be read. */
 const MIN_STEPS = 20;
 
 /** A bar on a terminal; elsewhere one log line for every tenth. */

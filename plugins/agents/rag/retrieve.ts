@@ -1,6 +1,6 @@
 import { type CallContext, isGatewayError, type PluginApi } from '../../../core/index.ts';
 import type { Embedder } from './embedder.ts';
-import type { Library } from './library.ts';
+import type { IndexReader } from './index-reader.ts';
 import { type Hit, searchPassages } from './search.ts';
 import { createVectorTables } from './vector-table.ts';
 
@@ -14,23 +14,23 @@ export type Retrieve = (query: string, limit: number, caller: CallContext) => Pr
 
 /** Searches the index for a caller; by words alone when the query cannot be embedded in time, or nothing is embedded yet. */
 export function createRetrieve(
-  library: Library,
+  reader: IndexReader,
   embedder: Embedder | undefined,
   { log }: Pick<PluginApi, 'log'>,
 ): Retrieve {
   const byWords = (query: string, limit: number): Found => ({
-    hits: searchPassages(library, query, limit, undefined),
+    hits: searchPassages(reader, query, limit, undefined),
     mode: 'words',
   });
   if (!embedder) return async (query, limit) => byWords(query, limit);
-  const tables = createVectorTables(library, embedder.model);
+  const tables = createVectorTables(reader, embedder.model);
   return async (query, limit, caller) => {
     const table = await tables();
     if (table.size === 0) return byWords(query, limit);
     try {
       const vector = await embedder.embedQuery(query, caller);
       const nearest = (depth: number) => table.nearest(vector, depth);
-      return { hits: searchPassages(library, query, limit, nearest), mode: 'hybrid' };
+      return { hits: searchPassages(reader, query, limit, nearest), mode: 'hybrid' };
     } catch (error) {
       caller.signal?.throwIfAborted();
       const code = isGatewayError(error) ? error.code : 'provider_timeout';

@@ -31,7 +31,7 @@ const LOCATION = {
   },
 };
 
-const ANSWER = {
+const RESPONSE = {
   type: 'object',
   required: ['object', 'query', 'data', 'mode', 'took_ms'],
   properties: {
@@ -44,7 +44,7 @@ const ANSWER = {
         required: ['id', 'score', 'text', 'source', 'title', 'location'],
         properties: {
           id: { type: 'string', description: 'What to cite: the file and the number of the passage.' },
-          score: { type: 'number', minimum: 0, maximum: 1, description: 'Comparable within one answer.' },
+          score: { type: 'number', minimum: 0, maximum: 1, description: 'Comparable within one response.' },
           text: { type: 'string' },
           source: { type: 'string', description: 'The file, relative to the folder.' },
           title: { type: 'string' },
@@ -65,7 +65,7 @@ export function searchRoute(retrieve: Retrieve): Route {
     summary: 'Looks up the knowledge base',
     auth: ['key'],
     query: QUERY,
-    responses: { 200: { description: 'Passages, best first.', schema: ANSWER } },
+    responses: { 200: { description: 'Passages, best first.', schema: RESPONSE } },
     async handler(ctx) {
       const started = performance.now();
       // As the validator saw it: of a name that came twice, it has looked at the last value only.
@@ -73,21 +73,14 @@ export function searchRoute(retrieve: Retrieve): Route {
       if (query.trim() === '')
         throw new GatewayError('invalid_request', 'query "q" must not be blank.', { param: 'q' });
       const { principal, requestId, signal, onOutcome } = ctx.state as RouteState;
-      const { hits, mode } = await retrieve(query, Number(k), {
-        principal,
-        requestId,
-        signal,
-        onOutcome,
-      });
-      const data = hits.map(({ id, score, text, source, title, location }) => ({
-        id,
-        score,
-        text,
-        source,
-        title,
-        location,
-      }));
-      ctx.body = { object: 'list', query, data, mode, took_ms: Math.round((performance.now() - started) * 100) / 100 };
+      const { hits, mode } = await retrieve(query, Number(k), { principal, requestId, signal, onOutcome });
+      ctx.body = {
+        object: 'list',
+        query,
+        data: hits,
+        mode,
+        took_ms: Math.round((performance.now() - started) * 100) / 100,
+      };
     },
   };
 }

@@ -1,8 +1,8 @@
-import type { Library, Passage } from './library.ts';
+import type { IndexReader, Passage } from './index-reader.ts';
 import { toMatch } from './terms.ts';
 
 export interface Hit extends Passage {
-  /** 0 to 1: 1 is first in every ranking that found anything. Comparable within one answer only. */
+  /** 0 to 1: 1 is first in every ranking that found anything. Comparable within one response only. */
   readonly score: number;
 }
 
@@ -14,20 +14,20 @@ const DEPTH = 100;
 
 /** Searches by words, and by meaning where the query has a vector; the two rankings are fused. */
 export function searchPassages(
-  library: Library,
+  reader: IndexReader,
   query: string,
   limit: number,
   nearest: ((depth: number) => readonly number[]) | undefined,
 ): readonly Hit[] {
   const match = toMatch(query);
-  const rankings = [match ? library.searchWords(match, DEPTH) : [], nearest?.(DEPTH) ?? []].filter(
+  const rankings = [match ? reader.searchWords(match, DEPTH) : [], nearest?.(DEPTH) ?? []].filter(
     ({ length }) => length > 0,
   );
   const hits: Hit[] = [];
   for (const { id, score } of fuseRankings(rankings)) {
     if (hits.length >= limit) break;
     // Gone since the vectors were loaded.
-    const passage = library.passage(id);
+    const passage = reader.passage(id);
     if (passage) hits.push({ ...passage, score });
   }
   return hits;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Library } from './library.ts';
+import type { IndexReader } from './index-reader.ts';
 
 /** All vectors of one revision of the index, laid out in one array for an exact search. */
 export interface VectorTable {
@@ -13,11 +13,11 @@ export interface VectorTable {
 const SLICE = 500;
 
 /** Reads all vectors of a model. Vectors of another length than the newest one's are left out. */
-export async function loadVectorTable(library: Library, model: string): Promise<VectorTable> {
-  const revision = library.revision();
+export async function loadVectorTable(reader: IndexReader, model: string): Promise<VectorTable> {
+  const revision = reader.revision();
   const parts: { readonly id: number; readonly vector: Float32Array }[] = [];
   for (let above = 0; ; ) {
-    const rows = library.vectors(model, above, SLICE);
+    const rows = reader.vectors(model, above, SLICE);
     parts.push(...rows);
     const last = rows.at(-1);
     if (!last || rows.length < SLICE) break;
@@ -65,15 +65,15 @@ function dot(flat: Float32Array, offset: number, query: Float32Array): number {
 /** A table loads again when the index has changed, but not more often than ten times the time it took. */
 const REST_FACTOR = 10;
 
-/** The newest table, loaded when it is asked for. */
-export function createVectorTables(library: Library, model: string): () => Promise<VectorTable> {
+/** The newest table, loaded when it is needed. */
+export function createVectorTables(reader: IndexReader, model: string): () => Promise<VectorTable> {
   let table: VectorTable | undefined;
   let loading: Promise<VectorTable> | undefined;
   let restUntil = 0;
   const load = async (): Promise<VectorTable> => {
     const started = performance.now();
     try {
-      table = await loadVectorTable(library, model);
+      table = await loadVectorTable(reader, model);
       restUntil = performance.now() + (performance.now() - started) * REST_FACTOR;
       return table;
     } finally {
@@ -81,7 +81,7 @@ export function createVectorTables(library: Library, model: string): () => Promi
     }
   };
   return async () => {
-    if (table && (table.revision === library.revision() || performance.now() < restUntil)) return table;
+    if (table && (table.revision === reader.revision() || performance.now() < restUntil)) return table;
     loading ??= load();
     return loading;
   };

@@ -1,10 +1,11 @@
-import { definePlugin, type PluginApi, parseDuration, type RouteContext } from '../../../core/index.ts';
+import { definePlugin, type PluginApi, type Principal, parseDuration, type RouteContext } from '../../../core/index.ts';
 import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
-import { answerInTime } from '../kit/answer-in-time.ts';
+import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
+import { createModeMemory, type ModeMemory } from '../kit/request-structured.ts';
+import { respondInTime } from '../kit/respond-in-time.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
-import { careFor } from '../kit/session-care.ts';
-import { createModeMemory, type ModeMemory } from '../kit/structured.ts';
+import { createSessionCare } from '../kit/session-care.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { TEAM_CONFIG, type TeamConfig } from './config.ts';
 import { type TeamLimits, WRITER_CALLS } from './job.ts';
@@ -29,14 +30,16 @@ export default definePlugin({
   apiVersion: 1,
   configSchema: TEAM_CONFIG,
   setup(api, config) {
+    const { timeout, agentTimeout, ...limits } = config.limits;
+    const { enabled, ttl, model: _summaryModel, ...memoryLimits } = config.memory;
     let team: Team | undefined;
     const state: TeamState = {
       api,
       config,
-      limits: readLimits(config),
+      limits: { ...limits, timeoutMs: parseDuration(timeout), agentTimeoutMs: parseDuration(agentTimeout) },
       reader: createSchemaReader(),
       modes: createModeMemory(),
-      memory: config.memory?.enabled === false ? undefined : createAgentMemory(api, readMemoryLimits(config)),
+      memory: enabled ? createAgentMemory(api, { ...memoryLimits, ttlMs: parseDuration(ttl) }) : undefined,
       team: () => (team ??= assembleTeam(config.agents, api.agents())),
     };
     api.onReady(() => {
@@ -53,39 +56,19 @@ export default definePlugin({
       responses: { 200: { description: 'The result, or with `stream` agent events.', schema: TEAM_RESPONSE } },
       handler: (ctx) => handleAgent(ctx, readTeamRequest(ctx.state.body, state.reader), state),
     });
-    api.route({
-      method: 'DELETE',
-      path: '/api/core/agent/memory',
-      summary: 'Wipe the caller’s agent memory',
-      auth: ['key'],
-      query: {
-        type: 'object',
-        additionalProperties: false,
-        properties: { session: { type: 'string', minLength: 1, maxLength: 128, description: 'Only this session.' } },
-      },
-      responses: {
-        200: {
-          description: 'How many sessions were wiped.',
-          schema: {
-            type: 'object',
-            required: ['message', 'deleted'],
-            properties: { message: { type: 'string' }, deleted: { type: 'integer' } },
-          },
-        },
-      },
-      handler: (ctx) => handleWipe(ctx, state),
-    });
+    const wipe = (principal: Principal, session: string | undefined) => wipeMemories(state, principal, session);
+    api.route(memoryRoute('/api/core/agent/memory', 'Wipe the caller’s agent memory', wipe));
   },
 });
 
 function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamState): Promise<void> {
   const { timeoutMs } = state.limits;
-  return answerInTime(ctx, { timeoutMs, stream: request.stream }, (signal, emit) =>
-    answer(ctx, request, state, signal, emit),
+  return respondInTime(ctx, { timeoutMs, stream: request.stream }, (signal, emit) =>
+    runRequest(ctx, request, state, signal, emit),
   );
 }
 
-async function answer(
+async function runRequest(
   ctx: RouteContext,
   request: TeamRequest,
   state: TeamState,
@@ -96,13 +79,17 @@ async function answer(
   const { api, config, limits, modes } = state;
   const model = request.model ?? config.model;
   const session = request.session === undefined ? undefined : await state.memory?.open(principal, request.session);
-  const care = careFor(session, { model: summaryModel(config, model), signal, reserve: WRITER_CALLS }, api.log);
+  const care = createSessionCare(
+    session,
+    { model: summaryModel(config, model), signal, reserve: WRITER_CALLS },
+    api.log,
+  );
   const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, limits, () => care.begin(calls));
   const job = { ...request, model, history: session ?? { turns: [] } };
   const run = {
     team: state.team(),
-    router: config.router ?? {},
-    writer: config.writer ?? {},
+    router: config.router,
+    writer: config.writer,
     trace: createTrace(emit),
     limits,
     calls,
@@ -117,37 +104,17 @@ async function answer(
   return { ...result, usage: calls.usage() };
 }
 
-async function handleWipe(ctx: RouteContext, { api, memory }: TeamState): Promise<void> {
-  const { session } = ctx.query;
-  const name = typeof session === 'string' ? session : undefined;
-  const own = (await memory?.wipe(ctx.state.principal, name)) ?? 0;
-  const others = await Promise.all(
-    api.agents().map(async (agent) => (await agent.forget?.(ctx.state.principal, name)) ?? 0),
-  );
-  const deleted = others.reduce((sum, one) => sum + one, own);
-  ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
+/** Wipes the team's own memory, and that of agents that keep one. */
+async function wipeMemories(
+  { api, memory }: TeamState,
+  principal: Principal,
+  session: string | undefined,
+): Promise<number> {
+  const own = (await memory?.wipe(principal, session)) ?? 0;
+  const others = await Promise.all(api.agents().map(async (agent) => (await agent.forget?.(principal, session)) ?? 0));
+  return others.reduce((sum, one) => sum + one, own);
 }
 
 function summaryModel(config: TeamConfig, model: string): string {
-  return config.memory?.model ?? config.router?.model ?? model;
-}
-
-function readLimits({ limits = {} }: TeamConfig): TeamLimits {
-  return Object.freeze({
-    maxCalls: limits.maxCalls ?? 12,
-    maxTokens: limits.maxTokens ?? 60_000,
-    timeoutMs: parseDuration(limits.timeout ?? '120s'),
-    agentTimeoutMs: parseDuration(limits.agentTimeout ?? '60s'),
-    maxRounds: limits.maxRounds ?? 2,
-    maxParallel: limits.maxParallel ?? 4,
-  });
-}
-
-function readMemoryLimits({ memory = {} }: TeamConfig): Parameters<typeof createAgentMemory>[1] {
-  return Object.freeze({
-    turns: memory.turns ?? 20,
-    bytes: memory.bytes ?? 32_000,
-    sessions: memory.sessions ?? 20,
-    ttlMs: parseDuration(memory.ttl ?? '30d'),
-  });
+  return config.memory.model ?? config.router.model ?? model;
 }

@@ -30,12 +30,12 @@ export interface TeamLimits {
 /** What a run of the team works with; no I/O of its own. */
 export interface TeamRun extends AgentRun {
   readonly team: Team;
-  readonly router: NonNullable<TeamConfig['router']>;
-  readonly writer: NonNullable<TeamConfig['writer']>;
+  readonly router: TeamConfig['router'];
+  readonly writer: TeamConfig['writer'];
   readonly limits: TeamLimits;
 }
 
-/** Model calls that the writer may need: one, and one more when the first answer does not fit. */
+/** Model calls that the writer may need: one, and one more when the first response does not fit. */
 export const WRITER_CALLS = 2;
 
 /** The messages of one agent: its order and the caller's context, the session so far, and the user's turn. */

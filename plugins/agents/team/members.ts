@@ -16,7 +16,7 @@ const RESERVED = Object.freeze(['router', 'writer', 'memory']);
 /**
  * The team from the built-in specialists, agents that plugins published, and the configuration, which wins: it changes
  * single fields, adds, and removes with `false`. Agents with an empty `when` can only be used as tools. Throws a
- * TypeError that names the fault: this runs at start, never in a request.
+ * TypeError that names what is wrong: this runs at start, never in a request.
  */
 export function assembleTeam(configured: TeamConfig['agents'], published: readonly AgentDefinition[]): Team {
   const agents = new Map<string, AgentDefinition>();

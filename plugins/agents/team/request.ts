@@ -1,9 +1,9 @@
 import type { AgentAction, PluginConfig } from '../../../core/index.ts';
 import { type ActionSet, readActions } from '../kit/action-set.ts';
 import { type AgentInputs, readInputs } from '../kit/agent-inputs.ts';
-import { createAnswerTarget } from '../kit/answer-target.ts';
+import type { ResultTarget } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
-import type { AnswerTarget } from '../kit/structured.ts';
+import { createResultTarget } from '../kit/result-target.ts';
 
 /** Body of `POST /api/core/agent` (spec 2.3). Optional fields may also be null, as typed clients send them. */
 export const TEAM_REQUEST = {
@@ -45,7 +45,7 @@ export const TEAM_REQUEST = {
       maxLength: 128,
       description: 'Whose memory is used: `default` when absent, none when null.',
     },
-    stream: { type: ['boolean', 'null'], description: 'Answers with server-sent events.' },
+    stream: { type: ['boolean', 'null'], description: 'Responds with server-sent events.' },
   },
 } as const;
 
@@ -60,7 +60,7 @@ export interface TeamRequest {
   /** The inputs as sent, for agents written in code. */
   readonly rawInputs: unknown;
   readonly actions: ActionSet | undefined;
-  readonly target: AnswerTarget;
+  readonly target: ResultTarget;
   /** Undefined means no memory. */
   readonly session: string | undefined;
   readonly stream: boolean;
@@ -77,7 +77,7 @@ export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): Te
     inputs: readInputs(body.inputs),
     rawInputs: body.inputs ?? undefined,
     actions,
-    target: createAnswerTarget(model, actions, reader),
+    target: createResultTarget(model, actions, reader),
     session: body.session === undefined ? 'default' : (body.session ?? undefined),
     stream: body.stream ?? false,
   };
@@ -88,7 +88,7 @@ function readAction(action: NonNullable<TeamRequestBody['actions']>[number]): Ag
   return { name, ...(description && { description }), ...(parameters && { parameters }) };
 }
 
-/** The answer's schema, for OpenAPI. */
+/** The response's schema, for OpenAPI. */
 export const TEAM_RESPONSE = {
   type: 'object',
   required: ['content', 'usage', 'model', 'trace'],

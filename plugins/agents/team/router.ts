@@ -1,8 +1,8 @@
 import type { Schema } from '../../../core/index.ts';
 import { isGatewayError } from '../../../core/index.ts';
-import { askWith } from '../kit/agent-run.ts';
+import { structuredDeps } from '../kit/agent-run.ts';
+import { requestStructured } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
-import { askStructured } from '../kit/structured.ts';
 import { buildMessages, type TeamJob, type TeamRun, WRITER_CALLS } from './job.ts';
 
 /** One specialist's order. */
@@ -20,8 +20,8 @@ questions that can be answered at once. Give each a short instruction that says 
 They work at the same time and do not see each other's results. Do not answer the request yourself.`;
 
 /**
- * Asks the router which specialists are needed; a team of one is not asked about. An answer that cannot be read means
- * none: the writer then answers alone. Any other failure is the caller's to know.
+ * Lets the router choose which specialists are needed; in a team of one there is no choice. A response that cannot be
+ * read means none: the writer then works alone. Any other error is thrown.
  */
 export async function chooseAgents(job: TeamJob, run: TeamRun, reader: SchemaReader): Promise<readonly Assignment[]> {
   const { members } = run.team;
@@ -32,7 +32,7 @@ export async function chooseAgents(job: TeamJob, run: TeamRun, reader: SchemaRea
   const actions = job.actions && `The result may use these actions: ${job.actions.names.join(', ')}.`;
   const images = job.inputs.images.length > 0 && `There are ${job.inputs.images.length} images; specialists see them.`;
   const checked = reader.readSchema(choiceSchema(members.map(({ name }) => name)), 'router');
-  const question = {
+  const request = {
     model: run.router.model ?? job.model,
     maxTokens: run.router.maxTokens,
     messages: buildMessages(briefly(job), [ORDER, `Specialists:\n${roster}`, actions, images || undefined], {
@@ -40,10 +40,10 @@ export async function chooseAgents(job: TeamJob, run: TeamRun, reader: SchemaRea
       images: false,
     }),
   };
-  const deps = askWith(run, run.signal, WRITER_CALLS);
+  const deps = structuredDeps(run, run.signal, WRITER_CALLS);
   try {
     const { value } = await run.trace.step('router', () =>
-      askStructured(question, { name: 'assignments', ...checked }, deps),
+      requestStructured(request, { name: 'assignments', ...checked }, deps),
     );
     return withoutTwins((value as { readonly agents: readonly Assignment[] }).agents);
   } catch (error) {

@@ -8,7 +8,7 @@ import { type Assignment, chooseAgents } from './router.ts';
 import { type Order, type Report, runSpecialist } from './specialist.ts';
 import { writeResult } from './writer.ts';
 
-/** What `POST /api/core/agent` answers (spec 2.4), and how it came about. */
+/** The response of `POST /api/core/agent` (spec 2.4), and how it came about. */
 export interface TeamResult {
   readonly content: Readonly<Record<string, unknown>>;
   readonly usage: Usage;
@@ -26,11 +26,11 @@ export async function runTeam(job: TeamJob, run: TeamRun, reader: SchemaReader):
   run.signal.throwIfAborted();
   if (board.reports.size === 0 && board.firstError !== undefined) throw causeOf(board.firstError);
   const missing = [...board.missing].filter((name) => !board.reports.has(name));
-  const answer = await writeResult(job, [...board.reports.values()], missing, run);
+  const written = await writeResult(job, [...board.reports.values()], missing, run);
   return {
-    content: asContent(answer.value),
+    content: asContent(written.value),
     usage: run.calls.usage(),
-    model: answer.model,
+    model: written.model,
     trace: run.trace.entries,
   };
 }
@@ -42,7 +42,7 @@ interface Board {
   firstError: unknown;
 }
 
-/** A round: everybody who was asked works; who asked somebody hears the answer and works once more in the next. */
+/** A round: every agent with an order works; one that put questions to others gets their reports and works once more in the next. */
 async function consult(
   job: TeamJob,
   assignments: readonly Assignment[],
@@ -109,13 +109,13 @@ function ordersFor(
   });
 }
 
-/** Nobody may ask in the last round: there is nobody left to answer. */
+/** No questions in the last round: no agent would work on them. */
 function limits(round: number, agent: AgentDefinition, run: TeamRun): Pick<Order, 'round' | 'mayAsk'> {
   const others = run.team.members.filter(({ name }) => name !== agent.name).map(({ name }) => name);
   return { round, mayAsk: round < run.limits.maxRounds ? others : [] };
 }
 
-/** An agent that answered somebody's question keeps its own earlier findings. */
+/** An agent that worked on a question of another one keeps its own earlier findings. */
 function mergeReports(earlier: Report | undefined, later: Report): Report {
   return earlier ? { ...earlier, ...later, summary: `${earlier.summary}\n${later.summary}`.slice(-16_000) } : later;
 }

@@ -1,9 +1,9 @@
 import type { AgentContext, AgentDefinition, AgentFinding, Schema } from '../../../core/index.ts';
 import { GatewayError } from '../../../core/index.ts';
-import { askWith, runInTime } from '../kit/agent-run.ts';
+import { runInTime, structuredDeps } from '../kit/agent-run.ts';
 import { toProviderSchema } from '../kit/provider-schema.ts';
+import { type ResultTarget, requestStructured } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
-import { type AnswerTarget, askStructured } from '../kit/structured.ts';
 import { buildMessages, describeActions, type TeamJob, type TeamRun, WRITER_CALLS } from './job.ts';
 
 /** A question of one specialist to another. */
@@ -21,7 +21,7 @@ export interface Order {
   readonly agent: AgentDefinition;
   readonly instruction: string;
   readonly round: number;
-  /** Whom it may ask; nobody in the last round. */
+  /** Specialists it may put questions to; none in the last round. */
   readonly mayAsk: readonly string[];
   /** What others reported that it should know. */
   readonly reports: readonly Report[];
@@ -70,14 +70,14 @@ async function runModel(
     reports.length > 0 ? `Reports of others:\n${JSON.stringify(reports.map(publicReport))}` : undefined,
     `Your instruction: ${order.instruction}`,
   ];
-  const question = {
+  const request = {
     model: agent.model ?? job.model,
     temperature: agent.temperature,
     maxTokens: agent.maxTokens,
     messages: buildMessages(job, sections, { memory: agent.memory !== false, images: true }),
   };
   const target = reportTarget(order.mayAsk, actions?.listSchema, reader);
-  const { value } = await askStructured(question, target, askWith(run, signal, WRITER_CALLS));
+  const { value } = await requestStructured(request, target, structuredDeps(run, signal, WRITER_CALLS));
   return cleanReport(agent.name, value as Partial<Report>, job);
 }
 
@@ -95,7 +95,7 @@ async function useTool(
   return run.trace.step(name, work, order.round).catch(() => undefined);
 }
 
-/** An agent written in code: it gets the task, and model calls that are metered like everybody's. */
+/** An agent written in code: it gets the task, and model calls that are metered like all others. */
 async function runCode(order: Order, job: TeamJob, run: TeamRun, signal: AbortSignal): Promise<Report> {
   const { agent, instruction } = order;
   const context: AgentContext = {
@@ -152,12 +152,12 @@ function cleanReport(agent: string, finding: Partial<Report> | undefined, job: T
   };
 }
 
-/** A report without what is nobody else's concern. */
+/** A report as other agents see it. */
 export function publicReport({ needs: _needs, ...report }: Report): object {
   return report;
 }
 
-function reportTarget(mayAsk: readonly string[], actionList: Schema | undefined, reader: SchemaReader): AnswerTarget {
+function reportTarget(mayAsk: readonly string[], actionList: Schema | undefined, reader: SchemaReader): ResultTarget {
   const need = {
     type: 'object',
     properties: { agent: { type: 'string', enum: mayAsk }, question: { type: 'string' } },

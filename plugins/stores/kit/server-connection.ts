@@ -59,19 +59,14 @@ export async function connectServer<Client>(
 ): Promise<ServerConnection<Client>> {
   const { kind } = driver;
   const clock = createServerClock();
+  const data = createDataWatch(kind, log);
   let client: Client | undefined;
-  let epoch: string | undefined;
-  let isEmptied = false;
   let closing: Promise<void> | undefined;
 
   const greet = async (to: Client): Promise<void> => {
-    const { timeMs, epoch: found } = await driver.greet(to, epoch === undefined);
+    const { timeMs, epoch } = await driver.greet(to, data.isNew());
     clock.observe(timeMs);
-    epoch ??= found;
-    const wasEmptied = isEmptied;
-    isEmptied = found !== epoch;
-    if (isEmptied && !wasEmptied)
-      log?.error({ store: kind }, 'the store lost its data while the gateway ran: keys and balances are gone');
+    data.observe(epoch);
   };
 
   const probe = async (): Promise<void> => {
@@ -79,7 +74,7 @@ export async function connectServer<Client>(
     client = undefined;
     const next: Client = driver.open((error) => next === client && guard.trip(error));
     try {
-      await driver.prepare(next, epoch === undefined);
+      await driver.prepare(next, data.isNew());
       await within(driver.greetMs, greet(next));
       if (closing) throw storeClosed();
     } catch (error) {
@@ -110,12 +105,29 @@ export async function connectServer<Client>(
     },
     health: async () => {
       await guard.run(async () => greet(current()));
-      if (isEmptied)
+      if (data.isLost())
         throw storeUnavailable(
           `The ${kind} store lost its data: restore it, or restart the gateway to go on with an empty one.`,
         );
     },
     close: () => (closing ??= end()),
+  };
+}
+
+/** Notices by the epoch that the data is another one than before, and logs it once. */
+function createDataWatch(kind: string, log: Log | undefined) {
+  let first: string | undefined;
+  let isLost = false;
+  return {
+    isNew: () => first === undefined,
+    isLost: () => isLost,
+    observe(epoch: string): void {
+      first ??= epoch;
+      const wasLost = isLost;
+      isLost = epoch !== first;
+      if (isLost && !wasLost)
+        log?.error({ store: kind }, 'the store lost its data while the gateway ran: keys and balances are gone');
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Principal, Store } from '../../../../core/index.ts';
-import { createAgentMemory, type MemoryLimits } from '../../../../plugins/agents/kit/agent-memory.ts';
+import { createAgentMemory } from '../../../../plugins/agents/kit/agent-memory.ts';
+import type { MemoryLimits } from '../../../../plugins/agents/kit/session-store.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 
 const LIMITS: MemoryLimits = { turns: 4, bytes: 10_000, sessions: 3, ttlMs: 60_000 };
@@ -88,7 +89,7 @@ describe('agents/kit/agent-memory', () => {
     const session = await memory.open(ann, 's');
     expect(session.turns.map(({ message }) => message)).to.deep.equal([2, 3, 4, 5].map((n) => `message ${n}`));
     expect(session.excess.map(({ message }) => message)).to.deep.equal([1, 2, 3].map((n) => `message ${n}`));
-    await session.fold('they said one to three');
+    await session.compact('they said one to three');
     const next = await memory.open(ann, 's');
     expect(next.summary).to.equal('they said one to three');
     expect(next.turns.map(({ message }) => message)).to.deep.equal(['message 4', 'message 5']);
@@ -98,9 +99,9 @@ describe('agents/kit/agent-memory', () => {
   it('drops older turns, and keeps the summary there is, when no new one came', async () => {
     const memory = create();
     for (let n = 1; n <= 5; n += 1) await say(memory, ann, 's', n);
-    await (await memory.open(ann, 's')).fold('early');
+    await (await memory.open(ann, 's')).compact('early');
     for (let n = 6; n <= 8; n += 1) await say(memory, ann, 's', n);
-    await (await memory.open(ann, 's')).fold(undefined);
+    await (await memory.open(ann, 's')).compact(undefined);
     const { summary, turns } = await memory.open(ann, 's');
     expect(summary).to.equal('early');
     expect(turns.map(({ message }) => message)).to.deep.equal(['message 7', 'message 8']);
@@ -171,7 +172,7 @@ describe('agents/kit/agent-memory', () => {
   it('leaves no document behind a wipe', async () => {
     const memory = create();
     for (let n = 1; n <= 9; n += 1) await say(memory, ann, 'a', n);
-    await (await memory.open(ann, 'a')).fold('summary');
+    await (await memory.open(ann, 'a')).compact('summary');
     const count = async () => {
       let documents = 0;
       for await (const _ of store.keyv('agent-memory').iterator?.(undefined) ?? []) documents += 1;
@@ -189,7 +190,7 @@ describe('agents/kit/agent-memory', () => {
       const inFlight = await memory.open(ann, 'a');
       await memory.wipe(ann, scope);
       await inFlight.remember(turn('late'));
-      await inFlight.fold('late summary');
+      await inFlight.compact('late summary');
       expect((await memory.open(ann, 'a')).turns).to.deep.equal([]);
       expect((await memory.open(ann, 'a')).summary).to.equal(undefined);
       expect(await memory.wipe(ann)).to.equal(0);

@@ -218,7 +218,7 @@ describe('agents/kit/response-model', () => {
   it('says where an answer does not fit, in words for the model', () => {
     const checked = read({ a: [{ kind: 'x | y' }] }).check({ a: [{ kind: 'x' }, { kind: 'z' }] });
     expect(checked.ok).to.equal(false);
-    expect(!checked.ok && checked.fault)
+    expect(!checked.ok && checked.error)
       .to.include('a[1].kind')
       .and.include('["x","y"]');
   });

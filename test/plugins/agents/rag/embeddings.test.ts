@@ -15,7 +15,7 @@ describe('embeddings of the knowledge base', () => {
     asked.push(...texts);
     return texts.map(embedHashes);
   };
-  const vectors = (model: string) => index.library.vectors(model, 0, 100).length;
+  const vectors = (model: string) => index.reader.vectors(model, 0, 100).length;
   beforeEach(async () => {
     nth += 1;
     asked = [];
@@ -26,34 +26,34 @@ describe('embeddings of the knowledge base', () => {
 
   it('are made once for every passage, with its title and headings', async () => {
     index.write({ 'd.md': '# Dates\n\n## Dried\n\nsticky' });
-    await index.pass({ model: 'm' }, { embed });
-    await index.pass({ model: 'm' }, { embed });
+    await index.update({ model: 'm' }, { embed });
+    await index.update({ model: 'm' }, { embed });
     expect(asked).to.have.length(4);
     expect(asked).to.include('Dates\nDried\nsticky');
     expect(vectors('m')).to.equal(4);
   });
 
   it('are kept for passages that did not change', async () => {
-    await index.pass({ model: 'm' }, { embed });
+    await index.update({ model: 'm' }, { embed });
     asked = [];
     index.write({ 'b.md': 'bananas are yellow' });
-    await index.pass({ model: 'm' }, { embed });
+    await index.update({ model: 'm' }, { embed });
     expect(asked).to.deep.equal(['b.md\nbananas are yellow']);
     expect(vectors('m')).to.equal(3);
   });
 
   it('are made for an index that had none, and not used once they are switched off', async () => {
-    await index.pass();
+    await index.update();
     expect(vectors('m')).to.equal(0);
-    await index.pass({ model: 'm' }, { embed });
+    await index.update({ model: 'm' }, { embed });
     expect(vectors('m')).to.equal(3);
-    await index.pass();
+    await index.update();
     expect(vectors('m')).to.equal(0);
   });
 
   it('of another model are made anew, and never mixed', async () => {
-    await index.pass({ model: 'm' }, { embed });
-    await index.pass({ model: 'n' }, { embed });
+    await index.update({ model: 'm' }, { embed });
+    await index.update({ model: 'n' }, { embed });
     expect([vectors('m'), vectors('n')]).to.deep.equal([0, 3]);
   });
 
@@ -61,28 +61,30 @@ describe('embeddings of the knowledge base', () => {
     const down: EmbedTexts = async () => {
       throw new TypeError('down');
     };
-    const failure = await index.pass({ model: 'm' }, { embed: down }).catch((error: unknown) => error);
+    const failure = await index.update({ model: 'm' }, { embed: down }).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(TypeError);
     expect(index.sources('bananas')).to.deep.equal(['b.md']);
-    expect(index.library.isUnembedded()).to.equal(true);
-    await index.pass({ model: 'm' }, { embed });
-    expect(index.library.isUnembedded()).to.equal(false);
+    expect(index.reader.isUnembedded()).to.equal(true);
+    await index.update({ model: 'm' }, { embed });
+    expect(index.reader.isUnembedded()).to.equal(false);
     expect(vectors('m')).to.equal(3);
   });
 
   it('of a text that the model refuses are given up, and those of the others are not', async () => {
     const picky: EmbedTexts = async (texts) =>
       texts.some((text) => text.includes('bananas')) ? 'refused' : embed(texts);
-    await index.pass({ model: 'm' }, { embed: picky });
+    await index.update({ model: 'm' }, { embed: picky });
     expect(vectors('m')).to.equal(2);
     asked = [];
-    await index.pass({ model: 'm' }, { embed });
+    await index.update({ model: 'm' }, { embed });
     expect(asked).to.deep.equal([]);
   });
 
   it('are not given up when the model refuses everything', async () => {
-    const failure = await index.pass({ model: 'm' }, { embed: async () => 'refused' }).catch((error: unknown) => error);
+    const failure = await index
+      .update({ model: 'm' }, { embed: async () => 'refused' })
+      .catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(TypeError);
-    expect(index.library.isUnembedded()).to.equal(true);
+    expect(index.reader.isUnembedded()).to.equal(true);
   });
 });

@@ -22,7 +22,7 @@ describe('the indexer of the knowledge base', () => {
   const start = (embed: Embedder['embedTexts'], watchMs: number): void => {
     indexer = createIndexer(
       { ...index.job, model: 'm', watchMs },
-      { database: index.database, library: index.library, embedder: embedder(embed), log },
+      { database: index.database, reader: index.reader, embedder: embedder(embed), log },
     );
     indexer.start();
   };
@@ -45,13 +45,13 @@ describe('the indexer of the knowledge base', () => {
         return texts.map(embedHashes);
       }, watchMs);
       await until('words are indexed', () => index.sources('bananas').length === 1, 10_000);
-      await until('the passages are embedded', () => index.library.vectors('m', 0, 9).length === 2, 12_000);
+      await until('the passages are embedded', () => index.reader.vectors('m', 0, 9).length === 2, 12_000);
       const waiting = log.lines.filter(({ message }) => message.includes('wait for their embeddings'));
       expect(waiting.at(-1)?.fields).to.deep.equal({ reason: 'provider_unavailable: down' });
     });
   }
 
-  it('ends at once when it is closed while the model does not answer, and gives the lease back', async () => {
+  it('ends at once when it is closed while the model does not answer, and releases the lock', async () => {
     let isAsked = false;
     start(() => {
       isAsked = true;
@@ -59,6 +59,6 @@ describe('the indexer of the knowledge base', () => {
     }, 20);
     await until('the model is asked', () => isAsked, 10_000);
     await indexer?.close();
-    expect(await index.pass({ holder: 'another' })).to.include({ lost: false });
+    expect(await index.update({ holder: 'another' })).to.include({ lost: false });
   });
 });

@@ -16,7 +16,7 @@ describe('search in the knowledge base', () => {
   before(async () => {
     index = await openTestIndex(path.join(folder, 'index'));
     index.write(DOCUMENTS);
-    await index.pass({ model: MODEL });
+    await index.update({ model: MODEL });
   });
   after(() => index.close());
 
@@ -51,14 +51,14 @@ describe('search in the knowledge base', () => {
   ];
   for (const query of SYNTAX) {
     it(`takes ${JSON.stringify(query)} as words, not as syntax`, () => {
-      expect(() => searchPassages(index.library, query, 5, undefined)).not.to.throw();
+      expect(() => searchPassages(index.reader, query, 5, undefined)).not.to.throw();
     });
   }
 
   it('takes any text as a query', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (query) => {
-        searchPassages(index.library, query, 5, undefined);
+        searchPassages(index.reader, query, 5, undefined);
       }),
       { numRuns: 500 },
     );

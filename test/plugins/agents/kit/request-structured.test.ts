@@ -1,7 +1,11 @@
 import { expect } from 'chai';
 import { GatewayError, isGatewayError } from '../../../../core/index.ts';
+import {
+  createModeMemory,
+  type ModeMemory,
+  requestStructured,
+} from '../../../../plugins/agents/kit/request-structured.ts';
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
-import { askStructured, createModeMemory, type ModeMemory } from '../../../../plugins/agents/kit/structured.ts';
 import { lastUserText, type Rule, type ScriptedModel, scriptModel, systemOf } from '../../../support/scripted-model.ts';
 
 const SHAPE = { answer: 'string', count: 'integer' };
@@ -23,7 +27,7 @@ describe('agents/kit/structured', () => {
       { role: 'user' as const, content: 'how many?' },
     ];
     const context = { principal: {} as never, requestId: 'req_1' };
-    return askStructured(
+    return requestStructured(
       { model: name, messages },
       { name: 'result', schema: target.schema, check: target.check },
       {

@@ -1,7 +1,7 @@
 import type { Schema } from '../../../core/index.ts';
 import { type ActionSet, checkActions, NO_ACTION, nameActions } from './action-set.ts';
+import type { ResultTarget } from './request-structured.ts';
 import type { Checked, CheckedSchema, SchemaReader } from './response-model.ts';
-import type { AnswerTarget } from './structured.ts';
 
 const ANSWER: Schema = Object.freeze({
   type: 'string',
@@ -9,14 +9,14 @@ const ANSWER: Schema = Object.freeze({
 });
 
 /**
- * What the final answer must be: the caller's `response_model`; without one `{answer}`, and `{answer, actions}` when
+ * What the result must be: the caller's `response_model`; without one `{answer}`, and `{answer, actions}` when
  * actions were given. Whatever names an action in it may only use given ones, with arguments that validate.
  */
-export function createAnswerTarget(
+export function createResultTarget(
   model: CheckedSchema | undefined,
   actions: ActionSet | undefined,
   reader: SchemaReader,
-): AnswerTarget {
+): ResultTarget {
   const name = 'result';
   if (!model) return defaultTarget(name, actions, reader);
   if (!actions) return { name, schema: model.schema, check: (value) => model.check(value) };
@@ -27,7 +27,7 @@ export function createAnswerTarget(
   };
 }
 
-function defaultTarget(name: string, actions: ActionSet | undefined, reader: SchemaReader): AnswerTarget {
+function defaultTarget(name: string, actions: ActionSet | undefined, reader: SchemaReader): ResultTarget {
   const list = {
     type: 'array',
     items: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },

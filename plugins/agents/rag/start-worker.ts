@@ -3,23 +3,24 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EmbedTexts } from './embed-pending.ts';
-import type { Job, PassResult } from './pass.ts';
-import type { FromPass, ToPass } from './pass-messages.ts';
+import type { UpdateResult } from './update-index.ts';
+import type { UpdateJob } from './update-job.ts';
+import type { FromWorker, ToWorker } from './worker-messages.ts';
 
-/** A pass that runs in a process of its own. */
-export interface RunningPass {
-  readonly outcome: Promise<PassOutcome>;
+/** An update of the index that runs in a process of its own. */
+export interface IndexWorker {
+  readonly outcome: Promise<WorkerOutcome>;
   /** Ends the process at once; the index is whole at any time. */
   kill(): void;
 }
 
-/** How a pass ended: with a result, for a reason, or by the file it was reading. */
-export type PassOutcome =
-  | { readonly result: PassResult }
+/** How a worker ended: with a result, for a reason, or by the file it was reading. */
+export type WorkerOutcome =
+  | { readonly result: UpdateResult }
   | { readonly stopped: string }
-  | { readonly source: string; readonly stamp: string; readonly fault: string };
+  | { readonly source: string; readonly stamp: string; readonly error: string };
 
-export interface PassEvents {
+export interface WorkerEvents {
   readonly embed: EmbedTexts;
   onFile(source: string, done: number, total: number): void;
   onFailed(source: string, reason: string): void;
@@ -32,14 +33,14 @@ const MEMORY_MB = 1024;
 /** Lower than the gateway's: requests go first. */
 const PRIORITY = 10;
 
-/** Starts a pass; `fileMs` is how long one file may take. */
-export function startPass(job: Job, events: PassEvents, fileMs = FILE_MS): RunningPass {
-  const child = forkPass();
-  const send = (message: ToPass): void => void (child.connected && child.send(message));
+/** Starts a worker; `fileMs` is how long one file may take. */
+export function startWorker(job: UpdateJob, events: WorkerEvents, fileMs = FILE_MS): IndexWorker {
+  const child = forkWorker();
+  const send = (message: ToWorker): void => void (child.connected && child.send(message));
   let reading: { readonly source: string; readonly stamp: string } | undefined;
   let isLate = false;
   let isKilled = false;
-  let end: PassOutcome | undefined;
+  let end: WorkerOutcome | undefined;
   let clock: NodeJS.Timeout | undefined;
   const startClock = (): void => {
     clearTimeout(clock);
@@ -57,7 +58,7 @@ export function startPass(job: Job, events: PassEvents, fileMs = FILE_MS): Runni
       (vectors) => send({ type: 'vectors', id, vectors }),
       () => send({ type: 'no-vectors', id }),
     );
-  child.on('message', (message: FromPass) => {
+  child.on('message', (message: FromWorker) => {
     if (message.type === 'file') {
       reading = { source: message.source, stamp: message.stamp };
       startClock();
@@ -69,13 +70,13 @@ export function startPass(job: Job, events: PassEvents, fileMs = FILE_MS): Runni
       else end = message.type === 'end' ? { result: message.result } : { stopped: message.reason };
     }
   });
-  const outcome = new Promise<PassOutcome>((resolve) => {
+  const outcome = new Promise<WorkerOutcome>((resolve) => {
     child.on('error', (error) => resolve({ stopped: error.message }));
     child.on('exit', (code, signal) => {
       clearTimeout(clock);
-      const fault = isLate ? `reading it took more than ${fileMs / 1000} s` : 'reading it took too much memory';
+      const error = isLate ? `reading it took more than ${fileMs / 1000} s` : 'reading it took too much memory';
       resolve(
-        end ?? (reading && !isKilled ? { ...reading, fault } : { stopped: `the process ended with ${signal ?? code}` }),
+        end ?? (reading && !isKilled ? { ...reading, error } : { stopped: `the process ended with ${signal ?? code}` }),
       );
     });
   });
@@ -89,9 +90,9 @@ export function startPass(job: Job, events: PassEvents, fileMs = FILE_MS): Runni
   };
 }
 
-function forkPass(): ChildProcess {
+function forkWorker(): ChildProcess {
   const ending = path.extname(fileURLToPath(import.meta.url));
-  const child = fork(fileURLToPath(new URL(`./pass-process${ending}`, import.meta.url)), {
+  const child = fork(fileURLToPath(new URL(`./index-worker${ending}`, import.meta.url)), {
     // From the sources, the loader of TypeScript is needed there too.
     execArgv: [`--max-old-space-size=${MEMORY_MB}`, ...(ending === '.ts' ? process.execArgv : [])],
     env: {},

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { startPass } from '../../../../plugins/agents/rag/start-pass.ts';
+import { startWorker } from '../../../../plugins/agents/rag/start-worker.ts';
 import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
 import { useTempFolder } from '../../../support/temp-folder.ts';
 
-describe('the process of a pass', () => {
+describe('the worker that updates the index', () => {
   const folder = useTempFolder('rag-process');
   let index: TestIndex;
   let nth = 0;
@@ -17,34 +17,37 @@ describe('the process of a pass', () => {
 
   it('indexes words and embeddings', async () => {
     index.write({ 'a.md': 'apples', 'b.md': 'bananas' });
-    const outcome = await startPass({ ...index.job, model: 'm' }, events).outcome;
+    const outcome = await startWorker({ ...index.job, model: 'm' }, events).outcome;
     expect(outcome).to.deep.equal({ result: { files: 2, changed: 2, passages: 2, lost: false } });
     expect(index.sources('bananas')).to.deep.equal(['b.md']);
-    expect(index.library.vectors('m', 0, 9)).to.have.length(2);
+    expect(index.reader.vectors('m', 0, 9)).to.have.length(2);
   });
 
   it('says why it stopped, when the model cannot be asked', async () => {
     index.write({ 'a.md': 'apples' });
     const embed = async () => Promise.reject(new Error('down'));
-    expect(await startPass({ ...index.job, model: 'm' }, { ...events, embed }).outcome).to.have.property('stopped');
+    expect(await startWorker({ ...index.job, model: 'm' }, { ...events, embed }).outcome).to.have.property('stopped');
     expect(index.sources('apples')).to.deep.equal(['a.md']);
   });
 
   it('is ended by a file that takes too long, which is named', async () => {
     index.write({ 'slow.html': '<b>'.repeat(600_000) });
-    const outcome = await startPass(index.job, events, 1).outcome;
-    expect(outcome).to.include({ source: 'slow.html', fault: 'reading it took more than 0.001 s' });
+    const outcome = await startWorker(index.job, events, 1).outcome;
+    expect(outcome).to.include({ source: 'slow.html', error: 'reading it took more than 0.001 s' });
     const stamp = 'stamp' in outcome ? outcome.stamp : '';
     const refused = [{ source: 'slow.html', stamp, reason: 'it took too long' }];
-    const again = index.pass({ holder: index.job.holder, refused });
+    const again = index.update({ holder: index.job.holder, refused });
     expect(await again).to.include({ lost: false });
-    expect(index.faults()).to.deep.equal({ 'slow.html': 'it took too long' });
+    expect(index.errors()).to.deep.equal({ 'slow.html': 'it took too long' });
   });
 
   it('leaves a whole index when it is killed', async () => {
     index.write(Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`${at}.md`, `number${at}`])));
-    const pass = startPass(index.job, { ...events, onFile: (_source, done) => void (done === 20 && pass.kill()) });
-    expect(await pass.outcome).to.have.property('stopped');
-    expect(await index.pass()).to.include({ passages: 50, lost: false });
+    const worker = startWorker(index.job, {
+      ...events,
+      onFile: (_source, done) => void (done === 20 && worker.kill()),
+    });
+    expect(await worker.outcome).to.have.property('stopped');
+    expect(await index.update()).to.include({ passages: 50, lost: false });
   });
 });

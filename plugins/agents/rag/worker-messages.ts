@@ -1,13 +1,14 @@
-import type { Job, PassResult } from './pass.ts';
+import type { UpdateResult } from './update-index.ts';
+import type { UpdateJob } from './update-job.ts';
 
-/** From the gateway to the process of a pass. */
-export type ToPass =
-  | { readonly type: 'start'; readonly job: Job }
+/** From the gateway to the worker. */
+export type ToWorker =
+  | { readonly type: 'start'; readonly job: UpdateJob }
   | { readonly type: 'vectors'; readonly id: number; readonly vectors: readonly Float32Array[] | 'refused' }
   | { readonly type: 'no-vectors'; readonly id: number };
 
-/** From the process of a pass to the gateway. */
-export type FromPass =
+/** From the worker to the gateway. */
+export type FromWorker =
   | {
       readonly type: 'file';
       readonly source: string;
@@ -17,5 +18,5 @@ export type FromPass =
     }
   | { readonly type: 'embed'; readonly id: number; readonly texts: readonly string[] }
   | { readonly type: 'failed'; readonly source: string; readonly reason: string }
-  | { readonly type: 'end'; readonly result: PassResult }
+  | { readonly type: 'end'; readonly result: UpdateResult }
   | { readonly type: 'stopped'; readonly reason: string };

@@ -1,19 +1,20 @@
 /**
- * The process of one pass over the folder: reading and cutting large or hostile files takes neither time nor memory of
- * the gateway, and a file that ends it ends nothing else. Started by {@link startPass}; it has no secrets and no network.
+ * The process that updates the index: reading and cutting large or hostile files takes neither time nor memory of the
+ * gateway, and a file that ends it ends nothing else. Started by {@link startWorker}; it has no secrets and no network.
  */
 import { openIndex } from './database.ts';
 import type { EmbedTexts } from './embed-pending.ts';
-import { type Job, runPass } from './pass.ts';
-import type { FromPass, ToPass } from './pass-messages.ts';
+import { updateIndex } from './update-index.ts';
+import type { UpdateJob } from './update-job.ts';
+import type { FromWorker, ToWorker } from './worker-messages.ts';
 
 /** How long a write waits for another process's. */
 const BUSY_MS = 10_000;
 
-const waiting = new Map<number, (message: ToPass) => void>();
+const waiting = new Map<number, (message: ToWorker) => void>();
 
 /** Resolves when the message is on its way: what follows may keep this process from sending it. */
-function send(message: FromPass): Promise<void> {
+function send(message: FromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (process.send) process.send(message, () => resolve());
     else resolve();
@@ -22,18 +23,18 @@ function send(message: FromPass): Promise<void> {
 
 const embed: EmbedTexts = async (texts) => {
   const id = waiting.size + 1;
-  const answer = new Promise<ToPass>((resolve) => waiting.set(id, resolve));
+  const response = new Promise<ToWorker>((resolve) => waiting.set(id, resolve));
   await send({ type: 'embed', id, texts });
-  const message = await answer;
+  const message = await response;
   waiting.delete(id);
-  if (message.type !== 'vectors') throw new TypeError('the model of embeddings cannot be asked now');
+  if (message.type !== 'vectors') throw new TypeError('the model of embeddings cannot be reached now');
   return message.vectors;
 };
 
-async function run(job: Job): Promise<FromPass> {
+async function run(job: UpdateJob): Promise<FromWorker> {
   const database = await openIndex(job.indexFolder, BUSY_MS);
   try {
-    const result = await runPass(job, {
+    const result = await updateIndex(job, {
       database,
       embed,
       onFile: ({ source, stamp }, done, total) => send({ type: 'file', source, stamp, done, total }),
@@ -47,7 +48,7 @@ async function run(job: Job): Promise<FromPass> {
   }
 }
 
-process.on('message', (message: ToPass) => {
+process.on('message', (message: ToWorker) => {
   if (message.type === 'start')
     void run(message.job)
       .then(send)

@@ -1,21 +1,21 @@
 import type { FoundFile, Listing } from './files.ts';
-import type { KnownFile } from './library.ts';
+import type { KnownFile } from './index-reader.ts';
 
-/** What of a folder the index does not have as it is. */
-export interface Survey {
+/** In what a folder differs from the index: files to read, and files that are gone. */
+export interface FolderDiff {
   readonly stale: readonly FoundFile[];
   readonly gone: readonly string[];
 }
 
-/** The beginning of the fault of files for which the index had no room: they are tried again when anything changed. */
+/** How the error of files begins for which the index had no room: they are tried again when anything changed. */
 export const FULL = 'the index is full';
 
 /** Compares a folder with the index. */
-export function surveyFolder(
+export function diffFolder(
   { files, unreadable }: Listing,
   known: ReadonlyMap<string, KnownFile>,
   recipe: string,
-): Survey {
+): FolderDiff {
   const present = new Set(files.map(({ source }) => source));
   const gone = [...known.keys()].filter(
     (source) => !present.has(source) && !unreadable.some((folder) => source.startsWith(folder)),
@@ -26,5 +26,5 @@ export function surveyFolder(
   };
   const stale = files.filter(isStale);
   if (gone.length + stale.length === 0) return { stale, gone };
-  return { stale: files.filter((file) => isStale(file) || known.get(file.source)?.fault?.startsWith(FULL)), gone };
+  return { stale: files.filter((file) => isStale(file) || known.get(file.source)?.error?.startsWith(FULL)), gone };
 }

@@ -1,11 +1,11 @@
-import type { Chunk } from './chunk.ts';
+import type { Chunk } from './chunk-file.ts';
 import type { Database } from './database.ts';
-import type { KnownFile } from './library.ts';
+import type { KnownFile } from './index-reader.ts';
 import type { Location } from './section.ts';
 import { indexText } from './terms.ts';
 
-/** Changes to the index: inside `lease.write` only. */
-export interface Shelf {
+/** Changes to the index: inside `lock.write` only. */
+export interface IndexWriter {
   /** Replaces everything of a file; `vectors` are the hashes of the passages' embeddings, in their order. */
   put(source: string, file: KnownFile, chunks: readonly Chunk[], vectors?: readonly string[]): void;
   /** Notes that a file was touched and is the same. */
@@ -22,7 +22,7 @@ export interface Shelf {
   finish(): void;
 }
 
-export function createShelf(database: Database): Shelf {
+export function createIndexWriter(database: Database): IndexWriter {
   const sql = {
     putFile: database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)'),
     touch: database.prepare('UPDATE files SET stamp = ? WHERE source = ?'),
@@ -54,9 +54,9 @@ export function createShelf(database: Database): Shelf {
   return {
     remove,
     touch: (source, stamp) => void sql.touch.run(stamp, source),
-    put(source, { stamp, hash, recipe, fault }, chunks, vectors) {
+    put(source, { stamp, hash, recipe, error }, chunks, vectors) {
       remove(source);
-      sql.putFile.run(source, stamp, hash, recipe, fault ?? null);
+      sql.putFile.run(source, stamp, hash, recipe, error ?? null);
       for (const [nth, { title, location, text }] of chunks.entries()) {
         const place = JSON.stringify(location);
         const { lastInsertRowid } = sql.putChunk.run(source, nth, title, place, text, vectors?.[nth] ?? null);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readJson } from '../../../../plugins/agents/kit/read-json.ts';
+import { extractJson } from '../../../../plugins/agents/kit/extract-json.ts';
 
 describe('agents/kit/read-json', () => {
   const FOUND: readonly {
@@ -20,7 +20,7 @@ describe('agents/kit/read-json', () => {
   ];
   for (const { title, text, value, repaired = false } of FOUND) {
     it(`finds ${title}`, () => {
-      expect(readJson(text, true)).to.deep.equal({ value, repaired });
+      expect(extractJson(text, true)).to.deep.equal({ value, repaired });
     });
   }
 
@@ -34,7 +34,7 @@ describe('agents/kit/read-json', () => {
   ];
   for (const { title, text, mend = true } of NOT) {
     it(`finds no JSON in ${title}`, () => {
-      expect(readJson(text, mend)).to.equal(undefined);
+      expect(extractJson(text, mend)).to.equal(undefined);
     });
   }
 });

@@ -1,4 +1,4 @@
-import type { Chunk } from './chunk.ts';
+import type { Chunk } from './chunk-file.ts';
 import type { Database } from './database.ts';
 import type { Location } from './section.ts';
 
@@ -17,11 +17,11 @@ export interface KnownFile {
   /** How it was read: another recipe reads it again. */
   readonly recipe: string;
   /** Why it has no passages. */
-  readonly fault?: string;
+  readonly error?: string;
 }
 
 /** The index, to read from. Every process may, at any time. */
-export interface Library {
+export interface IndexReader {
   files(): ReadonlyMap<string, KnownFile>;
   passage(id: number): Passage | undefined;
   /** Row ids by BM25 of the words, best first. */
@@ -40,7 +40,7 @@ export interface Library {
   isUnembedded(): boolean;
 }
 
-export function createLibrary(database: Database): Library {
+export function createIndexReader(database: Database): IndexReader {
   const sql = {
     files: database.prepare('SELECT source, stamp, hash, recipe, fault FROM files'),
     passage: database.prepare('SELECT source, nth, title, location, text FROM chunks WHERE id = ?'),
@@ -64,7 +64,7 @@ export function createLibrary(database: Database): Library {
             stamp: String(stamp),
             hash: String(hash),
             recipe: String(recipe),
-            ...(typeof fault === 'string' && { fault }),
+            ...(typeof fault === 'string' && { error: fault }),
           },
         ]),
       ),

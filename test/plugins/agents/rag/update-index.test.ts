@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createLease, LEASE_MS, LeaseLost } from '../../../../plugins/agents/rag/lease.ts';
+import { createIndexLock, LOCK_MS, LockLost } from '../../../../plugins/agents/rag/index-lock.ts';
 import { corpusJson } from '../../../support/corpus.ts';
 import { makePdf, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
 import { useTempFolder } from '../../../support/temp-folder.ts';
 
-describe('a pass over the folder of the knowledge base', () => {
-  const folder = useTempFolder('rag-pass');
+describe('an update of the index of the knowledge base', () => {
+  const folder = useTempFolder('rag-update');
   let index: TestIndex;
   let nth = 0;
   beforeEach(async () => {
@@ -28,9 +28,9 @@ describe('a pass over the folder of the knowledge base', () => {
       'g.pdf': makePdf('Grapes', ['nothing here', 'wine is made of them']),
       'h.docx': 'not read',
     });
-    expect(await index.pass()).to.deep.equal({ files: 7, changed: 7, passages: 9, lost: false });
-    expect(index.faults()).to.deep.equal({});
-    const first = (word: string) => index.library.passage(index.library.searchWords(`"${word}"`, 1)[0] ?? 0);
+    expect(await index.update()).to.deep.equal({ files: 7, changed: 7, passages: 9, lost: false });
+    expect(index.errors()).to.deep.equal({});
+    const first = (word: string) => index.reader.passage(index.reader.searchWords(`"${word}"`, 1)[0] ?? 0);
     expect(first('round')).to.include({ id: 'a.md#0', title: 'Apples' });
     expect(first('bent')).to.include({ source: 'b.txt', title: 'b.txt' });
     expect(first('spit')).to.deep.include({ title: 'Cherries', location: { headings: ['Stones'] } });
@@ -42,37 +42,37 @@ describe('a pass over the folder of the knowledge base', () => {
 
   it('does nothing when nothing changed', async () => {
     index.write({ 'a.md': 'one', 'b.md': 'two' });
-    await index.pass();
+    await index.update();
     const read: string[] = [];
     const onFile = async ({ source }: { source: string }) => void read.push(source);
-    expect(await index.pass({}, { onFile })).to.include({ changed: 0 });
+    expect(await index.update({}, { onFile })).to.include({ changed: 0 });
     expect(read).to.deep.equal([]);
   });
 
   it('reads what changed, and only that', async () => {
     index.write({ 'a.md': 'one', 'b.md': 'two' });
-    await index.pass();
+    await index.update();
     index.write({ 'b.md': 'three' });
     const read: string[] = [];
-    await index.pass({}, { onFile: async ({ source }) => void read.push(source) });
+    await index.update({}, { onFile: async ({ source }) => void read.push(source) });
     expect(read).to.deep.equal(['b.md']);
     expect([index.sources('two'), index.sources('three')]).to.deep.equal([[], ['b.md']]);
   });
 
   it('keeps the passages of a file that was only touched', async () => {
     index.write({ 'a.md': 'one' });
-    await index.pass();
-    const revision = index.library.revision();
+    await index.update();
+    const revision = index.reader.revision();
     utimesSync(path.join(index.documents, 'a.md'), 1, 1);
-    expect(await index.pass()).to.include({ changed: 0 });
-    expect(index.library.revision()).to.equal(revision);
+    expect(await index.update()).to.include({ changed: 0 });
+    expect(index.reader.revision()).to.equal(revision);
   });
 
   it('removes what is gone', async () => {
     index.write({ 'a.md': 'one', 'sub/b.md': 'two' });
-    await index.pass();
+    await index.update();
     rmSync(path.join(index.documents, 'sub'), { recursive: true });
-    expect(await index.pass()).to.include({ changed: 1, passages: 1 });
+    expect(await index.update()).to.include({ changed: 1, passages: 1 });
     expect(index.sources('two')).to.deep.equal([]);
   });
 
@@ -80,21 +80,21 @@ describe('a pass over the folder of the knowledge base', () => {
 
   it('reads everything again when chunkWords changed', async () => {
     index.write({ 'a.txt': words(400) });
-    expect(await index.pass()).to.include({ passages: 2 });
-    expect(await index.pass({ chunkWords: 50 })).to.include({ changed: 1, passages: 10 });
+    expect(await index.update()).to.include({ passages: 2 });
+    expect(await index.update({ chunkWords: 50 })).to.include({ changed: 1, passages: 10 });
   });
 
   it('reads everything again when the folder is another one', async () => {
     index.write({ 'a.md': 'one' });
-    await index.pass();
+    await index.update();
     const other = path.join(folder, `${nth}-other`);
     mkdirSync(other);
     writeFileSync(path.join(other, 'a.md'), 'two');
-    await index.pass({ folder: other });
+    await index.update({ folder: other });
     expect([index.sources('one'), index.sources('two')]).to.deep.equal([[], ['a.md']]);
   });
 
-  const hostile: readonly (readonly [name: string, content: string | Uint8Array, fault: RegExp])[] = [
+  const hostile: readonly (readonly [name: string, content: string | Uint8Array, error: RegExp])[] = [
     ['broken.pdf', '%PDF-1.7\n1 0 obj\n<< /Type', /^not a PDF/],
     ['no.pdf', 'plain text', /^not a PDF/],
     ['empty.pdf', '', /^not a PDF/],
@@ -108,14 +108,14 @@ describe('a pass over the folder of the knowledge base', () => {
     ['deep.json', '['.repeat(300_000) + ']'.repeat(300_000), /^(?:holds no text|the file is not JSON)$/],
     ['quote.csv', 'a,b\n"x,y\n', /^not a table/],
   ];
-  for (const [name, content, fault] of hostile) {
+  for (const [name, content, error] of hostile) {
     it(`skips ${name}, says why, and does not read it again`, async () => {
       index.write({ [name]: content, 'good.md': 'still found' });
-      await index.pass();
-      expect(index.faults()[name]).to.match(fault);
+      await index.update();
+      expect(index.errors()[name]).to.match(error);
       expect(index.sources('still found')).to.deep.equal(['good.md']);
       const read: string[] = [];
-      await index.pass({}, { onFile: async ({ source }) => void read.push(source) });
+      await index.update({}, { onFile: async ({ source }) => void read.push(source) });
       expect(read).to.deep.equal([]);
     });
   }
@@ -127,10 +127,10 @@ describe('a pass over the folder of the knowledge base', () => {
       'blob.txt': `${'a'.repeat(500_000)}`,
       'hashes.md': `${'#'.repeat(200_000)}\n\nafter the hashes`,
     });
-    await index.pass();
+    await index.update();
     expect(index.sources('after the hashes')).to.include('hashes.md');
-    expect(index.library.passage(index.library.searchWords('text', 1)[0] ?? 0)?.text.length).to.be.below(250_000);
-    expect(index.library.count('blob.txt')).to.be.above(10);
+    expect(index.reader.passage(index.reader.searchWords('text', 1)[0] ?? 0)?.text.length).to.be.below(250_000);
+    expect(index.reader.count('blob.txt')).to.be.above(10);
   });
 
   it('passes over links, pipes, hidden files and files that are too large', async function () {
@@ -141,16 +141,16 @@ describe('a pass over the folder of the knowledge base', () => {
     symlinkSync('/etc/passwd', at('link.txt'));
     symlinkSync('/', at('root'));
     execFileSync('mkfifo', [at('pipe.md')]);
-    expect(await index.pass()).to.include({ files: 0, passages: 0 });
+    expect(await index.update()).to.include({ files: 0, passages: 0 });
   });
 
   it('goes on when a file may not be read, and forgets what it held', async function () {
     if (process.getuid?.() === 0) this.skip();
     index.write({ 'a.md': 'one', 'b.md': 'two' });
-    await index.pass();
+    await index.update();
     chmodSync(path.join(index.documents, 'a.md'), 0);
-    await index.pass();
-    expect(index.faults()['a.md']).to.match(/EACCES/);
+    await index.update();
+    expect(index.errors()['a.md']).to.match(/EACCES/);
     expect(index.sources('one two')).to.deep.equal(['b.md']);
   });
 
@@ -158,9 +158,9 @@ describe('a pass over the folder of the knowledge base', () => {
     index.write({ 'a.md': 'one' });
     const failed: string[] = [];
     const onFile = async () => index.write({ 'a.md': 'one and more' });
-    await index.pass({}, { onFile, onFailed: (source) => void failed.push(source) });
+    await index.update({}, { onFile, onFailed: (source) => void failed.push(source) });
     expect(failed).to.deep.equal(['a.md']);
-    await index.pass();
+    await index.update();
     expect(index.sources('more')).to.deep.equal(['a.md']);
   });
 
@@ -171,37 +171,37 @@ describe('a pass over the folder of the knowledge base', () => {
       rmSync(file);
       execFileSync('mkfifo', [file]);
     };
-    expect(await index.pass({}, { onFile })).to.include({ passages: 0 });
+    expect(await index.update({}, { onFile })).to.include({ passages: 0 });
   });
 
   it('keeps to maxChunks, and takes up what had no room once there is some', async () => {
     index.write({ 'a.txt': words(400), 'b.txt': words(400) });
-    await index.pass({ maxChunks: 3 });
-    expect(index.faults()).to.deep.equal({ 'b.txt': 'the index is full: it would have more than 3 passages' });
+    await index.update({ maxChunks: 3 });
+    expect(index.errors()).to.deep.equal({ 'b.txt': 'the index is full: it would have more than 3 passages' });
     index.write({ 'a.txt': `${words(400)} more` });
-    await index.pass({ maxChunks: 3 });
-    expect(index.library.count('a.txt'), 'a file does not count against itself').to.equal(2);
+    await index.update({ maxChunks: 3 });
+    expect(index.reader.count('a.txt'), 'a file does not count against itself').to.equal(2);
     rmSync(path.join(index.documents, 'a.txt'));
-    await index.pass({ maxChunks: 3 });
-    expect(index.faults()).to.deep.equal({});
+    await index.update({ maxChunks: 3 });
+    expect(index.errors()).to.deep.equal({});
   });
 
-  it('does not read a file again that ended an earlier pass', async () => {
+  it('does not read a file again that ended an earlier worker', async () => {
     index.write({ 'a.md': 'one', 'bomb.md': 'two' });
     let stamp = '';
     const onFile = async (file: { readonly source: string; readonly stamp: string }) => {
       if (file.source === 'bomb.md') stamp = file.stamp;
     };
-    await index.pass({}, { onFile });
-    await index.pass({ chunkWords: 60, refused: [{ source: 'bomb.md', stamp, reason: 'it was too much' }] });
-    expect(index.faults()).to.deep.equal({ 'bomb.md': 'it was too much' });
+    await index.update({}, { onFile });
+    await index.update({ chunkWords: 60, refused: [{ source: 'bomb.md', stamp, reason: 'it was too much' }] });
+    expect(index.errors()).to.deep.equal({ 'bomb.md': 'it was too much' });
   });
 
   it('takes file names of every kind', async () => {
     const { cases } = corpusJson('gateway-cases/names.json') as { readonly cases: readonly string[] };
     const names = cases.filter((name) => !name.includes('/') && !name.includes('\u0000'));
     index.write(Object.fromEntries(names.map((name, at) => [`x${name}.md`, `content number${at}`])));
-    await index.pass();
+    await index.update();
     for (const [at, name] of names.entries()) expect(index.sources(`number${at}`)).to.deep.equal([`x${name}.md`]);
   });
 
@@ -212,25 +212,25 @@ describe('a pass over the folder of the knowledge base', () => {
       Buffer.concat([Buffer.from(`${index.documents}/`), Buffer.from([0xff, 0xfe]), Buffer.from('.md')]),
       'x',
     );
-    expect(await index.pass()).to.include({ files: 1 });
+    expect(await index.update()).to.include({ files: 1 });
   });
 
-  it('leaves the index alone while another process has the lease', async () => {
+  it('leaves the index alone while another process has the lock', async () => {
     index.write({ 'a.md': 'one' });
-    const other = createLease(index.database, 'other');
-    expect(other.take(Date.now())).to.equal(true);
-    expect(await index.pass()).to.include({ lost: true, passages: 0 });
+    const other = createIndexLock(index.database, 'other');
+    expect(other.acquire(Date.now())).to.equal(true);
+    expect(await index.update()).to.include({ lost: true, passages: 0 });
     other.release();
-    expect(await index.pass()).to.include({ lost: false, passages: 1 });
+    expect(await index.update()).to.include({ lost: false, passages: 1 });
   });
 
-  it('writes nothing once another process took the lease', async () => {
+  it('writes nothing once another process took the lock', async () => {
     index.write({ 'a.md': 'one', 'b.md': 'two' });
-    const other = createLease(index.database, 'other');
+    const other = createIndexLock(index.database, 'other');
     const onFile = async ({ source }: { source: string }) => {
-      if (source === 'b.md') expect(other.take(Date.now() + LEASE_MS + 1)).to.equal(true);
+      if (source === 'b.md') expect(other.acquire(Date.now() + LOCK_MS + 1)).to.equal(true);
     };
-    expect(await index.pass({}, { onFile })).to.include({ lost: true, passages: 1 });
-    expect(() => createLease(index.database, 'third').write(() => undefined)).to.throw(LeaseLost);
+    expect(await index.update({}, { onFile })).to.include({ lost: true, passages: 1 });
+    expect(() => createIndexLock(index.database, 'third').write(() => undefined)).to.throw(LockLost);
   });
 });

@@ -1,36 +1,36 @@
 import { jsonrepair } from 'jsonrepair';
 
-/** An answer longer or deeper than this is not read: nothing a caller can ask for needs it. */
-export const ANSWER_LIMITS = Object.freeze({ characters: 262_144, depth: 64 });
+/** A text that is longer, or JSON that is deeper, is not read: no schema of a caller needs it. */
+export const JSON_LIMITS = Object.freeze({ characters: 262_144, depth: 64 });
 
-export interface ReadJson {
+export interface ExtractedJson {
   readonly value: unknown;
-  /** Whether the text had to be mended to be JSON at all. */
+  /** Whether the text had to be repaired to be JSON at all. */
   readonly repaired: boolean;
 }
 
 /**
  * The JSON in a model's text: the whole of it, a fenced block, or the first balanced object or list; as a last resort,
- * and only when `mend` allows it, what `jsonrepair` makes of it. Undefined when there is none. A truncated answer must
- * not be mended: it would become a valid and wrong value.
+ * and only when `mayRepair`, what `jsonrepair` makes of it. Undefined when there is none. A truncated response must not
+ * be repaired: it would become a valid and wrong value.
  */
-export function readJson(text: string, mend: boolean): ReadJson | undefined {
+export function extractJson(text: string, mayRepair: boolean): ExtractedJson | undefined {
   const bare = text
     .replace(/^\uFEFF/, '')
     .replace(/^\s*<think>[\s\S]*?<\/think>/, '')
     .trim();
-  if (bare === '' || bare.length > ANSWER_LIMITS.characters) return undefined;
+  if (bare === '' || bare.length > JSON_LIMITS.characters) return undefined;
   const fenced = fencedBlock(bare);
   for (const span of [bare, fenced, balanced(bare)]) {
     if (!span) continue;
     const parsed = parse(span);
     if (parsed) return { value: unquoted(parsed.value), repaired: false };
   }
-  if (!mend) return undefined;
+  if (!mayRepair) return undefined;
   for (const span of [fenced, bare.slice(Math.max(bare.search(/[{[]/), 0))]) {
     if (span === undefined || !/^[{[]/.test(span)) continue;
-    const mended = repair(span);
-    if (mended) return { value: mended.value, repaired: true };
+    const parsed = repair(span);
+    if (parsed) return { value: parsed.value, repaired: true };
   }
   return undefined;
 }
@@ -38,7 +38,7 @@ export function readJson(text: string, mend: boolean): ReadJson | undefined {
 function parse(text: string): { readonly value: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isDeeper(value, ANSWER_LIMITS.depth) ? undefined : { value };
+    return isDeeper(value, JSON_LIMITS.depth) ? undefined : { value };
   } catch {
     return undefined;
   }
@@ -52,7 +52,7 @@ function repair(text: string): { readonly value: unknown } | undefined {
   }
 }
 
-/** Some models answer with a JSON string that holds the JSON. */
+/** Some models write a JSON string that holds the JSON. */
 function unquoted(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
   return parse(value)?.value ?? value;

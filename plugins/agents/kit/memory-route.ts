@@ -1,0 +1,34 @@
+import type { Principal, Route } from '../../../core/index.ts';
+
+const QUERY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { session: { type: 'string', minLength: 1, maxLength: 128, description: 'Only this session.' } },
+} as const;
+
+const WIPED = {
+  type: 'object',
+  required: ['message', 'deleted'],
+  properties: { message: { type: 'string' }, deleted: { type: 'integer' } },
+} as const;
+
+/** `DELETE <path>?session=`: wipes the caller's sessions, or one; `wipe` returns how many held something. */
+export function memoryRoute(
+  path: string,
+  summary: string,
+  wipe: (principal: Principal, session: string | undefined) => Promise<number>,
+): Route {
+  return {
+    method: 'DELETE',
+    path,
+    summary,
+    auth: ['key'],
+    query: QUERY,
+    responses: { 200: { description: 'How many sessions were wiped.', schema: WIPED } },
+    async handler(ctx) {
+      const { session } = ctx.query;
+      const deleted = await wipe(ctx.state.principal, typeof session === 'string' ? session : undefined);
+      ctx.body = { message: deleted === 1 ? 'One session was wiped.' : `${deleted} sessions were wiped.`, deleted };
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { createSseWriter, type RouteContext, toGatewayError } from '../../../core/index.ts';
+import { startDeadline, untilAborted } from './deadline.ts';
+import type { Emit } from './trace.ts';
+
+/**
+ * Runs one request under one deadline and sends its response: as JSON, or with `stream` as events that end with `result`
+ * or `error`. What fails before the first agent is done gets its HTTP status either way.
+ */
+export async function respondInTime(
+  ctx: RouteContext,
+  options: { readonly timeoutMs: number; readonly stream: boolean },
+  work: (signal: AbortSignal, emit: Emit) => Promise<object>,
+): Promise<void> {
+  const deadline = startDeadline(ctx.state.signal, options.timeoutMs);
+  const stream = options.stream ? openEventStream(ctx) : undefined;
+  const emit: Emit = (event, data) => stream?.send(event, data);
+  try {
+    const result = await untilAborted(work(deadline.signal, emit), deadline.signal);
+    if (stream) stream.send('result', result);
+    else ctx.body = result;
+  } catch (error) {
+    if (!stream?.isOpen()) throw error;
+    stream.send('error', toGatewayError(error).toBody(ctx.state.requestId));
+  } finally {
+    deadline.stop();
+    stream?.end();
+  }
+}
+
+/**
+ * Server-sent events on a Koa response; each one's data is an object that also holds its `type`. The head is sent with the
+ * first event that is not held back: until then errors get a status, from then on they are events.
+ */
+function openEventStream(ctx: RouteContext) {
+  const held: string[] = [];
+  let ended = false;
+  let writer: ReturnType<typeof createSseWriter> | undefined;
+  const open = () => {
+    ctx.status = 200;
+    ctx.respond = false;
+    return createSseWriter(ctx.res, { signal: ctx.state.signal });
+  };
+  return {
+    isOpen: () => writer !== undefined,
+    send(event: string, data: object): void {
+      // An agent that does not stop at once may still send something.
+      if (ended) return;
+      held.push(`event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`);
+      if (isHeld(event, data) && !writer) return;
+      writer ??= open();
+      for (const frame of held.splice(0)) writer.write(frame);
+    },
+    end(): void {
+      ended = true;
+      writer?.end();
+    },
+  };
+}
+
+/** Events that are held back until one agent is done: a call that fails at once gets its status. */
+function isHeld(event: string, data: object): boolean {
+  return event === 'agent.started' || (event === 'agent.finished' && 'status' in data && data.status !== 'ok');
+}

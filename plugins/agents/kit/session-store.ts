@@ -1,0 +1,120 @@
+import type Keyv from 'keyv';
+import type { Counters, Sets } from '../../../core/index.ts';
+
+/** One exchange, as later calls see it. */
+export interface Turn {
+  readonly message: string;
+  /** The result's content as JSON. */
+  readonly content: string;
+}
+
+export type StoredTurn = Turn & { readonly at: number };
+export type StoredSummary = { readonly summary: string | undefined; readonly upTo: number };
+
+export interface MemoryLimits {
+  /** Turns that agents are shown word for word. */
+  readonly turns: number;
+  /** Bytes of them together. */
+  readonly bytes: number;
+  /** Sessions of one user; the one that was silent longest makes room. */
+  readonly sessions: number;
+  readonly ttlMs: number;
+}
+
+/** Where sessions are kept. */
+export interface SessionStore {
+  readonly instance: string;
+  readonly documents: Keyv<StoredTurn | StoredSummary>;
+  readonly counters: Counters;
+  readonly sets: Sets;
+  readonly limits: MemoryLimits;
+}
+
+/** The names under which one session is kept; user and session are hashes. */
+export interface SessionNames {
+  readonly session: string;
+  /** The set of the user's sessions; also the counter that a wipe of them all raises. */
+  readonly list: string;
+  /** The counter that a wipe of this session raises. */
+  readonly wipes: string;
+  /** The counter of its turns. */
+  readonly turns: string;
+  /** What the keys of its documents begin with; the generation follows. */
+  readonly documents: string;
+}
+
+/** Turns that may wait for a summary, as a multiple of those shown; older ones are dropped. */
+const BACKLOG = 3;
+
+export function nameSession({ instance }: SessionStore, user: string, session: string): SessionNames {
+  const list = `agent-memory:${instance}:${user}`;
+  const wipes = `${list}.${session}`;
+  return { session, list, wipes, turns: `${wipes}.turns`, documents: `${instance}.${user}.${session}` };
+}
+
+/** What the keys of the session's documents begin with now. A wipe changes it, so what was written before is out of reach. */
+export async function readPrefix({ counters }: SessionStore, names: SessionNames): Promise<string> {
+  const [all, one] = await Promise.all([counters.next(names.list, 0), counters.next(names.wipes, 0)]);
+  return `${names.documents}.${all}.${one}`;
+}
+
+/** Keys of all turns after a number that can still exist, oldest first. */
+export function turnKeys({ limits }: SessionStore, prefix: string, last: number, after = 0): readonly string[] {
+  const from = Math.max(after, last - limits.turns * BACKLOG) + 1;
+  return Array.from({ length: Math.max(0, last - from + 1) }, (_, index) => `${prefix}.${from + index}`);
+}
+
+/** The key of the turn that the turn with this number pushes out. */
+export function outdatedKey({ limits }: SessionStore, prefix: string, number: number): string {
+  return `${prefix}.${number - limits.turns * BACKLOG}`;
+}
+
+/** Puts a session into its user's list; when there are too many, the one that was silent longest is wiped. */
+export async function listSession(store: SessionStore, user: string, names: SessionNames): Promise<void> {
+  const { sets, limits } = store;
+  if ((await sets.add(names.list, names.session, limits.sessions)) !== 'full') return;
+  const silent = await findSilent(store, user);
+  if (silent) await wipeSession(store, silent);
+  await sets.add(names.list, names.session, limits.sessions);
+}
+
+async function findSilent(store: SessionStore, user: string): Promise<SessionNames | undefined> {
+  const dated = (await listNames(store, user)).map(async (names) => {
+    const prefix = await readPrefix(store, names);
+    const last = await store.documents.get(`${prefix}.${await store.counters.next(names.turns, 0)}`);
+    return { names, at: last && 'at' in last ? last.at : 0 };
+  });
+  return (await Promise.all(dated)).sort((one, other) => one.at - other.at)[0]?.names;
+}
+
+async function listNames(store: SessionStore, user: string): Promise<readonly SessionNames[]> {
+  const sessions = await store.sets.list(nameSession(store, user, '').list, { limit: 1000 });
+  return sessions.map((session) => nameSession(store, user, session));
+}
+
+/** Wipes one session; returns 1 when it held something, else 0. */
+export async function wipeSession(store: SessionStore, names: SessionNames): Promise<number> {
+  if (!(await store.sets.has(names.list, names.session))) return 0;
+  const prefix = await readPrefix(store, names);
+  await store.counters.next(names.wipes);
+  return (await deleteSession(store, names, prefix)) ? 1 : 0;
+}
+
+/** Wipes all sessions of a user; returns how many held something. */
+export async function wipeUser(store: SessionStore, user: string): Promise<number> {
+  const sessions = await listNames(store, user);
+  const prefixes = await Promise.all(sessions.map((names) => readPrefix(store, names)));
+  await store.counters.next(nameSession(store, user, '').list);
+  const held = await Promise.all(sessions.map((names, index) => deleteSession(store, names, prefixes[index] ?? '')));
+  return held.filter(Boolean).length;
+}
+
+/** Deletes the documents of a session under a prefix; returns whether there were any. */
+async function deleteSession(store: SessionStore, names: SessionNames, prefix: string): Promise<boolean> {
+  const last = await store.counters.next(names.turns, 0);
+  const keys = [`${prefix}.summary`, ...turnKeys(store, prefix, last)];
+  const held = (await store.documents.getMany(keys)).some((one) => one !== undefined);
+  if (held) await store.documents.deleteMany(keys);
+  await store.sets.remove(names.list, names.session);
+  return held;
+}

@@ -1,0 +1,22 @@
+/** What is to be indexed, and how. Plain data: it is sent to another process. */
+export interface UpdateJob {
+  readonly folder: string;
+  readonly indexFolder: string;
+  /** Who holds the lock. */
+  readonly holder: string;
+  readonly chunkWords: number;
+  readonly maxFileBytes: number;
+  readonly maxChunks: number;
+  /** The model of embeddings, when there are any. */
+  readonly model?: string;
+  /** Files that must not be read, because reading them ended an earlier worker, and why. */
+  readonly refused: readonly { readonly source: string; readonly stamp: string; readonly reason: string }[];
+}
+
+/** Changes with the parsers and the cutting: an index made by older ones is made anew. */
+const READER_VERSION = 1;
+
+/** How the files are read: the options that, when they change, make all files be read again. */
+export function recipeOf({ folder, chunkWords, model }: Pick<UpdateJob, 'folder' | 'chunkWords' | 'model'>): string {
+  return JSON.stringify([READER_VERSION, folder, chunkWords, model ?? null]);
+}
