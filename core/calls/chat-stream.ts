@@ -1,22 +1,21 @@
 import type { Call, Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
-import { type GatewayError, toGatewayError } from '../contract/errors.ts';
-import { NOT_YET, next, type Pull } from '../upstream/pull.ts';
+import type { GatewayError } from '../contract/errors.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { failedAttempt, noteRefusal } from './attempt.ts';
 import type { AnswerNotes, OpenedChat } from './chat.ts';
 import { hasContent } from './chat-chunks.ts';
-import { type ChatBatch, type ChatSource, createChatSource } from './chat-source.ts';
 import type { LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
+import { type ChatBatch, readChunks } from './read-chunks.ts';
 import { endWithError, finishBeside, type PipelineDeps } from './run.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** A stream that has begun: its first chunk with something in it has arrived, so no other target can take over. */
-export interface ChatStream extends AnswerNotes, Pull<ChatBatch> {
-  /** What comes next. Throws the GatewayError that the caller is told in an error frame. */
-  read(): ChatBatch | undefined | typeof NOT_YET;
+export interface ChatStream extends AnswerNotes {
+  /** What the caller gets, read once. Throws the GatewayError that the caller is told in an error frame. */
+  readonly chunks: AsyncIterable<ChatChunk>;
   /** Ends the call, once: after the last byte, after an error, or when the caller left. */
   close(): void;
 }
@@ -32,108 +31,71 @@ export async function openStream(
   opened: OpenedChat,
 ): Promise<ChatStream> {
   const { upstreamResponse, dropped, rateLimits } = opened;
+  const source = readChunks(opened);
   const peeked: ChatChunk[] = [];
-  let source: ChatSource;
   try {
-    source = await createChatSource(opened);
     while (!peeked.some(hasContent) && peeked.length < MAX_PEEK_CHUNKS) {
-      const batch = await next(source);
-      if (!batch) break;
-      peeked.push(...batch);
+      const { done, value } = await source.next();
+      if (done) break;
+      peeked.push(...value);
     }
   } catch (error) {
     upstreamResponse.destroy();
     noteRefusal(call as unknown as LiveCall, error);
     throw error;
   }
-  const live = new LiveStream(deps, call, target, { upstream: upstreamResponse, source, peeked });
+  const running = new RunningStream(deps, call, target, upstreamResponse);
   return {
     call: call as unknown as LiveCall,
     target,
     dropped,
     rateLimits,
-    read: () => live.read(),
-    whenReadable: (listener) => live.whenReadable(listener),
-    close: () => live.close(),
+    chunks: running.relay(peeked, source),
+    close: () => running.close(),
   };
 }
 
-interface Begun {
-  readonly upstream: UpstreamResponse;
-  readonly source: ChatSource;
-  readonly peeked: readonly ChatChunk[];
-}
-
-/** One running stream: hooks, usage and the way it ends. */
-class LiveStream {
+/** One stream on its way to the caller: hooks, usage and the way it ends. */
+class RunningStream {
   #usage: Usage | undefined;
   #textBytes = 0;
-  #ended = false;
-  /** The end of a stream that failed, with the error that `read` throws then. */
-  #failing: Promise<void> | undefined;
-  #error: GatewayError | undefined;
+  #isComplete = false;
   #last: ChatChunk | undefined;
   readonly #deps: PipelineDeps;
   readonly #call: LiveCall<'chat'>;
   readonly #target: Target;
   readonly #upstream: UpstreamResponse;
-  readonly #source: ChatSource;
-  readonly #started = performance.now();
-  /** What was read before the stream was known to have begun. */
-  #peeked: readonly ChatChunk[] | undefined;
+  readonly #startedAt = performance.now();
 
-  constructor(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, begun: Begun) {
+  constructor(deps: PipelineDeps, call: LiveCall<'chat'>, target: Target, upstream: UpstreamResponse) {
     this.#deps = deps;
     this.#call = call;
     this.#target = target;
-    this.#upstream = begun.upstream;
-    this.#source = begun.source;
-    this.#peeked = begun.peeked;
+    this.#upstream = upstream;
   }
 
-  read(): ChatBatch | undefined | typeof NOT_YET {
-    if (this.#error) throw this.#error;
-    if (this.#ended) return undefined;
-    if (this.#failing) return NOT_YET;
+  /** `peeked` was read before the stream was known to have begun; `source` has the rest. */
+  async *relay(peeked: ChatBatch, source: AsyncIterable<ChatBatch>): AsyncGenerator<ChatChunk> {
     try {
-      for (;;) {
-        const batch = this.#peeked ?? this.#source.read();
-        this.#peeked = undefined;
-        if (batch === NOT_YET) return NOT_YET;
-        if (!batch) return this.#end();
-        const chunks = this.#outward(batch);
-        if (chunks.length > 0) return chunks;
-      }
+      yield* this.#outward(peeked);
+      for await (const batch of source) yield* this.#outward(batch);
+      this.#isComplete = true;
+      const usage = this.#usageChunk();
+      if (usage) yield usage;
     } catch (thrown) {
-      this.#upstream.destroy();
-      this.#failing = this.#fail(thrown).catch((other: unknown) => {
-        this.#error = toGatewayError(other);
-      });
-      return NOT_YET;
+      throw await this.#fail(thrown);
     }
-  }
-
-  whenReadable(listener: () => void): void {
-    if (this.#failing) void this.#failing.then(listener);
-    else this.#source.whenReadable(listener);
-  }
-
-  #end(): ChatBatch | undefined {
-    this.#ended = true;
-    const usage = this.#usageChunk();
-    return usage && [usage];
   }
 
   close(): void {
     this.#upstream.destroy();
     this.#meter();
-    finishBeside(this.#deps, this.#call as unknown as LiveCall, this.#ended ? 'ok' : 'aborted');
+    finishBeside(this.#deps, this.#call as unknown as LiveCall, this.#isComplete ? 'ok' : 'aborted');
   }
 
   /** Runs the chunk hooks, notes usage, and takes out what the caller did not ask for. */
-  #outward(batch: readonly ChatChunk[]): readonly ChatChunk[] {
+  *#outward(batch: ChatBatch): Generator<ChatChunk> {
     const { chunk: hook } = this.#deps.hooks.chat;
-    const out: ChatChunk[] = [];
     for (const chunk of batch) {
       if (chunk.usage) this.#usage = chunk.usage;
       const changed = hook ? hook(this.#call as unknown as Call<'chat'>, chunk) : chunk;
@@ -141,10 +103,9 @@ class LiveStream {
       const kept = changed ?? chunk;
       this.#last = kept;
       this.#textBytes += textLength(kept);
-      if (kept.usage === undefined) out.push(kept);
-      else if (kept.choices.length > 0) out.push(withoutUsage(kept));
+      if (kept.usage === undefined) yield kept;
+      else if (kept.choices.length > 0) yield withoutUsage(kept);
     }
-    return out;
   }
 
   /** The one usage chunk at the end, for a caller who asked for it. */
@@ -157,11 +118,13 @@ class LiveStream {
 
   #meter(): void {
     if (this.#call.measures.usage) return;
-    this.#call.measures.upstreamMs += performance.now() - this.#started;
+    this.#call.measures.upstreamMs += performance.now() - this.#startedAt;
     meterChat(this.#deps, this.#call, this.#target, this.#usage, () => Math.ceil(this.#textBytes / BYTES_PER_TOKEN));
   }
 
-  async #fail(thrown: unknown): Promise<void> {
+  /** Ends the call that failed; answers the error as the `error` hooks leave it. */
+  #fail(thrown: unknown): Promise<GatewayError> {
+    this.#upstream.destroy();
     const call = this.#call as unknown as LiveCall;
     let error = thrown;
     try {
@@ -170,7 +133,7 @@ class LiveStream {
     } catch (other) {
       error = other;
     }
-    this.#error = await endWithError(this.#deps, call, error);
+    return endWithError(this.#deps, call, error);
   }
 }
 

@@ -1,7 +1,6 @@
 import type { ChatChunk } from '../contract/chat.ts';
 import type { CallContext } from '../contract/plugin.ts';
 import type { GatewayServices } from '../plugins/plugin-api.ts';
-import { next } from '../upstream/pull.ts';
 import { completeChat, streamChat } from './chat.ts';
 import { embed } from './embed.ts';
 import type { CallInit } from './live-call.ts';
@@ -55,7 +54,7 @@ async function streamOf(
   const stream = await streamChat(deps, ask, init);
   return (async function* () {
     try {
-      for (let batch = await next(stream); batch; batch = await next(stream)) yield* batch;
+      yield* stream.chunks;
     } finally {
       stream.close();
     }

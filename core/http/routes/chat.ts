@@ -1,5 +1,4 @@
 import type { ChatAnswer } from '../../calls/chat.ts';
-import type { ChatBatch } from '../../calls/chat-source.ts';
 import type { ChatStream } from '../../calls/chat-stream.ts';
 import type { CallInit } from '../../calls/live-call.ts';
 import type { Ask } from '../../calls/run.ts';
@@ -9,7 +8,6 @@ import { isGatewayError, toGatewayError } from '../../contract/errors.ts';
 import type { Schema } from '../../contract/json.ts';
 import type { Route, RouteContext } from '../../contract/plugin.ts';
 import { DONE, formatData, KEEP_ALIVE } from '../../upstream/event-reader.ts';
-import { NOT_YET } from '../../upstream/pull.ts';
 import { CHAT_REQUEST, CHAT_RESPONSE } from '../schemas.ts';
 import { createSseWriter, type SseWriter } from '../sse-writer.ts';
 import { answerHeaders, sendAnswer } from './answer.ts';
@@ -71,30 +69,11 @@ async function handleChat(deps: ChatRouteDeps, ctx: RouteContext, ask: Ask<'chat
   sendAnswer(ctx, answer, JSON.stringify(answer.response));
 }
 
-function framesOf(batch: ChatBatch): string {
-  let frames = '';
-  for (const chunk of batch) frames += formatData(JSON.stringify(chunk));
-  return frames;
-}
-
-/** Writes what comes as it comes, within the upstream's own calls, until the end; rejects with what the stream throws. */
-function relay(stream: ChatStream, writer: SseWriter): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const pump = (): void => {
-      try {
-        for (let batch = stream.read(); batch; batch = stream.read()) {
-          if (batch === NOT_YET) stream.whenReadable(pump);
-          else if (!writer.write(framesOf(batch))) void writer.drained().then(pump);
-          else continue;
-          return;
-        }
-        resolve();
-      } catch (thrown) {
-        reject(thrown);
-      }
-    };
-    pump();
-  });
+/** Writes what comes as it comes, and waits for a caller that is behind. */
+async function relay(stream: ChatStream, writer: SseWriter): Promise<void> {
+  for await (const chunk of stream.chunks) {
+    if (!writer.write(formatData(JSON.stringify(chunk)))) await writer.drained();
+  }
 }
 
 /**
