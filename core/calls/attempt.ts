@@ -1,4 +1,4 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { Endpoint, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
 import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
@@ -35,7 +35,7 @@ export async function exchange(
 ): Promise<UpstreamResponse> {
   assertConfigured(endpoint, target);
   const { hooks, upstream } = deps;
-  const outgoing = hooks.send ? ((await hooks.send(call as unknown as Call, request, target)) ?? request) : request;
+  const outgoing = hooks.send ? ((await hooks.send(call, request, target)) ?? request) : request;
   call.measures.target = target;
   call.measures.attempts += 1;
   const started = performance.now();

@@ -1,4 +1,4 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
 import type { GatewayError } from '../contract/errors.ts';
@@ -41,12 +41,12 @@ export async function openStream(
     }
   } catch (error) {
     upstreamResponse.destroy();
-    noteRefusal(call as unknown as LiveCall, error);
+    noteRefusal(call, error);
     throw error;
   }
   const running = new RunningStream(deps, call, target, upstreamResponse);
   return {
-    call: call as unknown as LiveCall,
+    call,
     target,
     dropped,
     rateLimits,
@@ -90,7 +90,7 @@ class RunningStream {
   close(): void {
     this.#upstream.destroy();
     this.#meter();
-    finishBeside(this.#deps, this.#call as unknown as LiveCall, this.#isComplete ? 'ok' : 'aborted');
+    finishBeside(this.#deps, this.#call, this.#isComplete ? 'ok' : 'aborted');
   }
 
   /** Runs the chunk hooks, notes usage, and takes out what the caller did not ask for. */
@@ -98,7 +98,7 @@ class RunningStream {
     const { chunk: hook } = this.#deps.hooks.chat;
     for (const chunk of batch) {
       if (chunk.usage) this.#usage = chunk.usage;
-      const changed = hook ? hook(this.#call as unknown as Call<'chat'>, chunk) : chunk;
+      const changed = hook ? hook(this.#call, chunk) : chunk;
       if (changed === null) continue;
       const kept = changed ?? chunk;
       this.#last = kept;
@@ -125,7 +125,7 @@ class RunningStream {
   /** Ends the call that failed; answers the error as the `error` hooks leave it. */
   #fail(thrown: unknown): Promise<GatewayError> {
     this.#upstream.destroy();
-    const call = this.#call as unknown as LiveCall;
+    const call = this.#call;
     let error = thrown;
     try {
       this.#meter();
@@ -139,7 +139,7 @@ class RunningStream {
 
 function withoutUsage(chunk: ChatChunk): ChatChunk {
   const { usage: _, ...rest } = chunk;
-  return rest as ChatChunk;
+  return rest;
 }
 
 /** UTF-8 bytes of what the model wrote in a chunk, for an estimate when no usage comes. */

@@ -1,4 +1,4 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { ChatCodec, HttpRequest, ResponseHeaders } from '../contract/provider.ts';
@@ -28,12 +28,10 @@ export interface ChatAnswer extends AnswerNotes {
 
 /** A chat completion as a whole. The call is finished when this resolves. */
 export function completeChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatAnswer> {
-  return runCall(deps, ask, init, (call) => {
-    const live = call as unknown as LiveCall;
-    return tryTargets(live, (target) => completeOn(deps, call, target)).then((answer) => {
-      finishBeside(deps, live, 'ok');
-      return answer;
-    });
+  return runCall(deps, ask, init, async (call) => {
+    const answer = await tryTargets(call, (target) => completeOn(deps, call, target));
+    finishBeside(deps, call, 'ok');
+    return answer;
   });
 }
 
@@ -42,15 +40,16 @@ async function completeOn(deps: PipelineDeps, call: LiveCall<'chat'>, target: Ta
   const started = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.measures.upstreamMs += performance.now() - started;
-  let response = readAnswer(call as unknown as LiveCall, () => codec.response(parseAnswer(bytes), codecInfo));
+  let response = readAnswer(call, () => codec.response(parseAnswer(bytes), codecInfo));
   // Metered as the vendor answered: no hook changes what a call cost.
   meterChat(deps, call, target, response.usage, () => estimateTextTokens(answerText(response)));
   // What was charged is what is told, also where the vendor's own count is none.
   if (call.measures.estimated && call.measures.usage) response = { ...response, usage: call.measures.usage };
   const receive = deps.hooks.chat.receive;
-  if (receive) response = ((await receive(call as unknown as Call, response)) as ChatResponse | undefined) ?? response;
+  const changed = receive && (await receive(call, response));
+  if (changed && 'choices' in changed) response = changed;
   if (!response.usage && call.measures.usage) response = { ...response, usage: call.measures.usage };
-  return { call: call as unknown as LiveCall, target, dropped, rateLimits, response };
+  return { call, target, dropped, rateLimits, response };
 }
 
 /** Decodes an answer; an error inside it is noted as work that was not done. */
@@ -107,11 +106,11 @@ export async function openChat(
     });
   const input: ChatRequest =
     call.request.model === target.model ? call.request : { ...call.request, model: target.model };
-  const codecInfo = codecCall(call as unknown as LiveCall, target, stream);
+  const codecInfo = codecCall(call, target, stream);
   const request: HttpRequest = codec.request(input, codecInfo);
   const upstreamResponse = await exchange(
     { upstream: deps.upstream, hooks: deps.hooks.chat },
-    call as unknown as LiveCall,
+    call,
     target,
     provider,
     request,
@@ -147,8 +146,6 @@ function rateLimitsOf(
 /** A chat completion as a stream. Rejects before the first byte when no target answers; the caller closes the stream. */
 export function streamChat(deps: PipelineDeps, ask: Ask<'chat'>, init: CallInit): Promise<ChatStream> {
   return runCall(deps, ask, init, (call) =>
-    tryTargets(call as unknown as LiveCall, async (target) =>
-      openStream(deps, call, target, await openChat(deps, call, target, true)),
-    ),
+    tryTargets(call, async (target) => openStream(deps, call, target, await openChat(deps, call, target, true))),
   );
 }

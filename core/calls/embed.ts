@@ -1,4 +1,4 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import type { EmbeddingResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { exchange } from './attempt.ts';
@@ -14,8 +14,8 @@ export interface EmbeddingAnswer extends AnswerNotes {
 /** Embeddings of texts, in the order of the input. */
 export function embed(deps: PipelineDeps, ask: Ask<'embeddings'>, init: CallInit): Promise<EmbeddingAnswer> {
   return runCall(deps, ask, init, async (call) => {
-    const answer = await tryTargets(call as unknown as LiveCall, (target) => embedOn(deps, call, target));
-    finishBeside(deps, call as unknown as LiveCall, 'ok');
+    const answer = await tryTargets(call, (target) => embedOn(deps, call, target));
+    finishBeside(deps, call, 'ok');
     return answer;
   });
 }
@@ -27,22 +27,21 @@ async function embedOn(deps: PipelineDeps, call: LiveCall<'embeddings'>, target:
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no embedding models.`, {
       param: 'model',
     });
-  const live = call as unknown as LiveCall;
   const input = { ...call.request, model: target.model };
-  const info = codecCall(live, target, false);
+  const info = codecCall(call, target, false);
   const request = codec.request(input, info);
   const upstreamResponse = await exchange(
     { upstream: deps.upstream, hooks: deps.hooks.embeddings },
-    live,
+    call,
     target,
     provider,
     request,
   );
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
-  let response = readAnswer(live, () => codec.response(parseAnswer(bytes), input, info));
+  let response = readAnswer(call, () => codec.response(parseAnswer(bytes), input, info));
   meterEmbeddings(deps, call, target, response.usage);
   const receive = deps.hooks.embeddings.receive;
-  if (receive)
-    response = ((await receive(call as unknown as Call, response)) as EmbeddingResponse | undefined) ?? response;
-  return { call: live, target, dropped: request.dropped ?? [], rateLimits: {}, response };
+  const changed = receive && (await receive(call, response));
+  if (changed && !('choices' in changed)) response = changed;
+  return { call, target, dropped: request.dropped ?? [], rateLimits: {}, response };
 }

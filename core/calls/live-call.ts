@@ -110,7 +110,7 @@ export class LiveCall<O extends Operation = Operation> implements Call<O> {
       ...(cost !== undefined && { cost }),
       ...(firstByteAt !== undefined && { firstByteMs: firstByteAt }),
     });
-    this.#init.onOutcome?.(this as unknown as Call, outcome);
-    return this.#hooks.finish?.(this as unknown as Call, outcome) ?? undefined;
+    this.#init.onOutcome?.(this, outcome);
+    return this.#hooks.finish?.(this, outcome) ?? undefined;
   }
 }

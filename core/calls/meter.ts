@@ -1,5 +1,5 @@
 import type { Call, Target } from '../contract/call.ts';
-import type { ChatRequest, EmbeddingRequest, Usage } from '../contract/chat.ts';
+import type { Usage } from '../contract/chat.ts';
 import { findSpeechModel } from '../speech/check.ts';
 import { estimateSpeech, speechPrice } from '../speech/price.ts';
 import { countCharacters } from '../speech/split-text.ts';
@@ -22,7 +22,7 @@ export function meterChat(
   const counted = usage && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens) ? usage : undefined;
   call.measures.estimated = counted === undefined;
   call.measures.usage = counted ?? estimatedUsage(estimateInputTokens(call.request), written());
-  price(deps, call as unknown as LiveCall, target);
+  price(deps, call, target);
 }
 
 /** The same for embeddings, which have input only. */
@@ -34,8 +34,8 @@ export function meterEmbeddings(
 ): void {
   const told = usage && isCount(usage.prompt_tokens) ? usage.prompt_tokens : undefined;
   call.measures.estimated = told === undefined;
-  call.measures.usage = estimatedUsage(told ?? estimateInputTokens(call.request as EmbeddingRequest | ChatRequest), 0);
-  price(deps, call as unknown as LiveCall, target);
+  call.measures.usage = estimatedUsage(told ?? estimateInputTokens(call.request), 0);
+  price(deps, call, target);
 }
 
 /** The most a call may cost, over all its targets, in micro-dollars; undefined when one of them has no known price. */
@@ -43,8 +43,9 @@ export function estimateCost(
   { catalog, speech }: Pick<PipelineDeps, 'catalog' | 'speech'>,
   call: Call,
 ): number | undefined {
-  if (call.operation === 'speech') return estimateSpoken(speech, call as Call<'speech'>);
-  const { request, targets } = call as Call<'chat' | 'embeddings'>;
+  if (isSpoken(call)) return estimateSpoken(speech, call);
+  if (!isWritten(call)) return undefined;
+  const { request, targets } = call;
   let most = 0;
   for (const target of targets) {
     const model = catalog.find(target.provider, target.model);
@@ -73,11 +74,19 @@ function estimateSpoken(
 export function meterUnanswered(deps: PipelineDeps, call: LiveCall): void {
   const { unanswered, usage } = call.measures;
   const target = unanswered.at(-1);
-  if (usage || !target || call.operation === 'speech') return;
+  if (usage || !target || !isWritten(call)) return;
   call.measures.target = target;
   call.measures.estimated = true;
-  call.measures.usage = estimatedUsage(estimateInputTokens(call.request as ChatRequest | EmbeddingRequest), 0);
+  call.measures.usage = estimatedUsage(estimateInputTokens(call.request), 0);
   price(deps, call, target);
+}
+
+function isSpoken(call: Call): call is Call<'speech'> {
+  return call.operation === 'speech';
+}
+
+function isWritten(call: Call): call is Call<'chat' | 'embeddings'> {
+  return call.operation !== 'speech';
 }
 
 function estimatedUsage(prompt: number, completion: number): Usage {

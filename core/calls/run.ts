@@ -1,4 +1,4 @@
-import type { Call, Operation, OperationRequest, OutcomeStatus, Target } from '../contract/call.ts';
+import type { Operation, OperationRequest, OutcomeStatus, Target } from '../contract/call.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
 import type { CodecCall, Provider } from '../contract/provider.ts';
@@ -55,12 +55,12 @@ export async function runCall<O extends Operation, T>(
   try {
     assertLive(call);
     assertAllowed(modelsOf(deps, ask.operation), init.principal, ask.targets, ask.requested);
-    const admitted = hooks.admit?.(call as unknown as Call);
+    const admitted = hooks.admit?.(call);
     if (admitted) await admitted;
-    if (hooks.prepare || hooks.route) await redirect(deps, call as unknown as LiveCall, hooks);
+    if (hooks.prepare || hooks.route) await redirect(deps, call, hooks);
     return await work(call);
   } catch (thrown) {
-    throw await endWithError(deps, call as unknown as LiveCall, thrown);
+    throw await endWithError(deps, call, thrown);
   }
 }
 
@@ -71,7 +71,7 @@ function modelsOf(deps: PipelineDeps, operation: Operation): Pick<Catalog, 'find
 
 /** Lets plugins change what is asked, and of whom. */
 async function redirect(deps: PipelineDeps, call: LiveCall, hooks: CompiledHooks): Promise<void> {
-  const view = call as unknown as Call;
+  const view = call;
   if (hooks.prepare) call.request = (await hooks.prepare(view, call.request)) ?? call.request;
   if (!hooks.route) return;
   const routed = await hooks.route(view);
@@ -87,7 +87,7 @@ export async function endWithError(deps: PipelineDeps, call: LiveCall, thrown: u
   let error = isShutdown(call.signal) ? shuttingDown() : toGatewayError(thrown);
   if (!aborted && hooks.error) {
     try {
-      error = toGatewayError((await hooks.error(call as unknown as Call, error)) ?? error);
+      error = toGatewayError((await hooks.error(call, error)) ?? error);
     } catch (hookError) {
       error = toGatewayError(hookError);
     }

@@ -42,15 +42,14 @@ export async function speak(
       call.targets = [{ provider: vendorName, model: speech.model }];
       assertAllowed({ find: () => undefined }, call.principal, call.targets);
     }
-    const live = call as unknown as LiveCall;
     const cache = deps.speechCache;
     const key = cache && speechCacheKey(call.principal.account, vendorName, speech);
     const kept = key && (await cache.find(key));
-    if (kept) return { ...kept, audio: unmetered(deps, live, kept.audio), headers: { 'x-tollgate-cache': 'hit' } };
-    const run = await tryTargets(live, () => start(deps, live, target, vendor, speech));
+    if (kept) return { ...kept, audio: unmetered(deps, call, kept.audio), headers: { 'x-tollgate-cache': 'hit' } };
+    const run = await tryTargets(call, () => start(deps, call, target, vendor, speech));
     const answer = {
       ...run,
-      audio: metered(deps, live, target, vendor, speech, run),
+      audio: metered(deps, call, target, vendor, speech, run),
       headers: { 'x-tollgate-attempts': String(call.measures.attempts), ...(key && { 'x-tollgate-cache': 'miss' }) },
     };
     return key ? cache.keep(key, answer) : answer;
