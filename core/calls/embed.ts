@@ -2,9 +2,9 @@ import type { Target } from '../contract/call.ts';
 import type { EmbeddingResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { exchange } from './attempt.ts';
-import { type AnswerNotes, MAX_RESPONSE_BYTES, parseAnswer, readAnswer } from './chat.ts';
 import type { CallInit, LiveCall } from './live-call.ts';
 import { meterEmbeddings } from './meter.ts';
+import { type AnswerNotes, MAX_RESPONSE_BYTES, parseAnswer, readAnswer } from './open-chat.ts';
 import { type Ask, codecCall, finishBeside, type PipelineDeps, providerOf, runCall, tryTargets } from './run.ts';
 
 export interface EmbeddingAnswer extends AnswerNotes {

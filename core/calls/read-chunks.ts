@@ -3,8 +3,8 @@ import { GatewayError } from '../contract/errors.ts';
 import { readEvents } from '../upstream/event-reader.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { PageError } from './attempt.ts';
-import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './chat.ts';
 import { chunksOfResponse, hasContent } from './chat-chunks.ts';
+import { MAX_RESPONSE_BYTES, type OpenedChat, parseAnswer } from './open-chat.ts';
 
 /** The chunks that came of one read of the upstream. */
 export type ChatBatch = readonly ChatChunk[];

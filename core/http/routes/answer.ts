@@ -1,4 +1,4 @@
-import type { AnswerNotes } from '../../calls/chat.ts';
+import type { AnswerNotes } from '../../calls/open-chat.ts';
 import type { RouteContext } from '../../contract/plugin.ts';
 import { formatUsd } from '../../contract/units.ts';
 

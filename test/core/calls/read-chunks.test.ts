@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { OpenedChat } from '../../../core/calls/chat.ts';
+import type { OpenedChat } from '../../../core/calls/open-chat.ts';
 import { readChunks } from '../../../core/calls/read-chunks.ts';
 import type { ChatCodec, CodecCall } from '../../../core/contract/provider.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
