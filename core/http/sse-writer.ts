@@ -3,11 +3,11 @@ import type { ErrorBody } from '../contract/errors.ts';
 import { formatError, KEEP_ALIVE } from '../upstream/event-reader.ts';
 
 export interface SseWriterOptions {
-  /** Silence after which a comment is sent; 15 s unless told. */
+  /** Silence after which a comment is sent; 15 s unless set. */
   readonly keepAliveMs?: number;
   /** What is sent then; a comment unless set. */
   readonly keepAlive?: string;
-  /** How long a reader may take nothing before it is cut; 60 s unless told. */
+  /** How long a reader may take nothing before it is cut; 60 s unless set. */
   readonly writeIdleMs?: number;
   /** Wakes a writer that waits for the reader. */
   readonly signal?: AbortSignal;
@@ -43,129 +43,124 @@ const MAX_QUEUED = 64 * 1024;
 
 /**
  * A writer over the plain response: with Koa, set `ctx.respond = false` and pass `ctx.res`, because a stream in
- * `ctx.body` costs more per chunk and drops the connection on an error instead of saying what it was.
+ * `ctx.body` drops the connection on an error instead of saying what it was.
  */
 export function createSseWriter(res: ServerResponse, options: SseWriterOptions = {}): SseWriter {
-  const { keepAliveMs = 15_000, keepAlive = KEEP_ALIVE, writeIdleMs = 60_000, signal } = options;
-  let queue: (string | Uint8Array)[] = [];
-  let queued = 0;
-  let scheduled = false;
-  let started = false;
-  let closed = res.destroyed || res.writableEnded;
-  let writtenAt = performance.now();
-  let wakeUps: (() => void)[] = [];
-  let timer: NodeJS.Timeout | undefined;
+  return new ResponseWriter(res, options);
+}
 
-  function start(): void {
-    if (closed || started) return;
-    started = true;
-    if (res.headersSent) return;
-    res.writeHead(200, { ...HEAD, ...options.headers });
-    res.flushHeaders();
+class ResponseWriter implements SseWriter {
+  closed: boolean;
+  started = false;
+  readonly #res: ServerResponse;
+  readonly #options: SseWriterOptions;
+  #queue: (string | Uint8Array)[] = [];
+  #queued = 0;
+  #waiting: (() => void)[] = [];
+  /** Fires when nothing was written for a while. */
+  #silence: NodeJS.Timeout | undefined;
+  /** Runs while the reader has something to take; it is cut when the timer fires. */
+  #stuck: NodeJS.Timeout | undefined;
+
+  constructor(res: ServerResponse, options: SseWriterOptions) {
+    this.#res = res;
+    this.#options = options;
+    this.closed = res.destroyed || res.writableEnded;
+    if (this.closed) return;
+    // A socket that breaks while we write is the reader's doing, and `close` follows.
+    res.on('error', () => {});
+    res.on('drain', () => this.#onDrain());
+    res.on('finish', () => this.#onOver());
+    res.on('close', () => this.#onOver());
+    options.signal?.addEventListener('abort', this.#wake, { once: true });
+    this.#silence = setTimeout(() => this.#onSilence(), options.keepAliveMs ?? 15_000).unref();
   }
 
-  /** One timer a stream, armed again for what is left: a write only notes the time. */
-  function watch(afterMs: number): void {
-    timer = setTimeout(() => {
-      const silentMs = performance.now() - writtenAt;
-      // Once ended the timer lives only as long as frames are left that the reader does not take.
-      if (res.writableNeedDrain || closed) {
-        if (silentMs >= writeIdleMs) res.destroy();
-        else watch(writeIdleMs - silentMs);
-      } else {
-        const isSilent = silentMs >= keepAliveMs;
-        // Not before our own head: until then the answer can still be another one, such as an error with its status.
-        if (isSilent && started) write(keepAlive);
-        watch(Math.min(isSilent ? keepAliveMs : keepAliveMs - silentMs, writeIdleMs));
-      }
-    }, afterMs + 1);
-    timer.unref();
+  start(): void {
+    if (this.closed || this.started) return;
+    this.started = true;
+    if (this.#res.headersSent) return;
+    this.#res.writeHead(200, { ...HEAD, ...this.#options.headers });
+    this.#res.flushHeaders();
   }
 
-  function write(frames: string | Uint8Array): boolean {
-    if (closed) return true;
-    queue.push(frames);
-    queued += frames.length;
-    if (!scheduled) {
-      scheduled = true;
-      // After the microtasks of this tick: all that one read of the upstream led to goes out with one write.
-      process.nextTick(flush);
-    }
-    return queued < MAX_QUEUED && !res.writableNeedDrain;
+  write(frames: string | Uint8Array): boolean {
+    if (this.closed) return true;
+    // After the microtasks of this tick: all that one read of the upstream led to goes out with one write.
+    if (this.#queue.length === 0) process.nextTick(() => this.#flush());
+    this.#queue.push(frames);
+    this.#queued += frames.length;
+    return !this.#isBehind();
   }
 
-  function flush(): void {
-    scheduled = false;
-    if (closed || queue.length === 0) return;
-    const frames = joinFrames(queue);
-    queue = [];
-    queued = 0;
-    start();
-    if (!res.writableNeedDrain) writtenAt = performance.now();
-    // Else Node holds what it was given until the next turn.
-    res.cork();
-    const isTaken = res.write(frames);
-    res.uncork();
-    if (isTaken) wake();
+  drained(): Promise<void> {
+    if (this.closed || this.#options.signal?.aborted || !this.#isBehind()) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  function wake(): void {
-    const waiting = wakeUps;
-    wakeUps = [];
-    for (const wakeUp of waiting) wakeUp();
+  end(): void {
+    if (this.closed) return;
+    this.#flush();
+    this.start();
+    this.#res.end();
+    this.#close();
+    this.#watchReader();
   }
 
-  function close(): void {
-    closed = true;
-    queue = [];
-    signal?.removeEventListener('abort', wake);
-    wake();
+  fail(body: ErrorBody): void {
+    this.write(formatError(body));
+    this.end();
   }
 
-  function end(): void {
-    if (closed) return;
-    flush();
-    start();
-    res.end();
-    close();
+  #isBehind(): boolean {
+    return this.#queued >= MAX_QUEUED || this.#res.writableNeedDrain;
   }
 
-  function forget(): void {
-    close();
-    clearTimeout(timer);
+  #flush(): void {
+    if (this.closed || this.#queue.length === 0) return;
+    const frames = joinFrames(this.#queue);
+    this.#queue = [];
+    this.#queued = 0;
+    this.start();
+    this.#silence?.refresh();
+    if (this.#res.write(frames)) this.#wake();
+    else this.#watchReader();
   }
 
-  // A socket that breaks while we write is the reader's doing, and `close` follows.
-  res.on('error', () => {});
-  res.on('close', forget);
-  // Until then a reader may still leave the last frames untaken, and is cut for it.
-  res.on('finish', forget);
-  res.on('drain', () => {
-    writtenAt = performance.now();
-    wake();
-  });
-  signal?.addEventListener('abort', wake, { once: true });
-  if (!closed) watch(Math.min(keepAliveMs, writeIdleMs));
+  #watchReader(): void {
+    this.#stuck ??= setTimeout(() => this.#res.destroy(), this.#options.writeIdleMs ?? 60_000).unref();
+  }
 
-  return {
-    start,
-    write,
-    drained() {
-      if (closed || signal?.aborted || (queued < MAX_QUEUED && !res.writableNeedDrain)) return Promise.resolve();
-      return new Promise((resolve) => wakeUps.push(resolve));
-    },
-    end,
-    fail(body) {
-      write(formatError(body));
-      end();
-    },
-    get closed() {
-      return closed;
-    },
-    get started() {
-      return started;
-    },
+  #onDrain(): void {
+    clearTimeout(this.#stuck);
+    this.#stuck = undefined;
+    if (this.closed) this.#watchReader();
+    this.#wake();
+  }
+
+  /** Not before our own head: until then the answer can still be another one, such as an error with its status. */
+  #onSilence(): void {
+    if (this.started && !this.#isBehind()) this.write(this.#options.keepAlive ?? KEEP_ALIVE);
+    this.#silence?.refresh();
+  }
+
+  readonly #wake = (): void => {
+    for (const wakeUp of this.#waiting.splice(0)) wakeUp();
   };
+
+  #close(): void {
+    this.closed = true;
+    this.#queue = [];
+    clearTimeout(this.#silence);
+    this.#options.signal?.removeEventListener('abort', this.#wake);
+    this.#wake();
+  }
+
+  /** All is sent, or the reader is gone. */
+  #onOver(): void {
+    this.#close();
+    clearTimeout(this.#stuck);
+  }
 }
 
 function joinFrames(frames: readonly (string | Uint8Array)[]): string | Uint8Array {

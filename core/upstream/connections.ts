@@ -1,114 +1,81 @@
-import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
-import type * as Undici from 'undici';
+import { buildConnector, Client } from 'undici';
 
-/** The two files of `undici` that calls need: its index loads 110, `fetch` and WebSocket among them, and that is 50 ms of a start. */
-const require = createRequire(import.meta.url);
-const buildConnector = require('undici/lib/core/connect.js') as typeof Undici.buildConnector;
-const Client = require('undici/lib/dispatcher/client.js') as typeof Undici.Client;
+/** How long an idle socket is kept when the vendor does not say (`keep-alive: timeout=`). */
+const KEEP_ALIVE_MS = 30_000;
 
-/** One keep-alive connection; carries one request at a time. */
+/** One keep-alive connection: undici's client for one socket, which carries one request at a time. */
 export interface Connection {
-  readonly client: Undici.Client;
-  /** Answers read in full since the socket was opened; 0 means fresh. */
-  served: number;
-  /** The socket while it is being connected. */
-  connecting: Socket | undefined;
-}
-
-/** Undici types it as returning nothing; it returns the socket that it opens. */
-type Connect = (options: Undici.buildConnector.Options, callback: Undici.buildConnector.Callback) => Socket;
-
-export interface Connections {
-  /** An idle connection, the last used first, or a new one (always, with `fresh`); undefined when all `max` are busy. */
-  take(fresh: boolean): Connection | undefined;
-  /** Gives a connection back: kept when its answer was read to the end, destroyed otherwise. */
-  release(connection: Connection, reusable: boolean): void;
-  close(): Promise<void>;
+  readonly client: Client;
+  /** The socket that was connected last; undefined before the first. */
+  socket: Socket | undefined;
 }
 
 export interface ConnectionOptions {
   readonly connectMs: number;
   readonly maxHeaderBytes: number;
-  /** Open sockets to one origin, idle ones included. */
+  /** Open connections to one origin, idle ones included. */
   readonly max: number;
 }
 
-/** How long an idle socket is kept when the vendor does not say (`keep-alive: timeout=`). */
-const KEEP_ALIVE_MS = 30_000;
-
 /**
- * The connections to one origin. Undici's own `Pool` does not tell whether a request went out on a reused socket, which
- * the transparent retry has to know, queues where we want to refuse, and looks through all its clients for a free one.
+ * The connections to one origin. Not undici's `Pool`, which queues where we refuse, and does not tell whether a request
+ * went out on a kept socket: only then may a POST be sent again when the vendor closed the socket under it.
  */
-export function createConnections(origin: string, options: ConnectionOptions): Connections {
-  const connect = buildConnector({ timeout: options.connectMs, rejectUnauthorized: true }) as Connect;
-  const all = new Set<Connection>();
-  const idle: Connection[] = [];
+export class Connections {
+  readonly #origin: string;
+  readonly #options: ConnectionOptions;
+  readonly #connect: buildConnector.connector;
+  readonly #all = new Set<Connection>();
+  readonly #idle: Connection[] = [];
 
-  function open(): Connection {
-    const client = new Client(origin, {
-      connect(target, callback) {
-        connection.connecting = connect(target, (...result) => {
-          connection.connecting = undefined;
+  constructor(origin: string, options: ConnectionOptions) {
+    this.#origin = origin;
+    this.#options = options;
+    this.#connect = buildConnector({ timeout: options.connectMs, rejectUnauthorized: true });
+  }
+
+  /** The idle connection that was used last, or a new one (always, when it has to be `fresh`); undefined when all are in use. */
+  take(fresh: boolean): Connection | undefined {
+    const kept = fresh ? undefined : this.#idle.pop();
+    return kept ?? (this.#all.size < this.#options.max ? this.#open() : undefined);
+  }
+
+  /** Keeps a connection for the next request, when its response was read to the end and its socket is still there. */
+  release(connection: Connection): void {
+    if (connection.socket?.destroyed === false && this.#all.has(connection)) this.#idle.push(connection);
+    else this.drop(connection);
+  }
+
+  /** Cuts a connection, with the request that it carries. A socket that is still being connected has its own deadline. */
+  drop(connection: Connection): void {
+    this.#all.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    void connection.client.destroy();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map(({ client }) => client.destroy()));
+  }
+
+  #open(): Connection {
+    const client = new Client(this.#origin, {
+      connect: (target, callback) =>
+        this.#connect(target, (...result) => {
+          connection.socket = result[1] ?? connection.socket;
           callback(...result);
-        });
-      },
-      pipelining: 1,
-      maxHeaderSize: options.maxHeaderBytes,
+        }),
+      maxHeaderSize: this.#options.maxHeaderBytes,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      // Our own clock watches; undici's would set a timer per request.
-      headersTimeout: 0,
-      bodyTimeout: 0,
     });
-    const connection: Connection = { client, served: 0, connecting: undefined };
+    const connection: Connection = { client, socket: undefined };
+    // One in use stays: undici connects it again by itself when it was closed before the request was written.
     client.on('disconnect', () => {
-      connection.served = 0;
-      const at = idle.lastIndexOf(connection);
-      if (at < 0) return;
-      idle.splice(at, 1);
-      drop(connection);
+      if (this.#idle.includes(connection)) this.drop(connection);
     });
-    all.add(connection);
+    this.#all.add(connection);
     return connection;
   }
-
-  function drop(connection: Connection): void {
-    if (!all.delete(connection)) return;
-    // Not from within undici's own callbacks: it still has to finish with the request that just failed.
-    queueMicrotask(() => void destroy(connection));
-  }
-
-  return {
-    take(fresh) {
-      if (!fresh || all.size >= options.max) {
-        const kept = idle.pop();
-        if (kept && !fresh) return kept;
-        if (kept) drop(kept);
-      }
-      return all.size < options.max ? open() : undefined;
-    },
-    release(connection, reusable) {
-      if (!all.has(connection)) return;
-      if (!reusable) drop(connection);
-      else {
-        connection.served += 1;
-        idle.push(connection);
-      }
-    },
-    async close() {
-      const open = [...all];
-      all.clear();
-      idle.length = 0;
-      await Promise.all(open.map(destroy));
-    },
-  };
-}
-
-/** A client that is destroyed leaves a socket that is still being connected to its own timeout; so it is cut here. */
-function destroy({ client, connecting }: Connection): Promise<void> {
-  const destroyed = client.destroy();
-  connecting?.destroy(new Error('not needed any more'));
-  return destroyed;
 }

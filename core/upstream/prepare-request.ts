@@ -1,13 +1,13 @@
 import type { Endpoint, HttpRequest } from '../contract/provider.ts';
 import { type Address, bindCredential, joinPath, parseBaseUrl } from './address.ts';
 
-/** A request as undici's `Client.dispatch` takes it, and where it goes. */
+/** A request as undici takes it, and where it goes. */
 export interface PreparedRequest {
   readonly origin: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array | null;
+  readonly headers: Record<string, string>;
+  readonly body: string | Uint8Array | null;
 }
 
 /** What of a request depends on its endpoint alone. */
@@ -15,24 +15,13 @@ interface KnownEndpoint {
   readonly address: Address;
   /** In lower case. A request's own may replace them, but not the key. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly credential: readonly [name: string, value: string] | undefined;
-  /** All of them, for a request with a body and no headers of its own: most. */
-  readonly usual: Readonly<Record<string, string>>;
+  readonly credential: Readonly<Record<string, string>>;
 }
 
 /** What frames a message or names its receiver is ours to say: `host` would even change whose certificate is checked. */
-const OWN_HEADERS: ReadonlySet<string> = new Set([
-  'accept-encoding',
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+const OWN_HEADERS: ReadonlySet<string> = new Set(
+  'accept-encoding connection content-length expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
+);
 
 /**
  * Makes requests ready to send: the address, the endpoint's headers under the request's, JSON, and last the key. What
@@ -41,35 +30,26 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 export function createRequestPreparer(): (endpoint: Endpoint, request: HttpRequest) => PreparedRequest {
   const known = new WeakMap<Endpoint, KnownEndpoint>();
   return (endpoint, request) => {
-    let found = known.get(endpoint);
-    if (!found) {
-      found = knowEndpoint(endpoint);
-      known.set(endpoint, found);
-    }
-    const { address } = found;
+    const { address, headers, credential } = known.get(endpoint) ?? knowEndpoint(endpoint, known);
     const body = encodeBody(request.body);
-    const headers = body && !request.headers ? found.usual : headersOf(found, request.headers, body !== null);
-    const method = request.method ?? (body ? 'POST' : 'GET');
-    return { origin: address.origin, method, path: joinPath(address, request.path), headers, body };
+    const type = body === null ? {} : { 'content-type': 'application/json' };
+    return {
+      origin: address.origin,
+      method: request.method ?? (body === null ? 'GET' : 'POST'),
+      path: joinPath(address, request.path),
+      headers: { ...type, ...headers, ...readHeaders(request.headers), ...credential },
+      body,
+    };
   };
 }
 
-function knowEndpoint(endpoint: Endpoint): KnownEndpoint {
+function knowEndpoint(endpoint: Endpoint, known: WeakMap<Endpoint, KnownEndpoint>): KnownEndpoint {
   const address = parseBaseUrl(endpoint.baseUrl);
   const headers = { 'user-agent': 'tollgate', ...readHeaders(endpoint.headers), 'accept-encoding': 'identity' };
-  const own = { headers, credential: bindCredential(endpoint, address) };
-  return { address, ...own, usual: headersOf(own, undefined, true) };
-}
-
-function headersOf(
-  { headers, credential }: Pick<KnownEndpoint, 'headers' | 'credential'>,
-  own: HttpRequest['headers'],
-  hasBody: boolean,
-): Readonly<Record<string, string>> {
-  const all: Record<string, string> = { ...headers, ...readHeaders(own) };
-  if (hasBody) all['content-type'] ??= 'application/json';
-  if (credential) all[credential[0]] = credential[1];
-  return all;
+  const credential = bindCredential(endpoint, address);
+  const found = { address, headers, credential: credential ? { [credential[0]]: credential[1] } : {} };
+  known.set(endpoint, found);
+  return found;
 }
 
 function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -82,7 +62,7 @@ function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<str
   return read;
 }
 
-function encodeBody(body: HttpRequest['body']): Uint8Array | null {
+function encodeBody(body: HttpRequest['body']): string | Uint8Array | null {
   if (body === undefined || body instanceof Uint8Array) return body ?? null;
-  return Buffer.from(JSON.stringify(body));
+  return JSON.stringify(body);
 }

@@ -1,44 +1,44 @@
-import type { HttpRequest, Transport } from '../contract/provider.ts';
-import type { Exchange, ExchangeController } from './exchange.ts';
+import type { HttpRequest, Transport, TransportAnswer } from '../contract/provider.ts';
+import type { Attempt } from './attempt.ts';
 
-/** Lets a provider's own {@link Transport} answer an exchange: the same clocks, bounds and abort as the network. */
-export async function runTransport(transport: Transport, request: HttpRequest, exchange: Exchange): Promise<void> {
-  const abort = new AbortController();
-  let paused: Promise<void> | undefined;
-  let go: (() => void) | undefined;
-  const controller: ExchangeController = {
-    pause() {
-      paused ??= new Promise((resolve) => {
-        go = resolve;
-      });
-    },
-    resume() {
-      paused = undefined;
-      go?.();
-    },
-    abort(reason) {
-      abort.abort(reason);
-      controller.resume();
-    },
-  };
-  exchange.onRequestStart(controller);
+/** Lets a provider's own {@link Transport} answer a request, with the same deadlines and abort as the network. */
+export async function runTransport(
+  transport: Transport,
+  request: HttpRequest,
+  attempt: Attempt,
+): Promise<TransportAnswer> {
+  attempt.isSent = () => true;
   try {
-    const answer = await transport(request, abort.signal);
-    exchange.onResponseStarted();
-    exchange.onResponseStart(controller, answer.status, answer.headers);
-    const chunks = answer.body[Symbol.asyncIterator]();
-    while (!abort.signal.aborted) {
-      const chunk = await chunks.next();
-      if (chunk.done) {
-        exchange.onResponseEnd();
-        return;
-      }
-      const { buffer, byteOffset, byteLength } = chunk.value;
-      exchange.onResponseData(controller, Buffer.from(buffer, byteOffset, byteLength));
-      if (paused) await paused;
-    }
-    await chunks.return?.();
+    const answer = await inTime(transport(request, attempt.signal), 'firstByte', attempt);
+    return { ...answer, body: readInTime(answer.body, attempt) };
   } catch (error) {
-    exchange.onResponseError(controller, error instanceof Error ? error : new Error(String(error)));
+    throw attempt.explain(error, 'firstByte');
   }
+}
+
+/** The body as it comes, read when somebody reads it; one that is silent for too long fails. */
+async function* readInTime(body: AsyncIterable<Uint8Array>, attempt: Attempt): AsyncGenerator<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value } = await inTime(chunks.next(), 'idle', attempt);
+    if (done) return;
+    yield value;
+  }
+}
+
+/** Waits for some work, until its deadline has passed or the attempt is stopped. */
+function inTime<T>(work: Promise<T>, phase: 'firstByte' | 'idle', attempt: Attempt): Promise<T> {
+  const { signal, timeouts } = attempt;
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => attempt.expire(phase), timeouts[`${phase}Ms`]).unref();
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort);
+    void work.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    });
+  });
 }

@@ -34,27 +34,3 @@ export class UpstreamError extends Error {
     this.refused = options.refused ?? false;
   }
 }
-
-/** What a socket says when its other end is gone: on a reused one, the vendor closed it while we were writing. */
-const RESET_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
-
-/** Whether an error of undici or of a socket says that the connection went away. */
-export function isReset(error: unknown): boolean {
-  return RESET_CODES.has(errorCode(error));
-}
-
-/** Undici's own connect timer, which runs beside ours and may win. */
-export function isTimeout(error: unknown): boolean {
-  const code = errorCode(error);
-  return code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT';
-}
-
-/** Whether undici refused the request as it was given: a fault of configuration or codec. */
-export function isMisuse(error: unknown): boolean {
-  const code = errorCode(error);
-  return code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED';
-}
-
-function errorCode(error: unknown): unknown {
-  return typeof error === 'object' && error !== null ? (error as { readonly code?: unknown }).code : undefined;
-}

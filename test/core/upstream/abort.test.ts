@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
 import type { UpstreamError } from '../../../core/upstream/upstream.ts';
 import { drip, failsUpstream, givenUpstream, startBlackHole } from '../../support/given-upstream.ts';
@@ -13,13 +14,13 @@ describe('an abort of an upstream call', () => {
     expect(given.vendor.connections.total).to.equal(0);
   });
 
-  it('while connecting rejects at once', async () => {
+  it('while connecting rejects at once, and leaves no socket beyond the connect deadline', async () => {
     const hole = await startBlackHole();
     try {
       const stop = new AbortController();
       const sending = given.send(
         {},
-        { signal: stop.signal, endpoint: { baseUrl: hole.baseUrl }, deadlines: { connectMs: 60_000 } },
+        { signal: stop.signal, endpoint: { baseUrl: hole.baseUrl }, deadlines: { connectMs: 1_500 } },
       );
       await until('the socket is open', () => hole.open === 1);
       stop.abort();
@@ -63,6 +64,19 @@ describe('an abort of an upstream call', () => {
     expect(body.toString()).to.equal('ok');
     await (await given.send()).readAll();
     expect(given.vendor.connections.total).to.equal(1);
+  });
+
+  it('is listened for once a call, and no more when the call is over', async () => {
+    const stop = new AbortController();
+    const listeners = () => getEventListeners(stop.signal, 'abort').length;
+    given.vendor.script(answer(200, 'ok'), (wire) => wire.reset(), answer(204, ''), drip('x'));
+    const response = await given.send({}, { signal: stop.signal });
+    expect(listeners()).to.equal(1);
+    await response.readAll();
+    await failsUpstream(given.send({}, { signal: stop.signal }));
+    for await (const _ of (await given.send({}, { signal: stop.signal })).body) break;
+    (await given.send({}, { signal: stop.signal })).destroy();
+    expect(listeners()).to.equal(0);
   });
 
   it('storms leave no connection open and mix up no answers', async () => {

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { OpenedChat } from '../../../core/calls/chat.ts';
-import { createChatSource } from '../../../core/calls/chat-source.ts';
+import type { OpenedChat } from '../../../core/calls/open-chat.ts';
+import { readChunks } from '../../../core/calls/read-chunks.ts';
 import type { ChatCodec, CodecCall } from '../../../core/contract/provider.ts';
-import { next } from '../../../core/upstream/pull.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
 
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'm' };
@@ -24,8 +23,9 @@ void plugin.setup(
 );
 
 function open(parts: readonly Buffer[]): OpenedChat {
-  const left = [...parts];
-  const body = { read: () => left.shift() };
+  const body = (async function* () {
+    yield* parts;
+  })();
   return {
     codec: codecs[0],
     codecInfo: call,
@@ -41,11 +41,10 @@ interface Read {
 
 /** Reads a whole stream. */
 async function readAll(parts: readonly Buffer[]): Promise<Read> {
-  const source = await createChatSource(open(parts));
   let text = '';
   let finish: string | undefined;
   let usage: unknown;
-  for (let batch = await next(source); batch; batch = await next(source)) {
+  for await (const batch of readChunks(open(parts))) {
     for (const chunk of batch) {
       usage = chunk.usage ?? usage;
       for (const { delta, finish_reason } of chunk.choices) {

@@ -1,0 +1,110 @@
+import type { Timeouts } from '../contract/provider.ts';
+import { UpstreamError, type UpstreamErrorOptions } from './upstream-error.ts';
+
+/**
+ * One attempt, from when it is made until the last byte of its response. It fails once: by what it meets, because a
+ * deadline has passed, because the caller left, or because the gateway closes. Then its signal fires.
+ */
+export class Attempt {
+  readonly timeouts: Timeouts;
+  /** Whether the request may have reached the vendor. */
+  isSent: () => boolean = () => false;
+  /** Why it failed; undefined while it goes on and when all went well. */
+  error: UpstreamError | undefined;
+  /** Whether its reader wanted no more. */
+  wasLeft = false;
+  #isOver = false;
+  readonly #stop = new AbortController();
+  readonly #caller: AbortSignal;
+  readonly #onAbort: () => void;
+  readonly #running: Set<Attempt>;
+  readonly #total: NodeJS.Timeout;
+
+  /** Stays in `running` until it is over. */
+  constructor(caller: AbortSignal, timeouts: Timeouts, running: Set<Attempt>) {
+    this.timeouts = timeouts;
+    this.#caller = caller;
+    this.#running = running.add(this);
+    this.#onAbort = () => void this.abort('the call was aborted', caller.reason);
+    this.#total = setTimeout(() => this.expire('total'), timeouts.totalMs).unref();
+    if (caller.aborted) this.#onAbort();
+    else caller.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** Fires when the attempt is to stop whatever it is doing. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Stops the attempt; answers the error to throw, which is the first that it failed with. */
+  fail(message: string, options: Omit<UpstreamErrorOptions, 'sent'>): UpstreamError {
+    const error = this.error ?? new UpstreamError(message, { ...options, sent: this.isSent() });
+    if (!this.#isOver) this.error = error;
+    this.#end(true);
+    return error;
+  }
+
+  /** Fails because somebody stopped it. */
+  abort(message: string, cause?: unknown): UpstreamError {
+    return this.fail(message, { failure: 'upstream_error', phase: 'aborted', cause });
+  }
+
+  /** Fails because one of its deadlines has passed. */
+  expire(phase: keyof typeof EXPIRED, cause?: unknown): UpstreamError {
+    const message = `${EXPIRED[phase]} within ${this.timeouts[`${phase}Ms`]} ms`;
+    return this.fail(message, { failure: 'timeout', phase, cause });
+  }
+
+  /** Fails by what a socket, undici or a transport threw, when the answer had come as far as `phase`. */
+  explain(cause: unknown, phase: keyof typeof BROKEN): UpstreamError {
+    const expired = DEADLINE_CODES.get(errorCode(cause));
+    if (expired) return this.expire(expired, cause);
+    return this.fail(BROKEN[phase], { failure: 'upstream_error', phase, cause });
+  }
+
+  /** Stops the attempt because nobody wants the rest of it. Harmless after its end. */
+  leave(): void {
+    this.wasLeft ||= !this.#isOver;
+    this.#end(true);
+  }
+
+  /** Ends the attempt that went well. */
+  end(): void {
+    this.#end(false);
+  }
+
+  #end(isStopped: boolean): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#total);
+    this.#caller.removeEventListener('abort', this.#onAbort);
+    this.#running.delete(this);
+    if (isStopped) this.#stop.abort(this.error);
+  }
+}
+
+/** The code of an error of Node or of undici. */
+export function errorCode(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+const EXPIRED = Object.freeze({
+  connect: 'the provider did not accept a connection',
+  firstByte: 'the provider did not begin to answer',
+  idle: 'the provider fell silent and sent nothing',
+  total: 'the provider did not finish its answer',
+});
+
+const BROKEN = Object.freeze({
+  connect: 'the provider could not be reached',
+  firstByte: 'the provider closed the connection without an answer',
+  body: 'the provider broke off its answer',
+});
+
+/** Which deadline has passed, by what a socket or undici says. */
+const DEADLINE_CODES: ReadonlyMap<unknown, 'connect' | 'firstByte' | 'idle'> = new Map([
+  ['ETIMEDOUT', 'connect'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'connect'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'firstByte'],
+  ['UND_ERR_BODY_TIMEOUT', 'idle'],
+]);
