@@ -3,7 +3,6 @@ import type { CallInit } from '../../calls/live-call.ts';
 import type { Ask } from '../../calls/run.ts';
 import { type Aliases, type Catalog, requestedTargets, targetOfPath } from '../../calls/targets.ts';
 import type { EmbeddingRequest } from '../../contract/chat.ts';
-import type { Schema } from '../../contract/json.ts';
 import type { Route, RouteContext } from '../../contract/plugin.ts';
 import { EMBEDDING_REQUEST, EMBEDDING_RESPONSE } from '../schemas.ts';
 import { sendAnswer } from './answer.ts';
@@ -16,12 +15,12 @@ export interface EmbeddingRouteDeps {
 }
 
 /** Embeddings on both surfaces. */
-export function embeddingRoutes(deps: EmbeddingRouteDeps): readonly Route<Schema>[] {
+export function embeddingRoutes(deps: EmbeddingRouteDeps): readonly Route[] {
   const route = (
     path: string,
     summary: string,
     find: (ctx: RouteContext, model: string) => Pick<Ask<'embeddings'>, 'targets' | 'requested'>,
-  ): Route<Schema> => ({
+  ): Route => ({
     method: 'POST',
     path,
     summary,
@@ -34,12 +33,12 @@ export function embeddingRoutes(deps: EmbeddingRouteDeps): readonly Route<Schema
       },
     },
     async handler(ctx) {
-      const request = ctx.state.body as unknown as EmbeddingRequest;
+      const request = ctx.state.body as EmbeddingRequest;
       const answer = await deps.embed(
-        { operation: 'embeddings', request, stream: false, ...find(ctx as RouteContext, request.model) },
-        callInit(ctx as RouteContext),
+        { operation: 'embeddings', request, stream: false, ...find(ctx, request.model) },
+        callInit(ctx),
       );
-      sendAnswer(ctx as RouteContext, answer, JSON.stringify(answer.response));
+      sendAnswer(ctx, answer, JSON.stringify(answer.response));
     },
   });
   return [
