@@ -3,6 +3,7 @@ import os from 'node:os';
 import type Koa from 'koa';
 import { GatewayError } from '../contract/errors.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
+import { RequestAborted } from './read-body.ts';
 
 /** The most text fields of a form, and their bytes in all. */
 const MAX_FIELDS = 100;
@@ -45,10 +46,12 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits): Promise<Fo
     await Promise.all(uploaded.map((file) => rm(file, { force: true })));
   };
   try {
-    await read(ctx as never, async () => undefined);
+    await read(ctx, async () => undefined);
     return { fields: { ...(ctx.request.body as Form['fields']) }, files: filesOf(ctx), remove };
   } catch (cause) {
     await remove();
+    if (ctx.req.destroyed && !ctx.req.complete)
+      throw new RequestAborted('the caller hung up before the form was complete');
     const { httpCode } = cause as { httpCode?: number };
     if (httpCode === 413)
       throw new GatewayError(

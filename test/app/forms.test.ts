@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { until } from '../support/until.ts';
 
 /** A route that takes an upload, and says what it got. */
 const UPLOADS = `
@@ -69,6 +71,22 @@ describe('a route that takes a form', () => {
     const response = await send(form);
     expect(response.status).to.equal(400);
     expect(await codeOf(response)).to.include({ param: 'title' });
+  });
+
+  it('says nothing to a caller who hangs up amid the form, and keeps nothing of it', async () => {
+    const left = uploads();
+    const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    const part = `--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello`;
+    socket.write(
+      `POST /uploads HTTP/1.1\r\nhost: x\r\nx-api-key: ${gateway.key}\r\nx-request-id: hang-up-2\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: 900\r\n\r\n${part}`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    socket.destroy();
+    const lines = () => gateway.logs.filter((line) => line['req_id'] === 'hang-up-2');
+    await until('the request is logged', () => lines().length > 0 && uploads() === left);
+    expect(lines()[0]).to.include({ msg: 'request', status: 499 });
+    expect(lines()[0]).not.to.have.property('error');
+    expect(gateway.logText()).not.to.include('internal error');
   });
 
   it('takes no JSON, and is shown as a form in the OpenAPI document', async () => {

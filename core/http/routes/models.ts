@@ -43,7 +43,7 @@ export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
     auth: ['key'],
     responses: { 200: isList ? { description: 'The models.', schema: MODEL_LIST } : { description: 'The model.' } },
     handler(ctx) {
-      ctx.body = answer(ctx as RouteContext);
+      ctx.body = answer(ctx);
     },
   });
   return [

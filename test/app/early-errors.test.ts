@@ -1,0 +1,64 @@
+import net from 'node:net';
+import { expect } from 'chai';
+import { earlyErrors, TRANSPORTS } from '../support/early-errors.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { until } from '../support/until.ts';
+
+describe('an error that is answered while its request still arrives', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({ server: { port: 0, bodyLimit: '1mb' } }, { level: 'debug' });
+  });
+  after(() => gateway.stop());
+
+  for (const [name, send] of Object.entries(TRANSPORTS))
+    it(`reaches its sender over ${name}`, async () => {
+      for (const [what, error] of Object.entries(earlyErrors(gateway.key))) {
+        // A form has its own content type, which is looked at before its length.
+        const isForm = name === 'a multipart form' && error.status === 413;
+        const wanted = isForm ? { status: 415, code: 'unsupported_media_type' } : error;
+        expect(await send(gateway.url, error, 3_000_000), what).to.include({
+          status: wanted.status,
+          code: wanted.code,
+        });
+      }
+    });
+
+  /** The log's lines about one request. */
+  const linesOf = (id: string) => gateway.logs.filter((line) => line['req_id'] === id || line['request_id'] === id);
+
+  it('is logged as answered, not as aborted', async () => {
+    await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'x-request-id': 'early-error-1', 'content-type': 'application/json' },
+      body: 'x'.repeat(3_000_000),
+    });
+    await until('the request is logged', () => linesOf('early-error-1').length > 0);
+    const [line] = linesOf('early-error-1');
+    expect(line).to.include({ msg: 'request', status: 401 });
+    expect(line).not.to.have.property('aborted');
+  });
+
+  it('is not made of a caller who hangs up amid the body: one line for the debugger and one of access', async () => {
+    const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    const head = [
+      'POST /v1/chat/completions HTTP/1.1',
+      'host: x',
+      'x-request-id: hang-up-1',
+      `authorization: Bearer ${gateway.key}`,
+      'content-type: application/json',
+      'content-length: 1000',
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n{"model"`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    socket.destroy();
+    await until('the request is logged', () => linesOf('hang-up-1').length >= 2);
+    const lines = linesOf('hang-up-1');
+    expect(lines.map(({ level, msg }) => `${String(level)}: ${String(msg)}`).sort()).to.deep.equal([
+      'debug: the caller hung up before its request was complete',
+      'info: request',
+    ]);
+    for (const line of lines) expect(line).not.to.have.any.keys('err', 'error');
+    expect(lines.find(({ msg }) => msg === 'request')).to.include({ status: 499, aborted: true });
+  });
+});
