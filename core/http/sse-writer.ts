@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { ErrorBody } from '../contract/errors.ts';
-import { formatError, KEEP_ALIVE } from '../upstream/event-reader.ts';
 
 export interface SseWriterOptions {
   /** Silence after which a comment is sent; 15 s unless set. */
@@ -31,6 +30,9 @@ export interface SseWriter {
   /** Whether the head of the stream is out, so that an error can no longer have a status of its own. */
   readonly started: boolean;
 }
+
+/** A comment that says that we are still here. */
+const KEEP_ALIVE = ': keep-alive\n\n';
 
 const HEAD = Object.freeze({
   'content-type': 'text/event-stream; charset=utf-8',
@@ -108,7 +110,7 @@ class ResponseWriter implements SseWriter {
   }
 
   fail(body: ErrorBody): void {
-    this.write(formatError(body));
+    this.write(`data: ${JSON.stringify(body)}\n\n`);
     this.end();
   }
 

@@ -1,6 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-import type { ErrorBody } from '../contract/errors.ts';
 import { type SseEvent, StreamFailure } from '../contract/provider.ts';
 
 /** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
@@ -103,26 +102,4 @@ function isWhole(data: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The end of a chat stream, as OpenAI writes it. */
-export const DONE = 'data: [DONE]\n\n';
-
-/** A comment that says that we are still here. */
-export const KEEP_ALIVE = ': keep-alive\n\n';
-
-/** A frame with one line of data, such as the output of `JSON.stringify`. Other texts go through {@link formatEvent}. */
-export function formatData(json: string): string {
-  return `data: ${json}\n\n`;
-}
-
-/** The one error frame of a stream that failed. */
-export function formatError(body: ErrorBody): string {
-  return formatData(JSON.stringify(body));
-}
-
-/** A named frame, of any text: line ends in the data make more `data:` lines, those in the name are left out. */
-export function formatEvent(name: string, data: string): string {
-  const lines = data.split(/\r\n|[\r\n]/).map((line) => `data: ${line}\n`);
-  return `event: ${name.replace(/[\r\n]/g, '')}\n${lines.join('')}\n`;
 }

@@ -4,7 +4,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { createSseWriter } from '../../core/http/sse-writer.ts';
-import { createEventReader, formatData, readEvents } from '../../core/upstream/event-reader.ts';
+import { createEventReader, readEvents } from '../../core/upstream/event-reader.ts';
 import { createUpstream, type Upstream } from '../../core/upstream/upstream.ts';
 import {
   chunk,
@@ -59,7 +59,7 @@ describe('streaming', () => {
     try {
       const response = await upstream.send(endpoint, { path: '/chat', body: {} }, { signal: stop.signal });
       for await (const events of readEvents(response.body)) {
-        if (!writer.write(events.map((event) => formatData(event.data)).join(''))) await writer.drained();
+        if (!writer.write(events.map((event) => `data: ${event.data}\n\n`).join(''))) await writer.drained();
       }
       writer.end();
     } catch {

@@ -2,15 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { SseEvent } from '../../../core/contract/provider.ts';
 import { StreamFailure } from '../../../core/contract/provider.ts';
-import {
-  createEventReader,
-  DONE,
-  formatData,
-  formatError,
-  formatEvent,
-  KEEP_ALIVE,
-  readEvents,
-} from '../../../core/upstream/event-reader.ts';
+import { createEventReader, readEvents } from '../../../core/upstream/event-reader.ts';
 import { corpusJson } from '../../support/corpus.ts';
 
 interface WptCase {
@@ -137,50 +129,4 @@ describe('sse', () => {
       }
     });
   });
-
-  describe('writing', () => {
-    it('writes a frame a strict reader gives back', () => {
-      const json = JSON.stringify({ text: 'line\nline\r\u2028\u2029 data: x\n\n' });
-      expect(data(readAt(Buffer.from(formatData(json)), []))).to.deep.equal([json]);
-    });
-
-    it('writes one error frame', () => {
-      const body = { error: { message: 'a\n\nb', type: 'server_error', code: 'internal_error', param: null } } as const;
-      const events = readAt(Buffer.from(formatError(body)), []);
-      expect(events.map((event) => JSON.parse(event.data))).to.deep.equal([body]);
-    });
-
-    it('makes exactly one event of any name and any text', () => {
-      fc.assert(
-        fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (name, text) => {
-          const events = readAt(Buffer.from(formatEvent(name, text)), []);
-          expect(data(events)).to.deep.equal([text.replace(/\r\n|\r/g, '\n')]);
-        }),
-      );
-      for (const [name, text] of [
-        ['x\ndata: y', 'a\n\nevent: b\ndata: c'],
-        ['', ''],
-        ['a', '\n'],
-        ['\r\n', '\r'],
-      ]) {
-        expect(readAt(Buffer.from(formatEvent(name!, text!)), [])).to.have.length(1);
-      }
-    });
-
-    it('has an end and a comment that readers know', () => {
-      expect(data(readAt(Buffer.from(KEEP_ALIVE + DONE), []))).to.deep.equal(['[DONE]']);
-    });
-  });
 });
-
-function data(events: readonly SseEvent[]): string[] {
-  return events.map((event) => event.data);
-}
-
-/** All events of some bytes, given to the reader in pieces cut at these offsets. */
-function readAt(wire: Buffer, offsets: readonly number[]): { event: string | undefined; data: string }[] {
-  const reader = createEventReader();
-  const cuts = [0, ...[...offsets].sort((a, b) => a - b), wire.length].map((at) => Math.min(at, wire.length));
-  const events = cuts.slice(1).flatMap((end, n) => reader.push(wire.subarray(cuts[n], end)));
-  return [...events, ...reader.end()].map(({ event, data }) => ({ event, data }));
-}
