@@ -7,7 +7,7 @@ import { forgetRefused, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { noteAnswered, openChat } from './chat.ts';
 import { chunksOfResponse, hasContent, splitFinish, textLength } from './chat-chunks.ts';
-import { readChunks } from './chat-source.ts';
+import { readChunks } from './read-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import type { ResponseNotes } from './response-notes.ts';

@@ -50,7 +50,7 @@ export default { name: 'killer', kind: 'policy', apiVersion: 1, setup(api) {
   api.hook('prepare', (call) => die(call, 'after the reservation'));
   api.hook('send', (call) => die(call, 'before it is sent'));
   api.hook('receive', (call) => die(call, 'after the answer'));
-  api.hook('chunk', (call) => { if (call.request.user?.startsWith('kill') && chunks++ > 0) die(call, 'in the middle of a stream'); });
+  api.hook('stream', (call) => ({ push(part) { if (call.request.user?.startsWith('kill') && chunks++ > 0) die(call, 'in the middle of a stream'); return [part]; } }));
   api.hook('finish', (call) => die(call, 'while it is settled'));
 } };`;
 

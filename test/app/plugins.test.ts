@@ -42,24 +42,26 @@ describe('plugins from files', () => {
 
   const EVERY_HOOK = `
     const seen = [];
-    for (const name of ['admit', 'prepare', 'route', 'send', 'receive', 'chunk', 'error', 'finish'])
+    for (const name of ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt', 'receive', 'stream', 'error', 'finish'])
       api.hook(name, (call) => { if (seen.at(-1) !== name) seen.push(name); });
     api.route({ method: 'GET', path: '/seen', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen.splice(0); } });
   `;
+  const INWARD = ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt'];
+  const WHOLE = [...INWARD, 'receive', 'finish'];
   const LIVES: readonly (readonly [what: string, path: string, body: object, hooks: readonly string[]])[] = [
-    ['an answer', CHAT, ask(), ['admit', 'prepare', 'route', 'send', 'receive', 'finish']],
-    ['a stream', CHAT, ask({ stream: true }), ['admit', 'prepare', 'route', 'send', 'chunk', 'finish']],
+    ['an answer', CHAT, ask(), WHOLE],
+    ['a stream', CHAT, ask({ stream: true }), [...INWARD, 'stream', 'finish']],
     [
       'an answer by path',
       '/api/core/echo/chat/completions',
       ask({ model: 'echo' }),
-      ['admit', 'prepare', 'route', 'send', 'receive', 'finish'],
+      WHOLE,
     ],
     [
       'embeddings',
       '/v1/embeddings',
       { model: 'echo/echo', input: 'x' },
-      ['admit', 'prepare', 'route', 'send', 'receive', 'finish'],
+      WHOLE,
     ],
   ];
   for (const [what, path, body, hooks] of LIVES) {
@@ -84,7 +86,7 @@ describe('plugins from files', () => {
       shout: `
         api.hook('prepare', (call, request) => ({ ...request, messages: [{ role: 'user', content: 'changed words' }] }));
         api.hook('receive', (call, response) => ({ ...response, choices: response.choices.map((choice) => ({ ...choice, message: { ...choice.message, content: choice.message.content.toUpperCase() } })) }));
-        api.hook('chunk', (call, chunk) => ({ ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, delta: choice.delta.content ? { ...choice.delta, content: choice.delta.content.toUpperCase() } : choice.delta })) }));`,
+        api.hook('stream', () => ({ push: (chunk) => [{ ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, delta: choice.delta.content ? { ...choice.delta, content: choice.delta.content.toUpperCase() } : choice.delta })) }] }));`,
     });
     const client = gateway.openai();
     const { choices } = await client.chat.completions.create(ask() as never);
@@ -172,7 +174,7 @@ describe('plugins from files', () => {
 
   it('X05 that throw on a chunk end the stream with an error frame, once', async () => {
     gateway = await startWith({
-      late: `let n = 0; api.hook('chunk', () => { n += 1; if (n === 3) throw new Error('third'); });`,
+      late: `api.hook('stream', () => { let n = 0; return { push(chunk) { n += 1; if (n === 3) throw new Error('third'); return [chunk]; } }; });`,
     });
     const text = await (await gateway.post(CHAT, ask({ stream: true }))).text();
     expect(text.match(/"error"/g)).to.have.length(1);

@@ -21,7 +21,7 @@ const PLUGINS = {
   'throws.mjs': policy('throws', POST('/hurt', `setTimeout(() => { throw new Error('out of a timer'); }, 1)`)),
   'tees.mjs': policy(
     'tees',
-    `api.hook('chunk', (call, part) => { void (async () => { throw new Error('from a copy of the stream'); })(); return part; });`,
+    `api.hook('stream', () => ({ push(part) { void (async () => { throw new Error('from a copy of the stream'); })(); return [part]; } }));`,
   ),
   'blocks.mjs': policy('blocks', POST('/hurt', `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500)`)),
   'hoards.mjs': `import { getHeapStatistics } from 'node:v8';
