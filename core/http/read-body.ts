@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../contract/errors.ts';
-import type { BodyHold } from './body-budget.ts';
+import { type BodyHold, HEAP_PER_BYTE } from './body-budget.ts';
 import { checkJson } from './check-json.ts';
 
 export interface ReadBodyOptions {
@@ -15,7 +15,7 @@ export interface ReadJsonOptions extends ReadBodyOptions {
   readonly bytes?: () => Promise<Buffer>;
   /** How deep arrays and objects may nest; default 64. */
   readonly maxDepth?: number;
-  /** How many values the body may hold; default 500,000. */
+  /** How many values and names of fields the body may hold; default 400,000. */
   readonly maxValues?: number;
 }
 
@@ -33,6 +33,9 @@ export class RequestAborted extends Error {
   override readonly name = 'RequestAborted';
 }
 
+/** Room for the 300,000 tokens that one request for embeddings may have; the worst such body is checked and parsed in 0.2 s. */
+const MAX_VALUES = 400_000;
+
 const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, empty: true });
 
 /**
@@ -41,7 +44,7 @@ const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, 
  * did not read is left to `discardBody`.
  */
 export async function readJsonBody(req: IncomingMessage, options: ReadJsonOptions): Promise<JsonBody> {
-  const { maxDepth = 64, maxValues = 500_000, hold } = options;
+  const { maxDepth = 64, maxValues = MAX_VALUES, hold } = options;
   if (!hasBody(req)) return EMPTY;
   const problem = findMediaProblem(req.headers['content-type'], req.headers['content-encoding']);
   if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
@@ -51,8 +54,8 @@ export async function readJsonBody(req: IncomingMessage, options: ReadJsonOption
   if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
   await hold?.turn(raw.length);
   const text = raw.toString('utf8');
-  const { values } = checkJson(text, { maxDepth, maxValues });
-  hold?.grow(0, values);
+  const heapBytes = checkJson(text, { maxDepth, maxValues });
+  hold?.grow(heapBytes);
   return { raw, value: JSON.parse(text), empty: false };
 }
 
@@ -66,7 +69,7 @@ export async function readBodyBytes(req: IncomingMessage, { maxBytes, hold }: Re
   if (!hasBody(req)) return EMPTY.raw;
   const length = req.headers['content-length'];
   if (Number(length) > maxBytes) throw tooLarge(maxBytes);
-  if (length !== undefined) hold?.grow(Number(length));
+  if (length !== undefined) hold?.grow(Number(length) * HEAP_PER_BYTE);
   return readBytes(req, maxBytes, length === undefined ? hold : undefined);
 }
 
@@ -105,7 +108,7 @@ function readBytes(req: IncomingMessage, maxBytes: number, hold: BodyHold | unde
       size += chunk.length;
       if (size > maxBytes) return fail(tooLarge(maxBytes));
       try {
-        hold?.grow(chunk.length);
+        hold?.grow(chunk.length * HEAP_PER_BYTE);
       } catch (error) {
         return fail(error);
       }

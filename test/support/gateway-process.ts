@@ -24,7 +24,8 @@ export interface Installation {
   /** Runs a command of a plugin on the configured store and answers its JSON result. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   command(...words: readonly string[]): Promise<any>;
-  start(): Promise<GatewayProcess>;
+  /** Starts a gateway, with these variables of the environment. */
+  start(env?: Readonly<Record<string, string>>): Promise<GatewayProcess>;
   /** Ends what still runs and removes the folder. */
   remove(): Promise<void>;
 }
@@ -64,8 +65,8 @@ export async function installGateway(
     return (JSON.parse(out.join('')) as { data: unknown }).data;
   };
 
-  const start = async (): Promise<GatewayProcess> => {
-    const { child, seen, finished } = startCli(['start', '--config', file], folder);
+  const start: Installation['start'] = async (env) => {
+    const { child, seen, finished } = startCli(['start', '--config', file], folder, env);
     const ended = finished.then(() => undefined);
     const end = async (signal: NodeJS.Signals): Promise<void> => {
       child.kill(signal);
