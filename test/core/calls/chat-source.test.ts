@@ -1,9 +1,9 @@
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { OpenedChat } from '../../../core/calls/chat.ts';
-import { createChatSource } from '../../../core/calls/chat-source.ts';
+import { readChunks } from '../../../core/calls/chat-source.ts';
 import type { ChatCodec, CodecCall } from '../../../core/contract/provider.ts';
-import { next } from '../../../core/upstream/pull.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
 
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'm' };
@@ -19,17 +19,15 @@ const call: CodecCall = { model: 'm', stream: true, created: 1, id: 'call_1' };
 
 const codecs: ChatCodec[] = [];
 void plugin.setup(
-  { provider: (provider: { chat: ChatCodec }) => void codecs.push(provider.chat) } as never,
+  { provider: (provider: { chat: ChatCodec }) => void codecs.push(provider.chat), offer: () => {} } as never,
   { baseUrl: 'http://127.0.0.1:1/v1' } as never,
 );
 
 function open(parts: readonly Buffer[]): OpenedChat {
-  const left = [...parts];
-  const body = { read: () => left.shift() };
   return {
     codec: codecs[0],
-    codecInfo: call,
-    upstreamResponse: { headers: { 'content-type': 'text/event-stream' }, body },
+    codecCall: call,
+    upstreamResponse: { headers: { 'content-type': 'text/event-stream' }, body: Readable.from(parts) },
   } as unknown as OpenedChat;
 }
 
@@ -41,11 +39,10 @@ interface Read {
 
 /** Reads a whole stream. */
 async function readAll(parts: readonly Buffer[]): Promise<Read> {
-  const source = await createChatSource(open(parts));
   let text = '';
   let finish: string | undefined;
   let usage: unknown;
-  for (let batch = await next(source); batch; batch = await next(source)) {
+  for await (const batch of readChunks(open(parts))) {
     for (const chunk of batch) {
       usage = chunk.usage ?? usage;
       for (const { delta, finish_reason } of chunk.choices) {
