@@ -25,7 +25,7 @@ for (const [name, text] of files) {
 }
 writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
 const plugin = (await import(pathToFileURL(path.join(folder, 'plugins/providers/acme.ts')).href)) as {
-  readonly default: Plugin;
+  readonly default: Plugin<object, 'provider'>;
 };
 
 describe('docs/add-a-provider.md', () => {

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import { expect } from 'chai';
 import { HOOK_TIMEOUT_MS } from '../../core/plugins/hook-call.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
-import { setupPlugins } from '../../core/plugins/set-up.ts';
+import { setUpPlugins } from '../../core/plugins/set-up.ts';
 import {
   completion,
   delta,
@@ -55,7 +55,7 @@ describe('a plugin at fault', function () {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const never = { instance: 'slow', plugin: { setup: () => new Promise<void>(() => {}) }, api: {}, config: {} };
-        const failed = setupPlugins([never as never]).catch((error: Error) => error);
+        const failed = setUpPlugins([never as never]).catch((error: Error) => error);
         mock.timers.tick(30_000);
         expect(String(await failed)).to.match(/slow[\s\S]*setup did not finish within 30 s/);
       } finally {
@@ -65,8 +65,13 @@ describe('a plugin at fault', function () {
   });
 
   it('X04: is given thirty seconds for a hook, and is blamed after them', async () => {
-    const entry = { owner: 'slow', name: 'admit', hook: () => new Promise<void>(() => {}) } as const;
-    const { admit } = compileHooks([entry as never], 'chat', () => {});
+    const entry = { owner: 'slow', name: 'admit', handler: () => new Promise<void>(() => {}) } as const;
+    const { admit } = compileHooks([entry], {
+      operation: 'chat',
+      isRequest: () => true,
+      isResponse: () => true,
+      onObserverError: () => {},
+    });
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       const failed = Promise.resolve(admit?.({} as never)).catch((error: Error) => error);
@@ -89,7 +94,10 @@ describe('a plugin at fault', function () {
           hook('admit', `return Promise.reject(new Error('later'))`),
           hook('send', 'return 5'),
           hook('receive', `return 'five'`),
-          `let chunks = 0; ${hook('chunk', `if (++chunks === 3) throw new Error('third')`)}`,
+          hook(
+            'stream',
+            `let n = 0; return { push(chunk) { if (++n === 3) throw new Error('third'); return [chunk]; } };`,
+          ),
           hook('error', `throw new Error('again')`),
           `api.hook('finish', (call) => { if (call.request.user === 'finish') throw new Error('after all'); });`,
           route('/split', `ctx.set('x-bad', 'a\\r\\nset-cookie: b=c'); ctx.body = {};`),
@@ -144,7 +152,7 @@ describe('a plugin at fault', function () {
     it('X05: throws on the third chunk of a stream: one error frame after the two before, charged once', async () => {
       const mark = await rig.mark();
       rig.vendor.script(events(['aaaa', 'bbbb', 'cccc', 'dddd'].map((text) => delta(text))));
-      const heard = await rig.ask({ user: 'chunk', stream: true });
+      const heard = await rig.ask({ user: 'stream', stream: true });
       const shown = heard.text;
       if (heard.status === 200) rig.expectError(heard, 'internal_error');
       expect(shown).not.to.include('dddd');

@@ -1,11 +1,5 @@
 import { expect } from 'chai';
-import {
-  createCatalog,
-  findPrice,
-  loadModelTable,
-  type ModelTable,
-  modelsOf,
-} from '../../../core/calls/model-catalog.ts';
+import { createCatalog, loadModelTable, type ModelTable, modelsOf } from '../../../core/calls/model-catalog.ts';
 import type { ModelInfo, Provider } from '../../../core/contract/provider.ts';
 
 const TABLE: ModelTable = {
@@ -124,9 +118,16 @@ describe('prices', () => {
   ];
   for (const [title, prices, model, price] of CASES) {
     it(title, () => {
-      expect(findPrice(provider(prices ? { prices } : {}), 'big', model)).to.deep.equal(price);
+      const target = { provider: 'acme', model: 'big' };
+      expect(catalogOf(prices ? { prices } : {}).priceOf(target, model)).to.deep.equal(price);
     });
   }
+
+  it('derives the rate of writes that live an hour from the input where a vendor says how', () => {
+    const target = { provider: 'acme', model: 'big' };
+    const catalog = catalogOf({ priceFactors: { cache_write_1h: 2 } });
+    expect(catalog.priceOf(target, catalog.find('acme', 'big'))).to.include({ input: 2, cache_write_1h: 4 });
+  });
 });
 
 describe('config/models.json', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { costOf, costOfCharacters, estimate, maxOutput } from '../../../core/calls/pricing.ts';
+import { costOf, estimateChat } from '../../../core/calls/pricing.ts';
 import type { Usage } from '../../../core/contract/chat.ts';
 import type { Price } from '../../../core/contract/provider.ts';
 
@@ -35,14 +35,19 @@ describe('costOf', () => {
     ['counts dollars per million tokens as micro-dollars per token', usage(1000, 100), PRICE, 3000],
     ['prices cached tokens at their own rate', usage(1000, 0, 1000), PRICE, 200],
     ['prices written tokens at their own rate', usage(1000, 0, 0, 400), PRICE, 2200],
-    ['prices tokens written for an hour at twice the input', hourly(1000, 400, 100), PRICE, 1200 + 750 + 400],
+    ['prices tokens written for an hour as written where no rate is known', hourly(1000, 400, 100), PRICE, 1200 + 1000],
     [
       'prices tokens written for an hour at their own rate where one is known',
       hourly(1000, 400, 100),
       { ...PRICE, cache_write_1h: 5 },
       1200 + 750 + 500,
     ],
-    ['counts no more tokens written for an hour than written', hourly(1000, 100, 900), PRICE, 1800 + 400],
+    [
+      'counts no more tokens written for an hour than written',
+      hourly(1000, 100, 900),
+      { ...PRICE, cache_write_1h: 4 },
+      1800 + 400,
+    ],
     ['prices cached tokens as input when no rate is known', usage(1000, 0, 1000), { input: 2, output: 10 }, 2000],
     ['keeps the base price at the very bound of a tier', usage(200_000, 0), PRICE, 400_000],
     ['takes the tier above its bound for the whole call', usage(200_001, 10), PRICE, 800_154],
@@ -72,22 +77,16 @@ describe('costOf', () => {
   });
 });
 
-describe('costOfCharacters', () => {
-  it('counts dollars per million characters', () => {
-    expect(costOfCharacters(1000, { input: 0, output: 0, characters: 15 })).to.equal(15_000);
-  });
-
-  it('is unknown without such a price', () => {
-    expect(costOfCharacters(1000, { input: 1, output: 1 })).to.equal(undefined);
-  });
-});
-
-describe('estimate', () => {
-  const model = { id: 'm', maxOutput: 1000, price: { input: 2, output: 10 } };
+describe('the estimate of a chat', () => {
+  const model = { id: 'm', maxOutput: 1000 };
+  const price = { input: 2, output: 10 };
   const messages = [{ role: 'user', content: 'x'.repeat(400) }] as const;
 
   it('adds the prompt and as much output as the caller allows', () => {
-    expect(estimate({ model: 'm', messages, max_tokens: 50 }, model)).to.equal((100 + 4) * 2 + 50 * 10);
+    expect(estimateChat({ model: 'm', messages, max_tokens: 50 }, model, price)).to.deep.equal({
+      units: { prompt_tokens: 104, completion_tokens: 50 },
+      cost: 104 * 2 + 50 * 10,
+    });
   });
 
   const OUTPUTS: readonly (readonly [string, object, number])[] = [
@@ -98,23 +97,19 @@ describe('estimate', () => {
   ];
   for (const [title, fields, tokens] of OUTPUTS) {
     it(`counts ${title}`, () => {
-      expect(maxOutput({ model: 'm', messages, ...fields }, model)).to.equal(tokens);
+      const { units } = estimateChat({ model: 'm', messages, ...fields }, model, price);
+      expect(units['completion_tokens']).to.equal(tokens);
     });
   }
 
-  it('counts no output for embeddings', () => {
-    expect(estimate({ model: 'm', input: 'x'.repeat(400) }, model)).to.equal(200);
-  });
-
   it('is never below the cost of what it estimates', () => {
     const used = usage(104, 50, 0, 104);
-    const price = { input: 2, output: 10, cache_write: 2.5 };
-    expect(estimate({ model: 'm', messages, max_tokens: 50 }, { ...model, price })).to.be.at.least(
-      costOf(used, price) ?? Number.NaN,
-    );
+    const cached = { ...price, cache_write: 2.5 };
+    const { cost } = estimateChat({ model: 'm', messages, max_tokens: 50 }, model, cached);
+    expect(cost).to.be.at.least(costOf(used, cached) ?? Number.NaN);
   });
 
   it('is unknown for an unknown price', () => {
-    expect(estimate({ model: 'm', messages }, { id: 'm' })).to.equal(undefined);
+    expect(estimateChat({ model: 'm', messages }, { id: 'm' }, undefined).cost).to.equal(undefined);
   });
 });

@@ -1,6 +1,7 @@
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { OpenedChat } from '../../../core/calls/open-chat.ts';
+import type { OpenedChat } from '../../../core/calls/chat.ts';
 import { readChunks } from '../../../core/calls/read-chunks.ts';
 import type { ChatCodec, CodecCall } from '../../../core/contract/provider.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
@@ -18,18 +19,15 @@ const call: CodecCall = { model: 'm', stream: true, created: 1, id: 'call_1' };
 
 const codecs: ChatCodec[] = [];
 void plugin.setup(
-  { provider: (provider: { chat: ChatCodec }) => void codecs.push(provider.chat) } as never,
+  { provider: (provider: { chat: ChatCodec }) => void codecs.push(provider.chat), offer: () => {} } as never,
   { baseUrl: 'http://127.0.0.1:1/v1' } as never,
 );
 
 function open(parts: readonly Buffer[]): OpenedChat {
-  const body = (async function* () {
-    yield* parts;
-  })();
   return {
     codec: codecs[0],
-    codecInfo: call,
-    upstreamResponse: { headers: { 'content-type': 'text/event-stream' }, body },
+    codecCall: call,
+    upstreamResponse: { headers: { 'content-type': 'text/event-stream' }, body: Readable.from(parts) },
   } as unknown as OpenedChat;
 }
 

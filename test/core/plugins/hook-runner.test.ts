@@ -4,23 +4,44 @@ import type { Operation } from '../../../core/contract/call.ts';
 import { GatewayError } from '../../../core/contract/errors.ts';
 import { HOOKS, type HookName } from '../../../core/contract/hooks.ts';
 import { HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-call.ts';
-import { type CompiledHooks, compileHooks, type HookEntry } from '../../../core/plugins/hook-runner.ts';
+import { compileHooks, type HookEntry } from '../../../core/plugins/hook-runner.ts';
 
 type Loose = (...args: unknown[]) => unknown;
 type LooseHook =
   | Loose
-  | { readonly handler: Loose; readonly order?: 'pre' | 'post'; readonly operations?: Operation[] };
+  | { readonly handler: Loose; readonly order?: 'pre' | 'post'; readonly operations?: readonly string[] };
 
 /** Compiles hooks of these owners, in this order. */
 function compile(
   hooks: readonly (readonly [owner: string, name: HookName, hook: LooseHook])[],
   {
     operation = 'chat',
-    onFinishError = () => {},
-  }: { operation?: Operation; onFinishError?: (owner: string) => void } = {},
+    onObserverError = () => {},
+  }: { operation?: string; onObserverError?: (owner: string) => void } = {},
 ): Record<HookName, Loose> {
-  const entries = hooks.map(([owner, name, hook]) => ({ owner, name, hook }) as unknown as HookEntry);
-  return compileHooks(entries, operation, onFinishError) as CompiledHooks as unknown as Record<HookName, Loose>;
+  const entries = hooks.map(
+    ([owner, name, hook]): HookEntry => ({
+      ...{ owner, name },
+      ...(typeof hook === 'function' ? { handler: hook } : hook),
+    }),
+  );
+  const options = {
+    operation: operation as Operation,
+    isRequest: (value: unknown) => typeof value === 'object' && value !== null && 'model' in value,
+    isResponse: () => false,
+    onObserverError,
+  };
+  return compileHooks(entries, options) as unknown as Record<HookName, Loose>;
+}
+
+const CHUNK = { choices: [{ index: 0, delta: { content: 'x' }, finish_reason: null }] };
+const chunkOf = (content: string) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+const textOf = (chunks: unknown) =>
+  (chunks as readonly (typeof CHUNK)[]).map(({ choices: [choice] }) => choice?.delta.content).join('');
+
+interface Transform {
+  push(chunk: unknown): Promise<unknown>;
+  end(): Promise<unknown>;
 }
 
 /** What a hook ended in: the error, or fails. */
@@ -57,12 +78,12 @@ describe('hooks', () => {
 
   it('run for their operations only', () => {
     const hooks = [['a', 'admit', { operations: ['embeddings'], handler: () => undefined }]] as const;
-    expect(compile(hooks as never, { operation: 'chat' }).admit).to.equal(undefined);
-    expect(compile(hooks as never, { operation: 'embeddings' }).admit).to.be.a('function');
+    expect(compile(hooks, { operation: 'chat' }).admit).to.equal(undefined);
+    expect(compile(hooks, { operation: 'embeddings' }).admit).to.be.a('function');
   });
 
   it('of the kind first stop at the first answer', async () => {
-    const answer = { userId: 'u' };
+    const answer = { credential: 'key', userId: 'u', account: 'u' };
     const { authenticate } = compile([
       ['a', 'authenticate', () => undefined],
       ['b', 'authenticate', async () => answer],
@@ -91,7 +112,7 @@ describe('hooks', () => {
     expect((await failure(() => admit({}))).code).to.equal('rate_limited');
   });
 
-  it('of the kind parallel all run, and a throw is told with its owner', async () => {
+  it('of the kind observe all run, and a throw is told with its owner', async () => {
     const failed: string[] = [];
     const ran: string[] = [];
     const { finish } = compile(
@@ -106,24 +127,64 @@ describe('hooks', () => {
           },
         ],
       ],
-      { onFinishError: (owner) => failed.push(owner) },
+      { onObserverError: (owner) => failed.push(owner) },
     );
     await finish({}, {});
     expect(ran).to.deep.equal(['b']);
     expect(failed).to.have.members(['a', 'c']);
   });
 
-  it('of chunks drop one with null, and the rest is not asked', () => {
-    const { chunk } = compile([
-      ['outer', 'chunk', () => expect.fail('it was dropped')],
-      ['inner', 'chunk', () => null],
+  it('of the kind transform hold a chunk back with none, and the rest is not asked', async () => {
+    const { stream } = compile([
+      ['outer', 'stream', () => ({ push: () => expect.fail('it was held back') })],
+      ['inner', 'stream', () => ({ push: () => [] })],
     ]);
-    expect(chunk({}, { choices: [] })).to.equal(null);
+    const made = (await stream({})) as Transform;
+    expect(await made.push(CHUNK)).to.deep.equal([]);
+    expect(await made.end()).to.deep.equal([]);
   });
 
-  it('of chunks are synchronous', () => {
-    const chunk = { choices: [] };
-    expect(compile([['a', 'chunk', () => undefined]]).chunk({}, chunk)).to.equal(chunk);
+  it('of the kind transform pass what one held back through those after it, at the end', async () => {
+    const { stream } = compile([
+      ['outer', 'stream', () => ({ push: async (chunk: unknown) => [chunkOf(textOf([chunk]).toUpperCase())] })],
+      [
+        'inner',
+        'stream',
+        () => {
+          const held: unknown[] = [];
+          return {
+            push(chunk: unknown) {
+              held.push(chunk);
+              return [];
+            },
+            end: () => held,
+          };
+        },
+      ],
+    ]);
+    const made = (await stream({})) as Transform;
+    expect(textOf(await made.push(chunkOf('a')))).to.equal('');
+    expect(textOf(await made.push(chunkOf('b')))).to.equal('');
+    expect(textOf(await made.end())).to.equal('AB');
+  });
+
+  it('of the kind transform are made for each call, and undefined lets its stream pass', async () => {
+    let made = 0;
+    const { stream } = compile([
+      [
+        'a',
+        'stream',
+        (call) => {
+          if ((call as { skip?: boolean }).skip) return undefined;
+          made += 1;
+          return { push: (chunk: unknown) => [chunk] };
+        },
+      ],
+    ]);
+    expect(await stream({ skip: true })).to.equal(undefined);
+    await stream({});
+    await stream({});
+    expect(made).to.equal(2);
   });
 
   const WRONG: readonly (readonly [name: HookName, returned: unknown])[] = [
@@ -135,7 +196,9 @@ describe('hooks', () => {
     ['send', 'request'],
     ['receive', true],
     ['error', 'oops'],
-    ['chunk', 'text'],
+    ['stream', 'text'],
+    ['prepare', {}],
+    ['admit', false],
   ];
   for (const [name, returned] of WRONG) {
     it(`refuse ${String(returned)} (${typeof returned}) from ${name}, naming the plugin to the log alone`, async () => {
@@ -163,13 +226,23 @@ describe('hooks', () => {
     expect(String(error.cause)).to.include('x of undefined');
   });
 
-  it('of chunks that return a promise are refused, and what it rejects with ends nobody', async () => {
+  for (const returned of [undefined, {}, 'text', [{ a: 1 }], [null]])
+    it(`of the kind transform whose push gives ${JSON.stringify(returned)} are a bug of their plugin`, async () => {
+      const { stream } = compile([['bad-plugin', 'stream', () => ({ push: async () => returned })]]);
+      const made = (await stream({})) as Transform;
+      expect(String((await failure(() => made.push(CHUNK))).cause)).to.include('plugin "bad-plugin", hook "stream"');
+    });
+
+  it('of the kind transform whose push rejects later end the stream in an error, and nobody else', async () => {
     const stray: unknown[] = [];
     const note = (reason: unknown) => void stray.push(reason);
     process.on('unhandledRejection', note);
     try {
-      const { chunk } = compile([['bad-plugin', 'chunk', () => Promise.reject(new Error('later'))]]);
-      expect((await failure(() => chunk({}, { choices: [] }))).code).to.equal('internal_error');
+      const { stream } = compile([
+        ['bad-plugin', 'stream', () => ({ push: () => Promise.reject(new Error('later')) })],
+      ]);
+      const made = (await stream({})) as Transform;
+      expect((await failure(() => made.push(CHUNK))).code).to.equal('internal_error');
       await new Promise((resolve) => setImmediate(resolve));
       expect(stray).to.deep.equal([]);
     } finally {

@@ -102,7 +102,7 @@ describe('importing a plugin', () => {
     [
       'of an unknown kind',
       plugin().replace("'provider'", "'porvider'"),
-      'is of the unknown kind "porvider". Kinds are provider, auth, agent, tts, store, policy, operation, dialect.',
+      'is of the unknown kind "porvider". Kinds are provider, auth, agent, tts, operation, dialect, store, policy.',
     ],
     [
       'of another kind',

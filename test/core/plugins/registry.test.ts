@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { HookName } from '../../../core/contract/hooks.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
+import { toHookEntry } from '../../../core/plugins/hook-runner.ts';
 import { Registry } from '../../../core/plugins/registry.ts';
 
 const route = (path: string): Route => ({
@@ -37,16 +38,27 @@ describe('the registry', () => {
   });
 
   const BAD_HOOKS: readonly (readonly [what: string, name: string, hook: unknown, message: RegExp])[] = [
-    ['an unknown name', 'prepair', () => {}, /there is no hook "prepair"; did you mean "prepare"\?/],
+    ['an unknown name', 'prepair', () => {}, /there is no hook "prepair"\. Did you mean "prepare"\?/],
     ['a name of every object', 'constructor', () => {}, /there is no hook "constructor"/],
     ['no function', 'admit', undefined, /hook "admit" has no function/],
     ['an object without a handler', 'admit', { order: 'pre' }, /hook "admit" has no function/],
-    ['an async chunk', 'chunk', async () => null, /the chunk hook is synchronous/],
+    [
+      'an unknown order',
+      'admit',
+      { order: 'first', handler() {} },
+      /hook "admit" has the order "first"; it is "pre", "post"/,
+    ],
+    [
+      'operations that are no list',
+      'admit',
+      { operations: 'chat', handler() {} },
+      /operations that are no list of names/,
+    ],
+    ['an empty list of operations', 'admit', { operations: [], handler() {} }, /operations that are no list of names/],
   ];
   for (const [what, name, hook, message] of BAD_HOOKS) {
     it(`refuses a hook with ${what}`, () => {
-      const entry = { owner: 'a', name: name as HookName, hook: hook as never };
-      expect(() => new Registry().addHook(entry)).to.throw(message);
+      expect(() => new Registry().addHook(toHookEntry('a', name as HookName, hook as never))).to.throw(message);
     });
   }
 
@@ -60,7 +72,9 @@ describe('the registry', () => {
     const registry = new Registry();
     registry.freeze();
     expect(() => registry.addRoute('late', route('/x'))).to.throw(/plugin "late": registers route after the start/);
-    expect(() => registry.addHook({ owner: 'late', name: 'admit', hook: () => {} })).to.throw(/registers hook "admit"/);
+    expect(() => registry.addHook({ owner: 'late', name: 'admit', handler: () => {} })).to.throw(
+      /registers hook "admit"/,
+    );
     expect(() => registry.addMiddleware('late', () => {})).to.throw(/registers middleware after the start/);
   });
 });

@@ -1,19 +1,19 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import type { PluginApi } from '../../../core/contract/plugin.ts';
+import type { WholeApi } from '../../../core/contract/plugin.ts';
 import { Registry } from '../../../core/plugins/registry.ts';
 import {
   type Installable,
   runClosers,
   runReady,
   SETUP_TIMEOUT_MS,
-  setupPlugins,
+  setUpPlugins,
 } from '../../../core/plugins/set-up.ts';
 
 const installable = (instance: string, setup: () => void | Promise<void>): Installable => ({
   instance,
   plugin: { name: instance, kind: 'policy', apiVersion: 1, setup },
-  api: {} as PluginApi,
+  api: {} as WholeApi,
   config: {},
 });
 
@@ -31,14 +31,14 @@ describe('boot', () => {
       await new Promise((resolve) => setImmediate(resolve));
       ran.push(`${name} ends`);
     };
-    await setupPlugins([installable('a', step('a')), installable('b', step('b'))]);
+    await setUpPlugins([installable('a', step('a')), installable('b', step('b'))]);
     expect(ran).to.deep.equal(['a begins', 'a ends', 'b begins', 'b ends']);
   });
 
   it('stops at the first plugin that throws, and names it', async () => {
     const never = installable('b', () => expect.fail('it was set up after a fault'));
     const message = await messageOf(
-      setupPlugins([
+      setUpPlugins([
         installable('a', () => {
           throw new Error('no such folder');
         }),
@@ -51,7 +51,7 @@ describe('boot', () => {
   it('ends a setup that never does, and names it', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
-      const message = messageOf(setupPlugins([installable('slow', () => new Promise(() => {}))]));
+      const message = messageOf(setUpPlugins([installable('slow', () => new Promise(() => {}))]));
       mock.timers.tick(SETUP_TIMEOUT_MS);
       expect(await message).to.equal('plugin "slow": setup did not finish within 30 s');
     } finally {
@@ -62,7 +62,7 @@ describe('boot', () => {
   it('names who was not ready', async () => {
     const registry = new Registry();
     registry.ready.push({ owner: 'a', value: () => Promise.reject(new Error('no answer')) });
-    expect(await messageOf(runReady(registry))).to.equal('plugin "a": onReady failed: no answer');
+    expect(await messageOf(runReady(registry.ready))).to.equal('plugin "a": onReady failed: no answer');
   });
 
   it('closes in reverse order, past one that fails', async () => {
@@ -77,7 +77,7 @@ describe('boot', () => {
           if (owner === 'b') throw new Error('stuck');
         },
       });
-    await runClosers(registry, (error) => failed.push(error));
+    await runClosers(registry.closers, (error) => failed.push(error));
     expect(closed).to.deep.equal(['c', 'b', 'a']);
     expect(failed.map(String)).to.deep.equal(['PluginError: plugin "b": onClose failed: stuck']);
   });

@@ -8,8 +8,11 @@ describe('tollgate accounts credit', () => {
   it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
-    const command = accountCommand({ ledger: faulty.ledger, settings: { plans: {} } } as unknown as PluginApi);
-    const credit = command.subcommands.find(({ name }) => name === 'credit');
+    const command = accountCommand(
+      { ledger: faulty.ledger, settings: { plans: {} } } as unknown as PluginApi,
+      store.keyv('accounts'),
+    );
+    const credit = command.subcommands?.find(({ name }) => name === 'credit');
     const notes: string[] = [];
     const io = { json: false, result: () => undefined, note: (text: string) => void notes.push(text) };
     const run = (id?: string) => credit?.run({ args: ['ann', '5'], options: { id }, io });

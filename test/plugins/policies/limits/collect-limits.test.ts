@@ -1,6 +1,10 @@
 import { expect } from 'chai';
 import type { Call, Plan, Principal } from '../../../../core/index.ts';
-import { collectLimits, collectProviderLimits } from '../../../../plugins/policies/limits/collect-limits.ts';
+import {
+  type CountedRequest,
+  collectLimits,
+  collectProviderLimits,
+} from '../../../../plugins/policies/limits/collect-limits.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Its input counts 4 tokens for the message and 1 for its text. */
@@ -19,14 +23,19 @@ function callOf(more: object = {}): Call {
 }
 
 const named = (plan: Plan) => ({ name: 'small', plan });
-const amountsOf = (call: Call, plan: Plan) =>
-  collectLimits(call, named(plan)).windows.map(({ key, amount }) => [key, amount]);
+const counted = (call: Call, plan: Plan | undefined, units: Record<string, number> = { prompt_tokens: 5 }) =>
+  ({ call, plan: plan && named(plan), estimate: () => ({ units, cost: 0 }) }) satisfies CountedRequest;
+/** Both halves: requests when a call comes, tokens when its request is final. */
+const amountsOf = (call: Call, plan: Plan, units?: Record<string, number>) =>
+  (['requests', 'tokens'] as const).flatMap((half) =>
+    collectLimits(counted(call, plan, units), half).windows.map(({ key, amount }) => [key, amount]),
+  );
 
 describe('the limits of a call', () => {
   it('are those of its key, of its plan, and of its provider in the plan, in this order', () => {
     const plan: Plan = { rpm: 2, concurrency: 3, providers: { one: { rpm: 1, concurrency: 1 }, two: { rpm: 9 } } };
     const call = callOf({ principal: { ...ANN, rpm: 5 } });
-    const { windows, slots } = collectLimits(call, named(plan));
+    const { windows, slots } = collectLimits(counted(call, plan), 'requests');
     expect(windows.map(({ key, limit }) => [key, limit])).to.deep.equal([
       ['rpm:key:k', 5],
       ['rpm:user:ann', 2],
@@ -36,7 +45,7 @@ describe('the limits of a call', () => {
       ['calls:user:ann', 3],
       ['calls:provider:one:ann', 1],
     ]);
-    expect(collectProviderLimits(call, named(plan), 'two').windows.map(({ key }) => key)).to.deep.equal([
+    expect(collectProviderLimits(counted(call, plan), 'two', 'requests').windows.map(({ key }) => key)).to.deep.equal([
       'rpm:provider:two:ann',
     ]);
   });
@@ -52,17 +61,19 @@ describe('the limits of a call', () => {
     ]);
   });
 
-  it('count no tokens of speech', () => {
-    expect(amountsOf(callOf({ operation: 'speech' }), { rpm: 5, tpm: 8 })).to.deep.equal([['rpm:user:ann', 1]]);
+  it('count no tokens where an operation has none', () => {
+    expect(amountsOf(callOf({ request: { model: 'm', input: 'four' } }), { rpm: 5, tpm: 8 }, {})).to.deep.equal([
+      ['rpm:user:ann', 1],
+    ]);
   });
 
   it('leave out what a parent call already counts', () => {
     const call = callOf({ skip: new Set(['rpm', 'concurrency']) });
     expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([['tpm:user:ann', 8]]);
-    expect(collectLimits(call, named({ concurrency: 1 })).slots).to.deep.equal([]);
+    expect(collectLimits(counted(call, { concurrency: 1 }), 'requests').slots).to.deep.equal([]);
   });
 
   it('are none without a plan and rates of the key', () => {
-    expect(collectLimits(callOf(), undefined)).to.include.deep.equal({ windows: [], slots: [] });
+    expect(collectLimits(counted(callOf(), undefined), 'requests')).to.include.deep.equal({ windows: [], slots: [] });
   });
 });
