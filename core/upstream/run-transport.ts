@@ -19,10 +19,17 @@ export async function runTransport(
 /** The body as it comes, read when somebody reads it; one that is silent for too long fails. */
 async function* readInTime(body: AsyncIterable<Uint8Array>, attempt: Attempt): AsyncGenerator<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]();
-  for (;;) {
-    const { done, value } = await inTime(chunks.next(), 'idle', attempt);
-    if (done) return;
-    yield value;
+  let isWhole = false;
+  try {
+    for (;;) {
+      const { done, value } = await inTime(chunks.next(), 'idle', attempt);
+      isWhole = done === true;
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Not waited for: a transport that hangs would never come to it.
+    if (!isWhole) chunks.return?.().catch(() => {});
   }
 }
 

@@ -59,6 +59,25 @@ describe('a transport in place of the network', () => {
     expect(await failsUpstream(response.readAll())).to.include({ failure: 'timeout', phase: 'idle' });
   });
 
+  it('that a reader leaves is told so, and may clean up', async () => {
+    let [isAborted, isCleaned] = [false, false];
+    async function* endless() {
+      try {
+        for (;;) yield Buffer.from('a');
+      } finally {
+        isCleaned = true;
+      }
+    }
+    const endpoint: Partial<Endpoint> = {
+      transport: async (_, signal) => {
+        signal.addEventListener('abort', () => (isAborted = true));
+        return { status: 200, headers: {}, body: endless() };
+      },
+    };
+    for await (const _ of (await given.send({}, { endpoint })).body) break;
+    expect({ isAborted, isCleaned }).to.deep.equal({ isAborted: true, isCleaned: true });
+  });
+
   it('is paused while nobody reads', async () => {
     let made = 0;
     async function* many() {
