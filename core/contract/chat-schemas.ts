@@ -4,6 +4,9 @@ import type { Schema } from './json.ts';
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 
+/** The most tokens one may ask for: what 32 bits hold, so that a price times tokens times choices stays an exact number. */
+const MAX_TOKENS = 2_147_483_647;
+
 const contentPart: Schema = {
   type: 'object',
   required: ['type'],
@@ -80,6 +83,7 @@ const tool: Schema = {
 
 export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ChatCompletionRequest',
+  examples: [{ model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }] }],
   type: 'object',
   required: ['model', 'messages'],
   properties: {
@@ -87,8 +91,8 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
     messages: { type: 'array', minItems: 1, items: message },
     temperature: nullable('number', { minimum: 0, maximum: 2 }),
     top_p: nullable('number', { minimum: 0, maximum: 1 }),
-    max_tokens: nullable('integer', { minimum: 1 }),
-    max_completion_tokens: nullable('integer', { minimum: 1 }),
+    max_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
+    max_completion_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
     stream: nullable('boolean'),
     stream_options: nullable('object', {
       properties: { include_usage: { type: 'boolean' }, include_obfuscation: { type: 'boolean' } },

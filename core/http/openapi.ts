@@ -2,11 +2,12 @@ import { ERRORS, type ErrorCode } from '../contract/errors.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
+import { exampleOf } from './example.ts';
 
 /** The OpenAPI 3.1 document of the mounted routes: made of the very schemas that validate, so the two cannot drift. */
 export function createOpenApi(routes: readonly Owned<Route>[], schemas: readonly Schema[], version: string): Schema {
   const paths: Record<string, Record<string, unknown>> = {};
-  const components: Record<string, unknown> = { Error: ERROR_SCHEMA };
+  const components: Record<string, Schema> = { Error: ERROR_SCHEMA };
   for (const schema of schemas) register(components, schema);
   for (const { owner, value: route } of routes) {
     const path = openApiPath(route.path);
@@ -38,7 +39,7 @@ export function createOpenApi(routes: readonly Owned<Route>[], schemas: readonly
   };
 }
 
-function operation(owner: string, route: Route, components: Record<string, unknown>): Record<string, unknown> {
+function operation(owner: string, route: Route, components: Record<string, Schema>): Record<string, unknown> {
   const { summary, description, auth } = route;
   return {
     operationId: operationId(route),
@@ -58,15 +59,17 @@ function operation(owner: string, route: Route, components: Record<string, unkno
 }
 
 /** The body of a route: JSON, or a form with files. */
-function requestBody(route: Route, components: Record<string, unknown>): { requestBody?: unknown } {
-  const schema = route.body && reference(components, route.body as Schema);
+function requestBody(route: Route, components: Record<string, Schema>): { requestBody?: unknown } {
+  if (!route.body && !route.form) return {};
+  const body = (route.body ?? { type: 'object' }) as Schema;
+  const schema = reference(components, body);
   const required = !route.bodyOptional;
-  if (route.form)
-    return { requestBody: { required, content: { 'multipart/form-data': { schema: schema ?? { type: 'object' } } } } };
-  return schema ? { requestBody: { required, content: { 'application/json': { schema } } } } : {};
+  if (route.form) return { requestBody: { required, content: { 'multipart/form-data': { schema } } } };
+  const example = exampleOf(body, (id) => components[componentName(id)]);
+  return { requestBody: { required, content: { 'application/json': { schema, example } } } };
 }
 
-function responses(route: Route, components: Record<string, unknown>): Record<string, unknown> {
+function responses(route: Route, components: Record<string, Schema>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(route.responses).map(([status, response]) => {
       const { description, schema, contentType } =
@@ -127,13 +130,13 @@ function openApiPath(path: string): string {
 }
 
 /** A schema with an `$id` becomes a component and is referred to; others stay in place. */
-function reference(components: Record<string, unknown>, schema: Schema): Schema {
+function reference(components: Record<string, Schema>, schema: Schema): Schema {
   return typeof schema['$id'] === 'string'
     ? { $ref: `#/components/schemas/${register(components, schema)}` }
     : rewriteRefs(schema);
 }
 
-function register(components: Record<string, unknown>, schema: Schema): string {
+function register(components: Record<string, Schema>, schema: Schema): string {
   const name = componentName(String(schema['$id']));
   const { $id: _, ...rest } = schema;
   components[name] ??= rewriteRefs(rest);

@@ -14,6 +14,7 @@ import type { EmbeddingRequest, EmbeddingResponse } from '../providers/kit/index
 
 const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:EmbeddingRequest',
+  examples: [{ model: 'echo/echo-embedding', input: ['Hello there'] }],
   type: 'object',
   required: ['model', 'input'],
   properties: {

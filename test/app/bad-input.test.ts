@@ -69,6 +69,25 @@ describe('bad input on the chat route', function () {
     ['a penalty out of range', { ...valid(), frequency_penalty: -2.5 }, 'invalid_request', 'frequency_penalty'],
     ['half a token', { ...valid(), max_tokens: 0.5 }, 'invalid_request', 'max_tokens'],
     ['no tokens at all', { ...valid(), max_tokens: 0 }, 'invalid_request', 'max_tokens'],
+    ['tokens beyond 32 bits', { ...valid(), max_tokens: 9007199254740991 }, 'invalid_request', 'max_tokens'],
+    [
+      'completion tokens beyond 32 bits',
+      { ...valid(), max_completion_tokens: 2 ** 31 },
+      'invalid_request',
+      'max_completion_tokens',
+    ],
+    [
+      'a model twice',
+      '{"model":"echo/echo","messages":[{"role":"user","content":"x"}],"model":"echo/nope"}',
+      'invalid_json',
+      'model',
+    ],
+    [
+      'more than 400,000 values',
+      `{"model":"echo/echo","messages":[{"role":"user","content":"x"}],"x":[${'{},'.repeat(400_000)}{}]}`,
+      'request_too_large',
+      null,
+    ],
     ['stream in words', { ...valid(), stream: 'yes' }, 'invalid_request', 'stream'],
     [
       'an unknown response format',

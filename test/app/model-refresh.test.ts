@@ -56,10 +56,6 @@ describe('the model list of a vendor', () => {
 });
 
 describe('the control-plane client', () => {
-  const endpoint = {
-    baseUrl: 'http://127.0.0.1:18080/v1',
-    error: () => ({ class: 'upstream_error', message: '' }) as const,
-  };
   let nock: typeof import('nock');
   // Loaded here alone: from its import on, nock stands in for the sockets of the whole process.
   before(async () => {

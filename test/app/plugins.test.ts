@@ -51,18 +51,8 @@ describe('plugins from files', () => {
   const LIVES: readonly (readonly [what: string, path: string, body: object, hooks: readonly string[]])[] = [
     ['an answer', CHAT, ask(), WHOLE],
     ['a stream', CHAT, ask({ stream: true }), [...INWARD, 'stream', 'finish']],
-    [
-      'an answer by path',
-      '/api/core/echo/chat/completions',
-      ask({ model: 'echo' }),
-      WHOLE,
-    ],
-    [
-      'embeddings',
-      '/v1/embeddings',
-      { model: 'echo/echo', input: 'x' },
-      WHOLE,
-    ],
+    ['an answer by path', '/api/core/echo/chat/completions', ask({ model: 'echo' }), WHOLE],
+    ['embeddings', '/v1/embeddings', { model: 'echo/echo', input: 'x' }, WHOLE],
   ];
   for (const [what, path, body, hooks] of LIVES) {
     it(`see the whole life of ${what}`, async () => {

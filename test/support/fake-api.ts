@@ -1,4 +1,5 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { formatTable } from '../../core/cli/table.ts';
 import {
   type Announcement,
   type Command,
@@ -198,6 +199,7 @@ export async function setUpPlugins(
           json = JSON.parse(JSON.stringify(value));
           out += text;
         },
+        table: formatTable,
         note(text: string) {
           talk += `${text}\n`;
         },

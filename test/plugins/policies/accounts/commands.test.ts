@@ -14,7 +14,12 @@ describe('tollgate accounts credit', () => {
     );
     const credit = command.subcommands?.find(({ name }) => name === 'credit');
     const notes: string[] = [];
-    const io = { json: false, result: () => undefined, note: (text: string) => void notes.push(text) };
+    const io = {
+      json: false,
+      result: () => undefined,
+      table: () => undefined,
+      note: (text: string) => void notes.push(text),
+    };
     const run = (id?: string) => credit?.run({ args: ['ann', '5'], options: { id }, io });
 
     faulty.fault = 'loses answers';
