@@ -17,7 +17,7 @@ describe('tollgate accounts credit', () => {
     const io = {
       json: false,
       result: () => undefined,
-      table: () => undefined,
+      table: () => '',
       note: (text: string) => void notes.push(text),
     };
     const run = (id?: string) => credit?.run({ args: ['ann', '5'], options: { id }, io });
