@@ -29,5 +29,4 @@ export type * from './contract/store.ts';
 export { formatUsd, parseDuration, parseUsd } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
-export type { CounterState, LocalCounters } from './plugins/local-counters.ts';
 export { createLocalCounters } from './plugins/local-counters.ts';

@@ -94,12 +94,7 @@ export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal
 
 /** A curl line that works as it stands: with the key when it was just made. */
 function tryLine({ url, providers, models }: Gateway, key: string | undefined): string {
-  const provider =
-    (
-      providers.find(({ name }) => name === 'echo') ??
-      providers.find(({ isConfigured }) => isConfigured) ??
-      providers[0]
-    )?.name ?? 'echo';
+  const provider = (providers.find(({ isConfigured }) => isConfigured) ?? providers[0])?.name ?? 'PROVIDER';
   const model = models.list(provider)[0] ?? 'MODEL';
   const body = JSON.stringify({ model: `${provider}/${model}`, messages: [{ role: 'user', content: 'Hello there' }] });
   return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;

@@ -10,7 +10,7 @@ export type RouteAuth = 'none' | readonly ('key' | 'token')[];
 export interface FormLimits {
   /** Of one file. */
   readonly maxFileBytes: number;
-  /** One unless told. */
+  /** Default 1. */
   readonly maxFiles?: number;
 }
 
@@ -26,7 +26,7 @@ export interface UploadedFile {
   readonly path: string;
 }
 
-/** What a handler finds in `ctx.state`. Body and files are there until the answer is over: keep what is needed longer. */
+/** What a handler finds in `ctx.state`. Body and files are there until the response is over: keep what is needed longer. */
 export interface RouteState<Body = unknown> {
   readonly requestId: string;
   /** Present unless the route's auth is `none`. */
@@ -53,6 +53,8 @@ export interface Route<Body extends object = object> {
   readonly summary: string;
   readonly description?: string;
   readonly auth: RouteAuth;
+  /** Whether it gives way to another plugin's route with the same method and path, whichever was registered first. */
+  readonly isFallback?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */
   readonly permission?: string;
   /** The JSON body's schema; a route without one takes no body. */

@@ -34,7 +34,6 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     phase: () => lifecycle.phase,
     storeHealth: () => foundation.store.health(),
     openApi: () => openApiText,
-    isTaken: (key) => registry.routes.has(key),
   });
   registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
   const routes = [...dialects.routes, ...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];

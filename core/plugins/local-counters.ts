@@ -5,20 +5,8 @@ interface Bucket {
   resetsAt: number;
 }
 
-/** Everything that windows and leases hold: what a process that counts alone hands over to others. */
-export interface CounterState {
-  readonly windows: readonly (readonly [key: string, used: number, resetsAt: number])[];
-  readonly leases: readonly (readonly [key: string, id: string, expiresAt: number])[];
-}
-
-/** Counters in memory that can be written down and read again. */
-export interface LocalCounters extends Counters {
-  dump(): CounterState;
-  load(state: CounterState): void;
-}
-
 /** Windows, leases and numbers in this process's memory: the memory store's, and what limits fall back to. */
-export function createLocalCounters(): LocalCounters {
+export function createLocalCounters(): Counters {
   const windows = createExpiring<Bucket>((bucket) => bucket.resetsAt);
   const leases = createExpiring<Map<string, number>>((places) => Math.max(0, ...places.values()));
   const numbers = new Map<string, number>();
@@ -77,18 +65,6 @@ export function createLocalCounters(): LocalCounters {
       leases.get(key)?.delete(id);
     },
     next: async (key, by) => next(key, by),
-    dump: () => ({
-      windows: [...windows.entries()].map(([key, { used, resetsAt }]) => [key, used, resetsAt] as const),
-      leases: [...leases.entries()].flatMap(([key, places]) =>
-        [...places].map(([id, expiresAt]) => [key, id, expiresAt] as const),
-      ),
-    }),
-    load: (state) => {
-      for (const [key, used, resetsAt] of state.windows) windows.set(key, { used, resetsAt }, 0);
-      for (const [key, id, expiresAt] of state.leases) {
-        leases.set(key, (leases.get(key) ?? new Map<string, number>()).set(id, expiresAt), 0);
-      }
-    },
   };
 }
 
@@ -98,7 +74,6 @@ function createExpiring<T>(expiresAt: (value: T) => number) {
   let dropAt = 1000;
   return {
     get: (key: string): T | undefined => values.get(key),
-    entries: () => values.entries(),
     set(key: string, value: T, now: number): void {
       values.set(key, value);
       if (values.size < dropAt) return;

@@ -88,7 +88,11 @@ export class Registry {
 
   addRoute(owner: string, route: Route): void {
     assertRoute(owner, route);
-    this.claim(this.routes, 'route', routeShape(route), owner, route, `${route.method} ${route.path}`);
+    const shape = routeShape(route);
+    const known = this.routes.get(shape)?.value;
+    if (known && route.isFallback) return;
+    if (known?.isFallback) this.routes.delete(shape);
+    this.claim(this.routes, 'route', shape, owner, route, `${route.method} ${route.path}`);
   }
 
   /** Refuses plugins' routes that core has itself: which of two would respond must not be a matter of chance. */

@@ -1,5 +1,4 @@
-import { GatewayError } from '../../contract/errors.ts';
-import type { Route } from '../../contract/plugin.ts';
+import { definePlugin, GatewayError, type Route } from '../../core/index.ts';
 
 /** Features that exist and that this configuration has not switched on: their routes say how, instead of being unknown. */
 const FEATURES: readonly {
@@ -29,19 +28,27 @@ const FEATURES: readonly {
   { method: 'GET', path: '/api/core/rag', name: 'The knowledge base', how: 'agents: { rag: { folder: ./knowledge } }' },
 ];
 
-/** The routes of features that no plugin brought: 503 `feature_disabled`, naming the line of configuration that is missing. */
-export function disabledRoutes(isTaken: (key: string) => boolean): readonly Route[] {
-  return FEATURES.filter(({ method, path }) => !isTaken(`${method} ${path}`)).map(({ method, path, name, how }) => ({
-    method,
-    path,
-    summary: `${name}, which is not switched on`,
-    auth: ['key'],
-    responses: { 503: 'The feature is not configured.' },
-    handler() {
-      throw new GatewayError(
-        'feature_disabled',
-        `${name} is not switched on here. Its operator does that in the configuration: ${how}`,
-      );
-    },
-  }));
-}
+/** Responds on the routes of built-in features that no plugin brought: 503 `feature_disabled` and the missing line of configuration. */
+export default definePlugin({
+  name: 'feature-hints',
+  kind: 'policy',
+  apiVersion: 1,
+  setup(api) {
+    for (const { method, path, name, how } of FEATURES) {
+      api.route({
+        method,
+        path,
+        isFallback: true,
+        summary: `${name}, which is not switched on`,
+        auth: ['key'],
+        responses: { 503: 'The feature is not configured.' },
+        handler() {
+          throw new GatewayError(
+            'feature_disabled',
+            `${name} is not switched on here. Its operator does that in the configuration: ${how}`,
+          );
+        },
+      });
+    }
+  },
+});
