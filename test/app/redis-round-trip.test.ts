@@ -18,7 +18,7 @@ describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
       billing: 'track',
       plans: { metered: { rpm: 1000, tpm: 1_000_000 } },
       defaultPlan: 'metered',
-      // Its refusal would be an answer too: here a second wait must be seen.
+      // Its refusal would be a response too: here each wait must be seen.
       policies: { limits: { onStoreFailure: 'closed' } },
     });
   });
@@ -29,16 +29,24 @@ describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
     await redis?.close();
   });
 
-  it('waits for one round trip of limits and reservation together, and not for its books', async () => {
+  it('waits for a round trip each of its requests, its tokens and its money, and not for its books', async () => {
     const ask = (): Promise<Response> =>
       gateway.post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
     // The key is known from here on, and nothing of this call is on its way any more.
     expect((await ask()).status).to.equal(200);
     await settledBooks(gateway.url, gateway.key);
-    const sent = wire.holdAnswers((text) => text.split('EVALSHA').length - 1 === 2);
+    const sent = wire.holdAnswers((text) => countScripts(text) === 1);
     const answer = ask();
     await sent;
+    for (const scripts of [2, 3]) {
+      wire.passRound();
+      await wire.untilSent((text) => countScripts(text) === scripts);
+    }
     wire.passRound();
     expect((await answer).status).to.equal(200);
   });
 });
+
+function countScripts(sent: string): number {
+  return sent.split('EVALSHA').length - 1;
+}

@@ -10,6 +10,8 @@ export interface TcpProxy {
   holdAnswers(isAll: (sent: string) => boolean): Promise<void>;
   /** Passes what is kept and what comes, until the client sends something again: the answers after that are kept. */
   passRound(): void;
+  /** Waits until the client sent all this since answers were held. */
+  untilSent(isAll: (sent: string) => boolean): Promise<void>;
   /** Passes everything on new connections; those that lost something are cut. */
   heal(): void;
   close(): Promise<void>;
@@ -59,6 +61,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       answers = 'hold';
       await until('the client sent all it had to say', () => isAll(sent));
     },
+    untilSent: (isAll) => until('the client sent all it had to say', () => isAll(sent)),
     passRound: () => {
       answers = 'round';
       passHeld();
