@@ -70,11 +70,15 @@ async function askTarget(
   const model = catalog.find(target.provider, target.model);
   const work = new AttemptWork(deps, call, target, offer);
   const facts = { target, offer, model, price: catalog.priceOf(target, model) };
+  const { sentTo, metered } = call.record;
+  const sentBefore = sentTo.length;
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
     return { response, isStreaming: work.isStreaming, headers: work.headers() };
   } catch (error) {
-    forgetRefused(call, error);
+    // An attempt that was not sent, or was refused before its operation metered anything, owes nothing; earlier ones still do.
+    if (sentTo.length === sentBefore) call.record.metered = metered;
+    else if (call.record.metered === metered) forgetRefused(call, error);
     throw error;
   }
 }

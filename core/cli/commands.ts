@@ -52,21 +52,6 @@ export const COMMANDS: readonly CommandRow[] = [
     load: () => import('./chat.ts'),
   },
   {
-    name: 'say',
-    summary: 'Speak a text; reads it from stdin when none is given',
-    args: [['[text...]', 'the text; "-" or nothing reads stdin']],
-    options: [
-      ['--vendor <name>', 'a vendor of the configuration; espeak unless told'],
-      ['-o, --output <file>', 'where the sound goes; stdout when it is no terminal'],
-      ['--voice <name>', 'a voice of the vendor'],
-      ['--model <name>', 'a model of the vendor'],
-      ['--format <format>', 'mp3, wav, opus …; else what the file’s extension says'],
-      ['--speed <factor>', '0.25 to 4; 1 is normal'],
-      ['--language <code>', 'such as en or de-DE'],
-    ],
-    load: () => import('./say.ts'),
-  },
-  {
     name: 'models',
     summary: 'List models, their context windows and prices',
     options: [
@@ -104,6 +89,7 @@ export const COMMANDS: readonly CommandRow[] = [
 const PLUGIN_COMMANDS = [
   { name: 'keys', summary: 'Create, list and revoke API keys (plugin auth/api-key)' },
   { name: 'accounts', summary: 'Credit and show accounts, set their plans (plugin policies/accounts)' },
+  { name: 'say', summary: 'Speak a text; reads it from stdin when none is given (plugin operations/speech)' },
 ] as const;
 
 export function addCommands(program: Command, terminal: Terminal): void {

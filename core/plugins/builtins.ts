@@ -16,6 +16,8 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   auth: 'auth',
   agent: 'agents',
   tts: 'tts',
+  operation: 'operations',
+  dialect: 'dialects',
   policy: 'policies',
   store: 'stores',
 });

@@ -1,10 +1,14 @@
-import { AUDIO_FORMATS } from '../audio/formats.ts';
-import { nearest } from '../config/nearest.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { ModelInfo } from '../contract/provider.ts';
-import type { SpeechFormat, SpeechRequest } from '../contract/speech.ts';
-import type { ResolvedSpeech, SpeechProvider, Voice } from '../contract/speech-provider.ts';
-import { countCharacters, splitText } from './split-text.ts';
+import { GatewayError, type ModelInfo, nearest } from '../../../core/index.ts';
+import {
+  AUDIO_FORMATS,
+  countCharacters,
+  type ResolvedSpeech,
+  type SpeechFormat,
+  type SpeechProvider,
+  type SpeechRequest,
+  splitText,
+  type Voice,
+} from '../../tts/kit/index.ts';
 
 /** A text that is split may be this many times as long as what the vendor takes at once; it makes a few pieces more. */
 const MOST_PIECES = 40;
@@ -25,13 +29,26 @@ function refuse(param: string, message: string): GatewayError {
 }
 
 /**
+ * Checks a request against its vendor, with the voices that are known without a call to it. Throws what {@link checkSpeech}
+ * throws, and `feature_disabled` when the vendor is a program that is not there.
+ */
+export async function resolveSpeech(vendor: SpeechProvider, request: SpeechRequest): Promise<CheckedSpeech> {
+  return checkSpeech(vendor, request, await localVoices(vendor));
+}
+
+/** The voices that are known without a call to the vendor. */
+export async function localVoices({ voices }: SpeechProvider): Promise<readonly Voice[] | undefined> {
+  return typeof voices === 'function' ? await voices() : voices;
+}
+
+/**
  * Holds a request against what a vendor can do. `voices` are those it is known to have, undefined when nobody knows.
  * Throws `invalid_request` naming the field, `request_too_large` naming the limit, `unsupported_model` naming near ones.
  */
 export function checkSpeech(
   vendor: SpeechProvider,
   request: SpeechRequest,
-  voices: readonly Voice[] | undefined = vendor.voices,
+  voices: readonly Voice[] | undefined = typeof vendor.voices === 'function' ? undefined : vendor.voices,
 ): CheckedSpeech {
   const { name: model, info } = findSpeechModel(vendor, request.model);
   const format = checkFormat(vendor, request.format);
@@ -52,22 +69,30 @@ export function findSpeechModel(
   vendor: SpeechProvider,
   requested: string | undefined,
 ): { readonly name: string; readonly info: ModelInfo } {
-  const models = [...vendor.models, ...(vendor.addModels ?? [])];
-  const [first] = models;
+  const [first] = vendor.models;
   if (requested === undefined && first) return { name: first.id, info: first };
   const name = requested ?? '';
-  const info = models
-    .filter(({ id }) => name.startsWith(id))
-    .reduce<ModelInfo | undefined>((best, each) => (best && best.id.length >= each.id.length ? best : each), undefined);
+  const info = findModelInfo(vendor, name);
   if (info) return { name, info };
-  if (vendor.anyModel && name !== '') return { name, info: { id: name, kind: 'speech' } };
-  const ids = models.map(({ id }) => id);
+  const ids = modelsOf(vendor).map(({ id }) => id);
   const near = nearest(name, ids);
   throw new GatewayError(
     'unsupported_model',
     `${quote(name)} is not a model of this speech provider. It has ${list(near.length > 0 ? near : ids.slice(0, 5))}.`,
     { param: 'model' },
   );
+}
+
+/** What is known of a model: the row with the longest name it begins with. Undefined for a model that the vendor has not. */
+export function findModelInfo(vendor: SpeechProvider, name: string): ModelInfo | undefined {
+  const info = modelsOf(vendor)
+    .filter(({ id }) => name.startsWith(id))
+    .reduce<ModelInfo | undefined>((best, each) => (best && best.id.length >= each.id.length ? best : each), undefined);
+  return info ?? (vendor.anyModel && name !== '' ? { id: name, kind: 'speech' } : undefined);
+}
+
+function modelsOf({ models, addModels = [] }: SpeechProvider): readonly ModelInfo[] {
+  return [...models, ...addModels];
 }
 
 function checkFormat(vendor: SpeechProvider, requested: SpeechFormat | undefined): SpeechFormat {

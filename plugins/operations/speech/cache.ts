@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
-import { mendWav } from '../audio/wav.ts';
-import type { SpeechAnswer } from '../contract/plugin.ts';
-import type { SpeechCacheBounds } from '../contract/speech.ts';
+import { parseDuration, parseSize } from '../../../core/index.ts';
+import { mendWav, type SpeechAnswer } from '../../tts/kit/index.ts';
 import type { CheckedSpeech } from './check.ts';
 
 /** One place of the cache. */
@@ -16,9 +15,56 @@ export interface CachedSound {
   readonly base64: string;
 }
 
-export interface SpeechCacheOptions extends SpeechCacheBounds {
+/** The bounds of the cache. */
+export interface SpeechCacheOptions {
   /** A namespace of its own. */
   readonly keyv: Keyv<CachedSound>;
+  /** What the store may hold for it, in bytes. */
+  readonly maxBytes: number;
+  /** The longest sound that is kept, in bytes. */
+  readonly maxSoundBytes: number;
+  readonly ttlMs: number;
+}
+
+/** `speechCache` of the configuration: sizes as `256mb` or bytes, a duration as `7d`. */
+export interface SpeechCacheConfig {
+  readonly maxSize?: string | number;
+  readonly maxSound?: string | number;
+  readonly ttl?: string;
+}
+
+/** The options of the cache, as a plugin's `configSchema` has them. */
+export const SPEECH_CACHE = Object.freeze({
+  type: 'object',
+  additionalProperties: false,
+  description:
+    'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
+  properties: {
+    maxSize: {
+      type: ['string', 'integer'],
+      format: 'size',
+      default: '256mb',
+      description: 'What the store may hold for it, as `256mb` or bytes.',
+    },
+    maxSound: {
+      type: ['string', 'integer'],
+      format: 'size',
+      default: '1mb',
+      description: 'The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.',
+    },
+    ttl: { type: 'string', format: 'duration', default: '7d', description: 'How long a sound is kept.' },
+  },
+} as const);
+
+/** The cache as the configuration has it. */
+export function cacheOf(config: SpeechCacheConfig, keyv: Keyv<CachedSound>): SpeechCache {
+  const { maxSize, maxSound, ttl } = SPEECH_CACHE.properties;
+  return createSpeechCache({
+    keyv,
+    maxBytes: parseSize(config.maxSize ?? maxSize.default),
+    maxSoundBytes: parseSize(config.maxSound ?? maxSound.default),
+    ttlMs: parseDuration(config.ttl ?? ttl.default),
+  });
 }
 
 export interface SpeechCache {

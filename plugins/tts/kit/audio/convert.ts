@@ -1,5 +1,5 @@
-import { StreamFailure } from '../contract/provider.ts';
-import type { AudioDecoder } from '../contract/speech-provider.ts';
+import { StreamFailure } from '../../../../core/index.ts';
+import type { AudioDecoder } from '../types.ts';
 import { PCM_RATE } from './formats.ts';
 import { createResampler, type Resampler } from './pcm.ts';
 import { readWavHeader, wavHeader, withWavSizes } from './wav.ts';

@@ -1,4 +1,4 @@
-import type { SpeechFormat } from '../contract/speech.ts';
+import type { SpeechFormat } from '../../tts/kit/index.ts';
 
 const FORMATS: readonly SpeechFormat[] = ['mp3', 'wav', 'opus', 'pcm', 'aac', 'flac'];
 
@@ -32,7 +32,7 @@ export const SPEECH_BODY = Object.freeze({
     stream: {
       type: 'boolean',
       default: true,
-      description: 'False waits for the whole sound, so that its length is told and every fault is an error answer.',
+      description: 'False waits for the whole sound, so that its length is told and every error is an error response.',
     },
     split: {
       type: 'boolean',

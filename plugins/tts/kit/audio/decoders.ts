@@ -1,7 +1,11 @@
-import { GatewayError } from '../contract/errors.ts';
-import { type ResponseHeaders, type SseEvent, StreamFailure } from '../contract/provider.ts';
-import type { AudioDecoder, SpeechTokens } from '../contract/speech-provider.ts';
-import { createEventReader } from '../upstream/event-reader.ts';
+import {
+  createEventReader,
+  GatewayError,
+  type ResponseHeaders,
+  type SseEvent,
+  StreamFailure,
+} from '../../../../core/index.ts';
+import type { AudioDecoder, SpeechTokens } from '../types.ts';
 
 /** An answer that is JSON is held whole: 32 MiB of base64 are 24 MiB of sound, eight minutes of 24 kHz samples. */
 const LONGEST_JSON_BYTES = 32 * 1024 * 1024;

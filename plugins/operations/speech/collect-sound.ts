@@ -1,6 +1,5 @@
-import { mendWav } from '../audio/wav.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { SpeechAnswer } from '../contract/plugin.ts';
+import { GatewayError } from '../../../core/index.ts';
+import { mendWav, type SpeechAnswer } from '../../tts/kit/index.ts';
 
 /** About an hour of mp3, or eleven minutes of WAV at 44.1 kHz. */
 const LONGEST_SOUND_BYTES = 64 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import type { SpeechFormat } from '../contract/speech.ts';
+import type { SpeechFormat } from '../types.ts';
 
 interface FormatRow {
   readonly contentType: string;

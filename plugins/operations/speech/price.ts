@@ -1,5 +1,6 @@
-import type { ModelInfo, Price } from '../contract/provider.ts';
-import type { SpeechProvider } from '../contract/speech-provider.ts';
+import type { Metered, ModelInfo, Price } from '../../../core/index.ts';
+import { countCharacters, type SpeechProvider, type SpeechRequest } from '../../tts/kit/index.ts';
+import { findModelInfo } from './check.ts';
 import type { SpeechUsage } from './run-speech.ts';
 
 /**
@@ -56,4 +57,25 @@ export function estimateSpeech(
 ): number | undefined {
   const seconds = characters / CHARACTERS_PER_SECOND / Math.min(1, speed);
   return costOfSpeech({ characters, seconds }, price)?.amount;
+}
+
+/** The most that a request may come to at a model, before it is sent. */
+export function estimateRequest(vendor: SpeechProvider, model: string, { text, speed = 1 }: SpeechRequest): Metered {
+  const characters = countCharacters(text);
+  const info = findModelInfo(vendor, model);
+  return {
+    units: { characters },
+    cost: info && estimateSpeech(characters, speed, speechPrice(vendor, model, info)),
+  };
+}
+
+/** What was used, as core meters it: characters, and tokens where the vendor told them. */
+export function meterSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): Metered {
+  const { characters, tokens } = usage;
+  const cost = costOfSpeech(usage, price);
+  return {
+    units: { characters, ...(tokens && { prompt_tokens: tokens.input, completion_tokens: tokens.output }) },
+    cost: cost?.amount,
+    estimated: cost?.estimated ?? false,
+  };
 }

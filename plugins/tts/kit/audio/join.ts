@@ -1,7 +1,7 @@
-import { id3Length, isLengthTable, readMp3Frame } from '../audio/mp3.ts';
-import { readWavHeader, withWavSizes } from '../audio/wav.ts';
-import { StreamFailure } from '../contract/provider.ts';
-import type { SpeechFormat } from '../contract/speech.ts';
+import { StreamFailure } from '../../../../core/index.ts';
+import type { SpeechFormat } from '../types.ts';
+import { id3Length, isLengthTable, readMp3Frame } from './mp3.ts';
+import { readWavHeader, withWavSizes } from './wav.ts';
 
 /** Makes one sound of the pieces of a split text. */
 export interface SoundJoin {

@@ -1,6 +1,5 @@
-import { GatewayError } from '../contract/errors.ts';
-import { StreamFailure } from '../contract/provider.ts';
-import type { SpeechFormat } from '../contract/speech.ts';
+import { GatewayError, StreamFailure } from '../../../../core/index.ts';
+import type { SpeechFormat } from '../types.ts';
 import { PCM_RATE } from './formats.ts';
 import { createFrameWalker, type FrameReader } from './frames.ts';
 import { id3Length, readMp3Frame } from './mp3.ts';
