@@ -130,7 +130,10 @@ class AttemptWork {
 
   headers(): Readonly<Record<string, string>> {
     const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream };
-    return responseNotes(this.#call, this.#target, input).headers();
+    const headers = responseNotes(this.#call, this.#target, input).headers();
+    // What goes on has not come to its cost yet.
+    if (this.isStreaming) delete headers['x-tollgate-cost-usd'];
+    return headers;
   }
 
   async *#passOn<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncGenerator<T, void, undefined> {

@@ -165,27 +165,6 @@ export const CORE_PROPERTIES: Readonly<Record<string, Schema>> = Object.freeze({
     default: 'track',
     description: '`track` books what calls cost, `enforce` also refuses them when the balance is used up.',
   },
-  speechCache: {
-    type: 'object',
-    additionalProperties: false,
-    description:
-      'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
-    properties: {
-      maxSize: {
-        type: ['string', 'integer'],
-        format: 'size',
-        default: '256mb',
-        description: 'What the store may hold for it, as `256mb` or bytes.',
-      },
-      maxSound: {
-        type: ['string', 'integer'],
-        format: 'size',
-        default: '1mb',
-        description: 'The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.',
-      },
-      ttl: duration('How long a sound is kept.', '7d'),
-    },
-  },
   plugins: {
     type: 'array',
     items: { type: 'string', minLength: 1 },

@@ -1,5 +1,4 @@
 import type { Schema } from '../contract/json.ts';
-import type { SpeechCacheBounds } from '../contract/speech.ts';
 import { parseDuration } from '../contract/units.ts';
 import type { CheckedSection } from './check-section.ts';
 import { CORE_SCHEMA } from './core-schema.ts';
@@ -37,11 +36,6 @@ type CoreTexts = Pick<GatewayConfig, 'plans' | 'billing'> & {
   readonly logging: LoggingConfig;
   readonly models: Readonly<Record<string, string | readonly string[]>>;
   readonly defaultPlan?: string;
-  readonly speechCache?: {
-    readonly maxSize: string | number;
-    readonly maxSound: string | number;
-    readonly ttl: string;
-  };
 };
 
 /** Makes the configuration out of sections without faults: units converted, aliases made lists, all frozen. */
@@ -64,7 +58,6 @@ export function finishConfig(
     plans: dictionary(Object.entries(value.plans)),
     defaultPlan: value.defaultPlan,
     billing: value.billing,
-    ...(value.speechCache && { speechCache: readSpeechCache(value.speechCache) }),
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances),
     sources: new Map([core, ...instances.map(({ section }) => section)].flatMap(({ sources }) => [...sources])),
@@ -90,10 +83,6 @@ function readServer(server: ServerTexts): ServerConfig {
     workers: server.workers,
     trustProxy: Number(server.trustProxy),
   };
-}
-
-function readSpeechCache({ maxSize, maxSound, ttl }: NonNullable<CoreTexts['speechCache']>): SpeechCacheBounds {
-  return { maxBytes: parseSize(maxSize), maxSoundBytes: parseSize(maxSound), ttlMs: parseDuration(ttl) };
 }
 
 /** The whole as a file would say it, secrets masked; a value out of a file (`${file:…}`) counts as secret. */

@@ -1,5 +1,4 @@
 import type { Plan, PluginKind } from '../contract/plugin.ts';
-import type { SpeechCacheBounds } from '../contract/speech.ts';
 import type { Group } from './groups.ts';
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */
@@ -59,8 +58,6 @@ export interface GatewayConfig {
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
   readonly billing: 'off' | 'track' | 'enforce';
-  /** Absent when it is off. */
-  readonly speechCache?: SpeechCacheBounds;
   /** In the order of the file; built-in policies that it does not mention come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */
