@@ -189,13 +189,18 @@ export async function setUpPlugins(
       }
     },
     async run([name, sub, ...args], flags = {}) {
-      const subcommand = commands.find((each) => each.name === name)?.subcommands.find((each) => each.name === sub);
+      const subcommand = commands.find((each) => each.name === name)?.subcommands?.find((each) => each.name === sub);
       if (!subcommand) throw new Error(`no command ${name} ${sub}`);
       let out = '';
       let json: unknown;
       let talk = '';
       const io = {
         json: false,
+        isTerminal: false,
+        write(bytes: Uint8Array | string) {
+          out += String(bytes);
+        },
+        read: async () => '',
         result(value: unknown, text: string) {
           json = JSON.parse(JSON.stringify(value));
           out += text;
@@ -204,7 +209,7 @@ export async function setUpPlugins(
           talk += `${text}\n`;
         },
       };
-      await subcommand.run({ args, options: flags, io });
+      await subcommand.run({ args, options: flags, io, signal: new AbortController().signal });
       return { out, json, talk };
     },
     async ready() {

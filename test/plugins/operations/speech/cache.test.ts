@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import Keyv from 'keyv';
-import type { SpeechAnswer, SpeechRequest } from '../../../core/index.ts';
-import { type CachedSound, createSpeechCache, speechCacheKey } from '../../../core/speech/cache.ts';
-import { checkSpeech } from '../../../core/speech/check.ts';
-import { collectSound } from '../../../core/speech/collect-sound.ts';
-import { fixture, hearWav } from '../../support/sound.ts';
-import { speechVendor } from '../../support/speech-vendor.ts';
+import { type CachedSound, createSpeechCache, speechCacheKey } from '../../../../plugins/operations/speech/cache.ts';
+import { checkSpeech } from '../../../../plugins/operations/speech/check.ts';
+import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
+import type { SpeechAnswer, SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
+import { fixture, hearWav } from '../../../support/sound.ts';
+import { speechVendor } from '../../../support/speech-vendor.ts';
 
 const mp3 = fixture('hi.mp3');
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import { isGatewayError, type SpeechRequest } from '../../../core/index.ts';
-import { checkSpeech, findSpeechModel } from '../../../core/speech/check.ts';
-import { speechVendor } from '../../support/speech-vendor.ts';
+import { isGatewayError } from '../../../../core/index.ts';
+import { checkSpeech, findSpeechModel } from '../../../../plugins/operations/speech/check.ts';
+import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
+import { speechVendor } from '../../../support/speech-vendor.ts';
 
 const vendor = speechVendor();
 

@@ -1,15 +1,19 @@
 import { expect } from 'chai';
-import { type HttpRequest, type SpeechRequest, StreamFailure, type TransportAnswer } from '../../../core/index.ts';
-import { collectSound } from '../../../core/speech/collect-sound.ts';
-import { resolveSpeech, runSpeech } from '../../../core/speech/run-speech.ts';
-import { decode, fixture, hearWav, needProgram } from '../../support/sound.ts';
-import { soundAnswer, speechVendor } from '../../support/speech-vendor.ts';
+import { type HttpRequest, StreamFailure } from '../../../../core/index.ts';
+import { resolveSpeech } from '../../../../plugins/operations/speech/check.ts';
+import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
+import { runSpeech } from '../../../../plugins/operations/speech/run-speech.ts';
+import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
+import { decode, fixture, hearWav, needProgram } from '../../../support/sound.ts';
+import { CODEC_CALL, type SoundAnswer, soundAnswer, speechVendor } from '../../../support/speech-vendor.ts';
 
-type Send = (request: HttpRequest) => TransportAnswer;
+const NEVER = new AbortController().signal;
 
-async function run(request: SpeechRequest, send: Send, vendor = speechVendor(), signal = new AbortController().signal) {
+type Send = (request: HttpRequest) => SoundAnswer;
+
+async function run(request: SpeechRequest, send: Send, vendor = speechVendor(), abortSignal = NEVER) {
   const speech = await resolveSpeech(vendor, request);
-  return await runSpeech(vendor, speech, { send: async (each) => send(each), signal, id: 'call', created: 1 });
+  return await runSpeech(vendor, speech, { send: async (each) => send(each), abortSignal, codecCall: CODEC_CALL });
 }
 
 const failure = (work: Promise<unknown>) =>
@@ -59,22 +63,12 @@ describe('running speech', () => {
     expect((await collectSound(answer)).equals(mp3)).to.equal(true);
   });
 
-  it('classifies an error answer before the first byte, with the vendor’s words', async () => {
-    const body = () => Buffer.from('[{"error":"slow down"}]');
-    const told = await failure(run({ text: 'Hi.' }, () => ({ ...soundAnswer(body()), status: 429 })));
-    expect(told).to.deep.equal({ class: 'rate_limit', message: '{"error":"slow down"}' });
-  });
-
-  it('reads no more of an endless error answer than it needs', async () => {
-    let sent = 0;
-    const endless = async function* () {
-      for (;;) {
-        sent += 10_000;
-        yield Buffer.alloc(10_000, 'x');
-      }
+  it('passes the failure of a response on, before the first byte', async () => {
+    const slow = new StreamFailure({ class: 'rate_limit', message: 'slow down' });
+    const refuse = () => {
+      throw slow;
     };
-    await failure(run({ text: 'Hi.' }, () => ({ status: 500, headers: {}, body: endless() })));
-    expect(sent).to.be.below(100_000);
+    expect(await failure(run({ text: 'Hi.' }, refuse))).to.equal(slow.failure);
   });
 
   for (const [title, pieces] of [
@@ -135,7 +129,7 @@ describe('running speech', () => {
         ended = true;
       }
     };
-    const html = { status: 200, headers: { 'content-type': 'text/html' }, body: body() };
+    const html = { headers: { 'content-type': 'text/html' }, body: body() };
     await run({ text: 'Hi.' }, () => html).then(
       () => expect.fail('it passed'),
       (error: { code: string }) => expect(error.code).to.equal('provider_invalid_response'),
@@ -198,7 +192,8 @@ describe('running speech in pieces', () => {
     let asked = 0;
     const answer = await run({ ...LONG, format: 'pcm' }, () => {
       asked += 1;
-      return asked === 2 ? { ...soundAnswer(), status: 500 } : soundAnswer(fixture('hi.pcm'));
+      if (asked === 2) throw new StreamFailure({ class: 'upstream_error', message: 'no' });
+      return soundAnswer(fixture('hi.pcm'));
     });
     expect((await failure(collectSound(answer))).class).to.equal('upstream_error');
     expect(asked).to.equal(2);

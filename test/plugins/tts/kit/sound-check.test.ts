@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import { createSoundCheck } from '../../../core/audio/sound-check.ts';
-import { type SpeechFormat, StreamFailure } from '../../../core/index.ts';
-import { fixture } from '../../support/sound.ts';
+import { StreamFailure } from '../../../../core/index.ts';
+import { createSoundCheck } from '../../../../plugins/tts/kit/audio/sound-check.ts';
+import type { SpeechFormat } from '../../../../plugins/tts/kit/index.ts';
+import { fixture } from '../../../support/sound.ts';
 
 const FORMATS: readonly SpeechFormat[] = ['mp3', 'wav', 'opus', 'pcm', 'aac', 'flac'];
 

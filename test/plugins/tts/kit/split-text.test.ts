@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { countCharacters, splitText } from '../../../core/speech/split-text.ts';
+import { countCharacters, splitText } from '../../../../plugins/tts/kit/split-text.ts';
 
 describe('splitting a text', () => {
   const cases: readonly [string, string, number, readonly string[]][] = [

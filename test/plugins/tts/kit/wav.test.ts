@@ -1,7 +1,13 @@
 import { expect } from 'chai';
-import { createResampler } from '../../../core/audio/pcm.ts';
-import { mendWav, readWavHeader, UNKNOWN_SIZE, wavHeader, withWavSizes } from '../../../core/audio/wav.ts';
-import { fixture, hearWav } from '../../support/sound.ts';
+import { createResampler } from '../../../../plugins/tts/kit/audio/pcm.ts';
+import {
+  mendWav,
+  readWavHeader,
+  UNKNOWN_SIZE,
+  wavHeader,
+  withWavSizes,
+} from '../../../../plugins/tts/kit/audio/wav.ts';
+import { fixture, hearWav } from '../../../support/sound.ts';
 
 describe('WAV headers', () => {
   const wav = fixture('hi.wav');

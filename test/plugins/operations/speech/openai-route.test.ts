@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
-import espeak from '../../../plugins/tts/espeak/index.ts';
-import openai from '../../../plugins/tts/openai.ts';
+import espeak from '../../../../plugins/tts/espeak/index.ts';
+import openai from '../../../../plugins/tts/openai.ts';
 import {
   answer,
   chunk,
@@ -9,10 +9,11 @@ import {
   LAST_CHUNK,
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../../support/scripted-upstream.ts';
-import { decode, fixture, needProgram } from '../../support/sound.ts';
-import { KEY, type SpeechGateway, startSpeechGateway } from '../../support/speech-gateway.ts';
-import { loadSpeech } from '../../support/speech-plugin.ts';
+} from '../../../support/scripted-upstream.ts';
+import { decode, fixture, needProgram } from '../../../support/sound.ts';
+import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
+import { loadSpeech } from '../../../support/speech-plugin.ts';
+import { speechVendor } from '../../../support/speech-vendor.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
@@ -31,7 +32,7 @@ describe('speech for OpenAI’s clients', () => {
         espeak: await loadSpeech(espeak),
         unkeyed: await loadSpeech(openai),
       },
-      { alias: (name) => (name === 'voice' ? { vendor: 'openai', model: 'tts-1' } : undefined) },
+      { models: { voice: ['openai/tts-1'] } },
     );
     client = new OpenAI({ apiKey: KEY, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
   });
@@ -95,6 +96,40 @@ describe('speech for OpenAI’s clients', () => {
     expect(response.headers.get('content-type')).to.equal('audio/mpeg');
     await response.arrayBuffer();
   });
+
+  it('takes the 4,096 characters that OpenAI takes, also of a vendor that takes fewer at once', async () => {
+    const text = `${'This is said again. '.repeat(204)}Now the end, 16.`;
+    expect(text.length).to.equal(4096);
+    const pcm = fixture('hi.pcm');
+    for (let piece = 0; piece < 3; piece++) upstream.script(answer(200, pcm, { 'content-type': 'audio/pcm' }));
+    const before = upstream.requests.length;
+    const short = await startSpeechGateway({ short: speechVendor({ baseUrl: upstream.url, maxCharacters: 2000 }) });
+    try {
+      const response = await short.post('/v1/audio/speech', { model: 'short', input: text, response_format: 'pcm' });
+      expect(response.status).to.equal(200);
+      expect((await response.arrayBuffer()).byteLength).to.equal(3 * pcm.length);
+      expect(upstream.requests.length).to.equal(before + 3);
+      const longer = await short.post('/v1/audio/speech', { model: 'short', input: `${text}!` });
+      expect(longer.status).to.equal(413);
+    } finally {
+      await short.close();
+    }
+  });
+
+  for (const format of ['mp3', 'opus'] as const) {
+    it(`takes 4,096 characters on espeak as ${format}`, async function () {
+      this.timeout(60_000);
+      needProgram(this as never, 'espeak-ng');
+      needProgram(this as never, 'ffmpeg');
+      const input = 'a, '.repeat(1365).concat('b');
+      expect(input.length).to.equal(4096);
+      const response = await gateway.post('/v1/audio/speech', {
+        ...{ model: 'espeak', voice: 'fr', input, response_format: format, speed: 2.5 },
+      });
+      expect(response.status).to.equal(200);
+      expect((await response.arrayBuffer()).byteLength).to.be.above(10_000);
+    });
+  }
 
   it('streams events with the sound in them, and their end', async () => {
     upstream.script(answer(200, mp3, MP3));
