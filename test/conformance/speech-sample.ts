@@ -15,7 +15,7 @@ import { findRunner } from './runner.ts';
 /** What a vendor sends for one format: bytes, verbatim. */
 export interface SpeechSample {
   readonly format: SpeechFormat;
-  /** Whether the caller asked for a stream; true unless told. */
+  /** Whether the caller asked for a stream; true unless set. */
   readonly stream?: boolean;
   readonly headers: ResponseHeaders;
   readonly body: Buffer;

@@ -9,7 +9,7 @@ describe('every built-in plugin', () => {
 
   it('is found in its folder', () => {
     const kinds = new Set(builtins.map(({ kind }) => kind));
-    expect([...kinds]).to.have.members(['provider', 'auth', 'agent', 'policy', 'store', 'tts']);
+    expect([...kinds]).to.have.members(['provider', 'auth', 'agent', 'policy', 'store', 'tts', 'operation']);
   });
 
   for (const { kind, name, url } of builtins) {
@@ -26,7 +26,9 @@ describe('every built-in plugin', () => {
       });
 
       it('has nothing beside what a plugin has', () => {
-        expect(['name', 'kind', 'apiVersion', 'configSchema', 'setup']).to.include.members(Object.keys(plugin));
+        expect(['name', 'kind', 'apiVersion', 'section', 'configSchema', 'setup']).to.include.members(
+          Object.keys(plugin),
+        );
       });
 
       it('describes its options by a strict schema that refuses unknown keys', () => {
