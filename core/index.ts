@@ -2,8 +2,11 @@
 
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
+export { failureToError } from './calls/failures.ts';
 export { costOf } from './calls/pricing.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
+export { parseSize } from './config/formats.ts';
+export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/call.ts';
 export type * from './contract/catalog.ts';
@@ -30,3 +33,5 @@ export { formatUsd, parseDuration, parseUsd } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
 export { createLocalCounters } from './plugins/local-counters.ts';
+export type { SseReader, SseReaderOptions } from './upstream/event-reader.ts';
+export { createEventReader } from './upstream/event-reader.ts';

@@ -78,11 +78,15 @@ async function askTarget(
   const model = catalog.find(target.provider, target.model);
   const work = new AttemptWork(deps, call, target, offer);
   const facts = { target, offer, model, price: catalog.priceOf(target, model) };
+  const { sentTo, metered } = call.record;
+  const sentBefore = sentTo.length;
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
     return { response, isStreaming: work.isStreaming, headers: work.headers() };
   } catch (error) {
-    forgetRefused(call, error);
+    // An attempt that was not sent, or was refused before its operation metered anything, owes nothing; earlier ones still do.
+    if (sentTo.length === sentBefore) call.record.metered = metered;
+    else if (call.record.metered === metered) forgetRefused(call, error);
     throw error;
   }
 }
@@ -135,7 +139,10 @@ class AttemptWork {
 
   headers(): Readonly<Record<string, string>> {
     const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream };
-    return responseNotes(this.#call, this.#target, input).headers();
+    const headers = responseNotes(this.#call, this.#target, input).headers();
+    // What goes on has not come to its cost yet.
+    if (this.isStreaming) delete headers['x-tollgate-cost-usd'];
+    return headers;
   }
 
   async *#passOn<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncGenerator<T, void, undefined> {

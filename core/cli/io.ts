@@ -23,6 +23,7 @@ export function createTerminal(): Terminal {
 export function createIo(terminal: Terminal, json: boolean): CommandIo {
   return {
     json,
+    isTerminal: process.stdout.isTTY === true,
     result(value, text) {
       terminal.out.write(json ? `${JSON.stringify({ ok: true, data: value })}\n` : text === '' ? '' : `${text}\n`);
     },
@@ -30,7 +31,19 @@ export function createIo(terminal: Terminal, json: boolean): CommandIo {
     note(text) {
       terminal.err.write(`${text}\n`);
     },
+    write(bytes) {
+      terminal.out.write(bytes);
+    },
+    read: () => readStdin(terminal),
   };
+}
+
+async function readStdin(terminal: Terminal): Promise<string> {
+  if (process.stdin.isTTY) terminal.err.write('Write the text and end it with Ctrl-D:\n');
+  let text = '';
+  process.stdin.setEncoding('utf8');
+  for await (const chunk of process.stdin) text += String(chunk);
+  return text;
 }
 
 /** A command that cannot go on: what is wrong, what to do, and the exit code. */

@@ -88,6 +88,14 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
   command.action(async (...given: unknown[]) => {
     const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
     const json = context.globals.json === true || command.optsWithGlobals()['json'] === true;
-    await row.run({ args, options: command.opts(), io: createIo(context.terminal, json) });
+    const interrupt = new AbortController();
+    const onInterrupt = (): void => interrupt.abort();
+    process.once('SIGINT', onInterrupt);
+    try {
+      const io = createIo(context.terminal, json);
+      await row.run({ args, options: command.opts(), io, signal: interrupt.signal });
+    } finally {
+      process.off('SIGINT', onInterrupt);
+    }
   });
 }

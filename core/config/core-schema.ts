@@ -101,16 +101,6 @@ const STORE = {
 
 const TARGET = { ...NAME, description: '`provider/model`' } as const;
 
-/** The section of the speech operation. Goes, with the lines that the compiler then names, once that plugin has `section: 'speechCache'`. */
-const { default: _off, ...SPEECH_CACHE } = map(
-  'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
-  {
-    maxSize: size('What the store may hold for it, as `256mb` or bytes.', '256mb'),
-    maxSound: size('The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.', '1mb'),
-    ttl: duration('How long a sound is kept.', '7d'),
-  },
-);
-
 /** The top-level keys that are core's own. */
 export const CORE_PROPERTIES = Object.freeze({
   $schema: { type: 'string', description: 'For editors; not read.' },
@@ -136,7 +126,6 @@ export const CORE_PROPERTIES = Object.freeze({
     ['off', 'track', 'enforce'],
     'track',
   ),
-  speechCache: SPEECH_CACHE,
   plugins: {
     type: 'array',
     items: NAME,

@@ -31,7 +31,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, billing, speechCache } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, billing } = core.value as CoreValues;
   const aliases = Object.entries(models).map(([name, target]) => [name, [target].flat()] as const);
   return deepFreeze({
     file,
@@ -44,13 +44,6 @@ export function finishConfig(
     plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
     defaultPlan,
     billing,
-    ...(speechCache && {
-      speechCache: {
-        maxBytes: parseSize(speechCache.maxSize),
-        maxSoundBytes: parseSize(speechCache.maxSound),
-        ttlMs: parseDuration(speechCache.ttl),
-      },
-    }),
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances),
     sources: new Map([core, ...instances].flatMap(({ sources }) => [...sources])),

@@ -1,5 +1,4 @@
 import type { Plan, PluginKind } from '../contract/plugin.ts';
-import type { SpeechCacheBounds } from '../contract/speech.ts';
 import type { CoreValues } from './core-schema.ts';
 import type { Group } from './groups.ts';
 
@@ -50,8 +49,6 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly models: Readonly<Record<string, readonly string[]>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
-  /** Absent when it is off. */
-  readonly speechCache?: SpeechCacheBounds;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */

@@ -26,7 +26,7 @@ export interface Command extends Partial<Omit<Subcommand, 'name' | 'summary'>> {
 export interface Subcommand {
   readonly name: string;
   readonly summary: string;
-  /** commander's form: `<id>`, `[amount]`, in order. */
+  /** commander's form: `<id>`, `[amount]`, `[text...]`, in order. */
   readonly args?: readonly { readonly name: string; readonly summary: string }[];
   readonly options?: readonly CommandOption[];
   run(input: CommandInput): Promise<void>;
@@ -34,15 +34,24 @@ export interface Subcommand {
 
 export interface CommandInput {
   readonly args: readonly string[];
+  /** By the long flag's name in camelCase. */
   readonly options: Readonly<Record<string, string | boolean | undefined>>;
   readonly io: CommandIo;
+  /** Fires on Ctrl-C. */
+  readonly signal: AbortSignal;
 }
 
 /** stdout is data, stderr is talk. With `--json` `result` prints its value, else the text made of it. */
 export interface CommandIo {
   readonly json: boolean;
+  /** Whether stdout is a terminal, which cannot show bytes. */
+  readonly isTerminal: boolean;
   result(value: unknown, text: string): void;
   /** Columns of text for `result`: two spaces apart, for terminals and `grep`. */
   table(head: readonly string[], rows: readonly (readonly string[])[]): string;
   note(text: string): void;
+  /** Data for stdout as it is, such as sound. */
+  write(bytes: Uint8Array | string): void;
+  /** All of stdin, as text. */
+  read(): Promise<string>;
 }

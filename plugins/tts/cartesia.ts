@@ -1,25 +1,32 @@
 import {
-  decodeSound,
   definePlugin,
   type ModelInfo,
   type ResponseHeaders,
   readArray,
   readObject,
   readString,
-  type SpeechCodec,
-  type SpeechFormat,
   type UpstreamFailure,
-  type Voice,
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
-import { pickSpeechOptions, primaryLanguage, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
+import {
+  createVoiceLister,
+  decodeSound,
+  pickSpeechOptions,
+  primaryLanguage,
+  readSpeechOptions,
+  readVoice,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  type SpeechFormat,
+  type VoiceList,
+} from './kit/index.ts';
 
 /** The version of the wire that this file was written against; the vendor wants one with every request. */
 const API_VERSION = '2026-08-14';
 
 /** https://docs.cartesia.ai/build-with-cartesia/tts-models */
 const MODELS: readonly ModelInfo[] = Object.freeze(
-  ['sonic-3.5', 'sonic-3', 'sonic-latest'].map((id) => ({ id, kind: 'speech' as const })),
+  ['sonic-3.5', 'sonic-3', 'sonic-latest'].map((id) => ({ id, kind: 'speech' })),
 );
 
 const OUTPUT: Readonly<Partial<Record<SpeechFormat, object>>> = Object.freeze({
@@ -65,9 +72,9 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
   return failureOfStatus(status, readString(message) ?? readString(title) ?? readString(body) ?? '', headers, known);
 }
 
-const listVoices = {
-  request: () => ({ method: 'GET', path: '/voices?limit=100' }) as const,
-  response: (body: unknown): readonly Voice[] => {
+const VOICE_LIST: VoiceList = {
+  path: '/voices?limit=100',
+  read: (body) => {
     const rows = Array.isArray(body) ? body : readArray(readObject(body)['data']);
     return rows.flatMap((row) => {
       const { id, name, language } = readObject(row);
@@ -77,27 +84,30 @@ const listVoices = {
 };
 
 /** Speech by Cartesia (https://docs.cartesia.ai/api-reference/tts/bytes). Any voice id of the account goes. */
-export default definePlugin<object>({
+export default definePlugin<object, 'tts'>({
   name: 'cartesia',
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
   setup(api, config) {
-    api.speech({
+    const endpoint = {
       ...readSpeechOptions(config, {
         baseUrl: 'https://api.cartesia.ai',
         headers: { 'cartesia-version': API_VERSION },
         models: MODELS,
         voice: '694f9389-aac1-45b6-b726-9d9369183238',
       }),
+      error: readError,
+    };
+    api.offer('speech', {
+      ...endpoint,
       vendor: 'cartesia',
       formats: ['mp3', 'wav', 'pcm'],
       // The vendor publishes no limit; this is ours, about five minutes of speech.
       maxCharacters: 5000,
       speed: { min: 0.6, max: 1.5 },
-      listVoices,
+      listVoices: createVoiceLister(api, endpoint, VOICE_LIST),
       codec,
-      error: readError,
     });
   },
 });

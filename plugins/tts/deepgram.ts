@@ -1,18 +1,26 @@
 import {
-  decodeSound,
   definePlugin,
   type ModelInfo,
   type ResponseHeaders,
   readArray,
   readObject,
   readString,
-  type SpeechCodec,
-  type SpeechFormat,
   type UpstreamFailure,
-  type Voice,
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
-import { pickSpeechOptions, primaryLanguage, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
+import {
+  createVoiceLister,
+  decodeSound,
+  pickSpeechOptions,
+  primaryLanguage,
+  readSpeechOptions,
+  readVoice,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  type SpeechFormat,
+  type Voice,
+  type VoiceList,
+} from './kit/index.ts';
 
 /** https://developers.deepgram.com/docs/tts-models; what Deepgram calls a model names the voice too. */
 const MODELS: readonly ModelInfo[] = Object.freeze([
@@ -79,9 +87,9 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
   return failureOfStatus(status, readString(err_msg) ?? '', headers, known);
 }
 
-const listVoices = {
-  request: () => ({ method: 'GET', path: '/v1/models' }) as const,
-  response: (body: unknown): readonly Voice[] =>
+const VOICE_LIST: VoiceList = {
+  path: '/v1/models',
+  read: (body) =>
     readArray(readObject(body)['tts']).flatMap((row) => {
       const { canonical_name, name, languages } = readObject(row);
       const id = readString(canonical_name);
@@ -90,14 +98,13 @@ const listVoices = {
 };
 
 /** Speech by Deepgram's Aura 2 (https://developers.deepgram.com/reference/text-to-speech). Takes 2,000 characters. */
-export default definePlugin<object>({
+export default definePlugin<object, 'tts'>({
   name: 'deepgram',
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
   setup(api, config) {
-    api.speech({
-      acceptsVoice: (id) => FULL_NAME.test(id),
+    const endpoint = {
       ...readSpeechOptions(config, {
         baseUrl: 'https://api.deepgram.com',
         // Bearer is for short-lived tokens there, Token for keys.
@@ -106,14 +113,18 @@ export default definePlugin<object>({
         voice: 'aura-2-thalia-en',
         voices: VOICES,
       }),
+      error: readError,
+    };
+    api.offer('speech', {
+      acceptsVoice: (id) => FULL_NAME.test(id),
+      ...endpoint,
       voiceFor: (language) => VOICES.find((voice) => voice.language === primaryLanguage(language))?.id,
       vendor: 'deepgram',
       formats: ['mp3', 'wav', 'opus', 'pcm', 'flac'],
       maxCharacters: 2000,
       speed: { min: 0.7, max: 1.5 },
-      listVoices,
+      listVoices: createVoiceLister(api, endpoint, VOICE_LIST),
       codec,
-      error: readError,
     });
   },
 });

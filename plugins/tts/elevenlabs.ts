@@ -1,6 +1,4 @@
 import {
-  convertPcm,
-  decodeSound,
   definePlugin,
   GatewayError,
   isObject,
@@ -9,13 +7,22 @@ import {
   readArray,
   readObject,
   readString,
-  type SpeechCodec,
-  type SpeechFormat,
   type UpstreamFailure,
-  type Voice,
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
-import { pickSpeechOptions, primaryLanguage, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
+import {
+  convertPcm,
+  createVoiceLister,
+  decodeSound,
+  pickSpeechOptions,
+  primaryLanguage,
+  readSpeechOptions,
+  readVoice,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  type SpeechFormat,
+  type VoiceList,
+} from './kit/index.ts';
 
 /** https://elevenlabs.io/docs/models; the character limits are those of August 2025. */
 const MODELS: readonly ModelInfo[] = Object.freeze([
@@ -104,9 +111,9 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
 }
 
 /** One page of the account's voices; the vendor gives a hundred at most. */
-const listVoices = {
-  request: () => ({ method: 'GET', path: '/v2/voices?page_size=100' }) as const,
-  response: (body: unknown): readonly Voice[] =>
+const VOICE_LIST: VoiceList = {
+  path: '/v2/voices?page_size=100',
+  read: (body) =>
     readArray(readObject(body)['voices']).flatMap((row) => {
       const { voice_id, name, labels } = readObject(row);
       return readVoice(voice_id, name, readObject(labels)['language']);
@@ -114,27 +121,30 @@ const listVoices = {
 };
 
 /** Speech by ElevenLabs (https://elevenlabs.io/docs/api-reference/text-to-speech). Any voice id of the account goes. */
-export default definePlugin<object>({
+export default definePlugin<object, 'tts'>({
   name: 'elevenlabs',
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
   setup(api, config) {
-    api.speech({
+    const endpoint = {
       ...readSpeechOptions(config, {
         baseUrl: 'https://api.elevenlabs.io',
         credential: { header: 'xi-api-key' },
         models: MODELS,
         voice: 'JBFqnCBsd6RMkjVDRZzb',
       }),
+      error: readError,
+    };
+    api.offer('speech', {
+      ...endpoint,
       vendor: 'elevenlabs',
       formats: ['mp3', 'wav', 'opus', 'pcm'],
       // For models that the operator adds: the least of all known ones.
       maxCharacters: 3000,
       speed: { min: 0.7, max: 1.2 },
-      listVoices,
+      listVoices: createVoiceLister(api, endpoint, VOICE_LIST),
       codec,
-      error: readError,
     });
   },
 });

@@ -1,14 +1,7 @@
 import {
-  type AudioDecoder,
-  convertPcm,
-  decodeEventSound,
-  decodeJsonSound,
   definePlugin,
-  type EventSound,
   GatewayError,
-  type JsonSound,
   type ModelInfo,
-  PCM_RATE,
   parseDuration,
   parseJson,
   type ResponseHeaders,
@@ -16,15 +9,26 @@ import {
   readCount,
   readObject,
   readString,
-  type SpeechCodec,
-  type SpeechTokens,
   type SseEvent,
   StreamFailure,
   type UpstreamFailure,
-  type Voice,
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
-import { pickSpeechOptions, readSpeechOptions, SPEECH_OPTIONS } from './kit/index.ts';
+import {
+  type AudioDecoder,
+  convertPcm,
+  decodeEventSound,
+  decodeJsonSound,
+  type EventSound,
+  type JsonSound,
+  PCM_RATE,
+  pickSpeechOptions,
+  readSpeechOptions,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  type SpeechTokens,
+  type Voice,
+} from './kit/index.ts';
 
 /** https://ai.google.dev/gemini-api/docs/speech-generation; billed by tokens, 25 for a second of sound. */
 const MODELS: readonly ModelInfo[] = Object.freeze([
@@ -126,13 +130,13 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
 }
 
 /** Speech by Gemini's speech models. `options.instructions` says how to speak; there is no speed. */
-export default definePlugin<object>({
+export default definePlugin<object, 'tts'>({
   name: 'gemini',
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
   setup(api, config) {
-    api.speech({
+    api.offer('speech', {
       ...readSpeechOptions(config, {
         baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
         credential: { header: 'x-goog-api-key' },

@@ -1,30 +1,36 @@
 import {
-  type AudioDecoder,
-  decodeEventSound,
-  decodeJsonSound,
   definePlugin,
-  type EventSound,
   type ModelInfo,
   parseJson,
   type ResponseHeaders,
   readArray,
   readObject,
   readString,
-  type SpeechCodec,
   type SseEvent,
   StreamFailure,
   type UpstreamFailure,
-  unwrapWav,
-  type Voice,
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
-import { pickSpeechOptions, readSpeechOptions, readVoice, SPEECH_OPTIONS } from './kit/index.ts';
+import {
+  type AudioDecoder,
+  createVoiceLister,
+  decodeEventSound,
+  decodeJsonSound,
+  type EventSound,
+  pickSpeechOptions,
+  readSpeechOptions,
+  readVoice,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  unwrapWav,
+  type VoiceList,
+} from './kit/index.ts';
 
 /** https://docs.mistral.ai/studio/audio/text-to-speech */
 const MODELS: readonly ModelInfo[] = Object.freeze(
   ['voxtral-mini-tts-3-0', 'voxtral-mini-tts-2603', 'voxtral-mini-tts'].map((id) => ({
     id,
-    kind: 'speech' as const,
+    kind: 'speech',
     price: { input: 0, output: 0, characters: 16 },
   })),
 );
@@ -80,9 +86,9 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
   return failureOfStatus(status, words, headers, param === undefined ? {} : { param });
 }
 
-const listVoices = {
-  request: () => ({ method: 'GET', path: '/audio/voices?limit=100' }) as const,
-  response: (body: unknown): readonly Voice[] =>
+const VOICE_LIST: VoiceList = {
+  path: '/audio/voices?limit=100',
+  read: (body) =>
     readArray(readObject(body)['items']).flatMap((row) => {
       const { id, name, languages } = readObject(row);
       return readVoice(id, name, readArray(languages)[0]);
@@ -90,26 +96,29 @@ const listVoices = {
 };
 
 /** Speech by Mistral's Voxtral. Any voice id goes: presets such as `en_paul_neutral`, and the account's own. */
-export default definePlugin<object>({
+export default definePlugin<object, 'tts'>({
   name: 'mistral',
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
   setup(api, config) {
-    api.speech({
+    const endpoint = {
       ...readSpeechOptions(config, {
         baseUrl: 'https://api.mistral.ai/v1',
         models: MODELS,
         voice: 'en_paul_neutral',
       }),
+      error: readError,
+    };
+    api.offer('speech', {
+      ...endpoint,
       vendor: 'mistral',
       formats: ['mp3', 'wav', 'opus', 'flac', 'pcm'],
       // The vendor publishes no limit; this is ours, about five minutes of speech.
       maxCharacters: 5000,
       speed: { min: 1, max: 1 },
-      listVoices,
+      listVoices: createVoiceLister(api, endpoint, VOICE_LIST),
       codec,
-      error: readError,
     });
   },
 });

@@ -1,21 +1,25 @@
 import {
-  type AudioDecoder,
-  decodeEventSound,
-  decodeSound,
   definePlugin,
-  type EventSound,
   type ModelInfo,
   parseJson,
   type ResponseHeaders,
   readObject,
-  type SpeechCodec,
   type SseEvent,
   StreamFailure,
   type UpstreamFailure,
-  type Voice,
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
-import { pickSpeechOptions, readSpeechOptions, SPEECH_OPTIONS } from './kit/index.ts';
+import {
+  type AudioDecoder,
+  decodeEventSound,
+  decodeSound,
+  type EventSound,
+  pickSpeechOptions,
+  readSpeechOptions,
+  SPEECH_OPTIONS,
+  type SpeechCodec,
+  type Voice,
+} from './kit/index.ts';
 
 /** https://platform.openai.com/docs/api-reference/audio/createSpeech */
 const MODELS: readonly ModelInfo[] = Object.freeze([
@@ -106,7 +110,7 @@ function readError(status: number, body: unknown, headers: ResponseHeaders): Ups
  * Speech by OpenAI, and by every server that speaks its `/audio/speech` (set `baseUrl`, `models` and `voices`).
  * Takes 4,096 characters; `options.instructions` says how to speak, to models other than `tts-1`.
  */
-export default definePlugin<object>({
+export default definePlugin<object, 'tts'>({
   name: 'openai',
   kind: 'tts',
   apiVersion: 1,
@@ -118,7 +122,7 @@ export default definePlugin<object>({
       voice: 'alloy',
       voices: VOICES,
     });
-    api.speech({
+    api.offer('speech', {
       acceptsVoice: (id) => id.startsWith('voice_'),
       ...options,
       vendor: 'openai',

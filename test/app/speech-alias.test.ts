@@ -6,7 +6,7 @@ const BEEP = `
 export default {
   name: 'beep', kind: 'tts', apiVersion: 1, configSchema: { type: 'object', properties: {} },
   setup(api) {
-    api.speech({
+    api.offer('speech', {
       specVersion: 1, vendor: 'beep', baseUrl: 'http://beep.invalid', models: [{ id: 'one', kind: 'speech', price: { input: 0, output: 0, characters: 0 } }],
       formats: ['pcm'], defaultVoice: 'b', maxCharacters: 100, speed: { min: 1, max: 1 },
       error: () => ({ class: 'upstream_error', message: 'no' }),

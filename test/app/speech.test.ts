@@ -168,8 +168,8 @@ describe('speech through the whole gateway', () => {
   it('describes its routes in the OpenAPI document', async () => {
     const { paths } = (await (await gateway.get('/openapi.json')).json()) as { paths: object };
     expect(paths).to.include.keys(
-      '/espeak/tts',
-      '/espeak/tts/voices',
+      '/{vendor}/tts',
+      '/{vendor}/tts/voices',
       '/v1/audio/speech',
       '/v1/audio/voices',
       '/v1/audio/models',

@@ -3,21 +3,19 @@ import {
   type FailureClass,
   isGatewayError,
   type Plugin,
-  type PluginApi,
   type ResponseHeaders,
-  type SpeechFormat,
-  type SpeechProvider,
   StreamFailure,
-  type TransportAnswer,
+  type WholeApi,
 } from '../../core/index.ts';
-import { checkSpeech } from '../../core/speech/check.ts';
-import { runSpeech } from '../../core/speech/run-speech.ts';
+import { checkSpeech } from '../../plugins/operations/speech/check.ts';
+import { runSpeech } from '../../plugins/operations/speech/run-speech.ts';
+import type { SpeechFormat, SpeechProvider } from '../../plugins/tts/kit/index.ts';
 import { findRunner } from './runner.ts';
 
 /** What a vendor sends for one format: bytes, verbatim. */
 export interface SpeechSample {
   readonly format: SpeechFormat;
-  /** Whether the caller asked for a stream; true unless told. */
+  /** Whether the caller asked for a stream; true unless set. */
   readonly stream?: boolean;
   readonly headers: ResponseHeaders;
   readonly body: Buffer;
@@ -115,10 +113,9 @@ async function listen(kit: SpeechKit, sample: SpeechSample, pieces: readonly Buf
   const vendor = await load(kit);
   const checked = checkSpeech(vendor, { text: TEXT, format, stream });
   const run = await runSpeech(vendor, checked, {
-    send: async (): Promise<TransportAnswer> => ({ status: 200, headers, body: bodyOf(pieces) }),
-    signal: new AbortController().signal,
-    id: 'call',
-    created: 1,
+    send: async () => ({ headers, body: bodyOf(pieces) }),
+    abortSignal: new AbortController().signal,
+    codecCall: { model: checked.model, stream, created: 1, id: 'call' },
   });
   const heard: Uint8Array[] = [];
   for await (const bytes of run.audio) heard.push(bytes);
@@ -135,12 +132,18 @@ function cut(bytes: Buffer, size: number): Buffer[] {
   );
 }
 
-/** The vendor that the kit's plugin registers. */
-export async function load({ plugin, config }: SpeechKit): Promise<SpeechProvider> {
+/** The vendor that the kit's plugin offers; `http` is what its `api.http()` gives. */
+export async function load({ plugin, config }: SpeechKit, http?: unknown): Promise<SpeechProvider> {
   let heard: SpeechProvider | undefined;
-  const api = { instance: plugin.name, speech: (vendor: SpeechProvider) => (heard = vendor) };
-  await plugin.setup(api as unknown as PluginApi, config);
-  assert.ok(heard, 'setup() registers a vendor of speech');
+  const api = {
+    instance: plugin.name,
+    offer(operation: string, vendor: SpeechProvider) {
+      if (operation === 'speech') heard = vendor;
+    },
+    http: async () => http,
+  };
+  await plugin.setup(api as unknown as WholeApi, config);
+  assert.ok(heard, 'setup() offers speech');
   return heard;
 }
 

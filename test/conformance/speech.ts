@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { type GatewayError, isGatewayError, type SpeechRequest } from '../../core/index.ts';
-import { checkSpeech } from '../../core/speech/check.ts';
+import { type GatewayError, isGatewayError } from '../../core/index.ts';
+import { checkSpeech } from '../../plugins/operations/speech/check.ts';
+import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
 import { findRunner } from './runner.ts';
 import { load, type SpeechKit, TEXT, testSample } from './speech-sample.ts';
 
@@ -120,16 +121,38 @@ export function testSpeech(name: string, kit: SpeechKit): void {
 
     const { voices } = kit;
     if (voices) {
-      it('lists voices from the vendor’s answer, and none from nonsense', async () => {
-        const { listVoices } = await load(kit);
-        if (typeof listVoices !== 'object') throw new Error('no listVoices');
-        assert.ok(listVoices.response(voices.body).some(({ id }) => id === voices.id));
-        for (const nonsense of [null, 1, 'x', [], {}, [null], { voices: [null] }, { data: [{}] }]) {
-          assert.deepEqual(listVoices.response(nonsense), []);
-        }
+      it('lists voices from the vendor’s response, and none from nonsense', async () => {
+        const listFrom = async (body: unknown) => {
+          const { listVoices } = await load(kit, fakeHttp(body));
+          assert.ok(listVoices, 'it has listVoices');
+          return await listVoices();
+        };
+        assert.ok((await listFrom(voices.body)).some(({ id }) => id === voices.id));
+        for (const nonsense of [null, 1, 'x', [], {}, [null], { voices: [null] }, { data: [{}] }])
+          assert.deepEqual(await listFrom(nonsense), []);
+      });
+
+      it('asks for the list at its own host, with the key in a header only', async () => {
+        const asked: { url: string; headers: object }[] = [];
+        const vendor = await load(kit, fakeHttp(voices.body, asked));
+        await vendor.listVoices?.();
+        const [{ url = '', headers = {} } = {}] = asked;
+        assert.ok(url.startsWith(vendor.baseUrl), url);
+        const { apiKey } = kit.config;
+        assert.ok(typeof apiKey !== 'string' || (!url.includes(apiKey) && JSON.stringify(headers).includes(apiKey)));
       });
     }
   });
+}
+
+/** The part of got that lists of voices are asked with. */
+function fakeHttp(body: unknown, asked: { url: string; headers: object }[] = []): unknown {
+  return {
+    async get(url: string, { headers }: { headers: object }) {
+      asked.push({ url, headers });
+      return { statusCode: 200, headers: {}, body: JSON.stringify(body) };
+    },
+  };
 }
 
 /** Undefined when the codec refuses the request, as it may. */

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import type { Plugin, SpeechRequest } from '../../core/index.ts';
-import { checkSpeech } from '../../core/speech/check.ts';
-import { SPEECH_BODY } from '../../core/speech/schemas.ts';
+import type { Plugin } from '../../core/index.ts';
+import { checkSpeech } from '../../plugins/operations/speech/check.ts';
+import { SPEECH_BODY } from '../../plugins/operations/speech/schemas.ts';
 import cartesia from '../../plugins/tts/cartesia.ts';
 import deepgram from '../../plugins/tts/deepgram.ts';
 import elevenlabs from '../../plugins/tts/elevenlabs.ts';
 import espeak from '../../plugins/tts/espeak/index.ts';
 import gemini from '../../plugins/tts/gemini.ts';
+import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
 import mistral from '../../plugins/tts/mistral.ts';
 import openai from '../../plugins/tts/openai.ts';
 import { loadSpeech } from '../support/speech-plugin.ts';

@@ -11,7 +11,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
       modules: ['config/', 'upstream/'],
     },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
-    { name: 'calls', what: 'the life of a call', modules: ['audio', 'audio/', 'calls/', 'speech/'] },
+    { name: 'calls', what: 'the life of a call', modules: ['calls/'] },
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {
       name: 'entries',
@@ -45,5 +45,4 @@ export const VENDORS: readonly string[] = Object.freeze([
 /** Where core says such a word all the same, and why. */
 export const VENDOR_EXCEPTIONS: Readonly<Record<string, string>> = Object.freeze({
   'core/calls/failures.ts': 'prefixes of keys that are cut out of vendors’ messages',
-  'core/speech/routes.ts': 'OpenAI is also the name of the format that /v1 speaks',
 });

@@ -9,7 +9,7 @@ describe('every built-in plugin', () => {
 
   it('is found in its folder', () => {
     const kinds = new Set(builtins.map(({ kind }) => kind));
-    expect([...kinds]).to.have.members(['provider', 'auth', 'agent', 'policy', 'store', 'tts']);
+    expect([...kinds]).to.have.members(['provider', 'auth', 'agent', 'policy', 'store', 'tts', 'operation']);
   });
 
   for (const { kind, name, url } of builtins) {

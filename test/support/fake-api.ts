@@ -1,5 +1,4 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
-import { formatTable } from '../../core/cli/table.ts';
 import {
   type Announcement,
   type Command,
@@ -21,6 +20,7 @@ import {
   type Store,
   toGatewayError,
 } from '../../core/index.ts';
+import { fakeIo } from './fake-io.ts';
 import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
 export interface Answer {
@@ -193,18 +193,19 @@ export async function setUpPlugins(
       let out = '';
       let json: unknown;
       let talk = '';
-      const io = {
-        json: false,
-        result(value: unknown, text: string) {
+      const io = fakeIo({
+        write(bytes) {
+          out += String(bytes);
+        },
+        result(value, text) {
           json = JSON.parse(JSON.stringify(value));
           out += text;
         },
-        table: formatTable,
-        note(text: string) {
+        note(text) {
           talk += `${text}\n`;
         },
-      };
-      await subcommand.run({ args, options: flags, io });
+      });
+      await subcommand.run({ args, options: flags, io, signal: new AbortController().signal });
       return { out, json, talk };
     },
     async ready() {

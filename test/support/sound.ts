@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Context } from 'mocha';
-import { readWavHeader } from '../../core/audio/wav.ts';
-import type { SpeechFormat } from '../../core/index.ts';
+import { readWavHeader } from '../../plugins/tts/kit/audio/wav.ts';
+import type { SpeechFormat } from '../../plugins/tts/kit/index.ts';
 
 const FIXTURES = new URL('../fixtures/tts/', import.meta.url);
 

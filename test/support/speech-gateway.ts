@@ -1,19 +1,22 @@
-/** The routes of speech on a real port: real router, real way out, and in place of the pipeline the run alone. */
+/** The plugin of speech on a real port: real router, real calls, real way out, and vendors as a test has them. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { failureToError } from '../../core/calls/failures.ts';
+import { createGeneration } from '../../core/calls/generation.ts';
 import { createKoa } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
 import { createRouter } from '../../core/http/router.ts';
-import { type Principal, type Route, type SpeechProvider, StreamFailure } from '../../core/index.ts';
-import { type SpeechRoutesNeed, speechRoutes } from '../../core/speech/routes.ts';
-import { resolveSpeech, runSpeech } from '../../core/speech/run-speech.ts';
-import { createVoiceList } from '../../core/speech/voice-list.ts';
-import { createUpstream, UpstreamError } from '../../core/upstream/upstream.ts';
+import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../core/index.ts';
+import { openFoundation } from '../../core/plugins/foundation.ts';
+import type { LoadedConfig } from '../../core/plugins/load-config.ts';
+import speech from '../../plugins/operations/speech/index.ts';
+import memory from '../../plugins/stores/memory/index.ts';
+import type { SpeechProvider } from '../../plugins/tts/kit/index.ts';
 import { createSilentLog } from './silent-log.ts';
 
 export interface SpeechGateway {
   readonly url: string;
+  /** What calls came to, in the order they ended. */
+  readonly outcomes: readonly Outcome[];
   /** Sends JSON with a key that is taken. */
   post(path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   close(): Promise<void>;
@@ -22,39 +25,45 @@ export interface SpeechGateway {
 const PRINCIPAL: Principal = Object.freeze({ credential: 'key', userId: 'u', account: 'u' });
 export const KEY = 'tg_test';
 
+/** What a test changes beside the vendors. */
+export interface SpeechGatewayOptions {
+  readonly models?: Readonly<Record<string, readonly string[]>>;
+  /** `speechCache` of the configuration. */
+  readonly speechCache?: object;
+  readonly plugins?: readonly Plugin[];
+}
+
 export async function startSpeechGateway(
-  providers: Readonly<Record<string, SpeechProvider>>,
-  changes: Partial<SpeechRoutesNeed> = {},
+  vendors: Readonly<Record<string, SpeechProvider>>,
+  { models = {}, speechCache, plugins = [] }: SpeechGatewayOptions = {},
 ): Promise<SpeechGateway> {
-  const vendors = new Map(Object.entries(providers));
   const log = createSilentLog();
-  const upstream = createUpstream({ log });
-  const lifecycle = new Lifecycle();
-  const providerOf = (name: string): SpeechProvider => vendors.get(name) as SpeechProvider;
-  const need: SpeechRoutesNeed = {
-    vendors,
-    async speak(vendor, request, { signal = new AbortController().signal, requestId }) {
-      const provider = providerOf(vendor);
-      try {
-        const speech = await resolveSpeech(provider, request);
-        const answer = await runSpeech(provider, speech, {
-          send: (each, until) => upstream.send(provider, each, { signal: until }),
-          signal,
-          id: requestId,
-          created: 1,
-        });
-        return { ...answer, audio: told(vendor, answer.audio) };
-      } catch (error) {
-        throw named(vendor, error);
-      }
-    },
-    voices: createVoiceList(vendors, (provider, request, signal) => upstream.send(provider, request, { signal })),
-    ...changes,
+  const outcomes: Outcome[] = [];
+  const offers = Object.entries(vendors).map(([name, vendor]) => offering(name, vendor));
+  const others = [speech, noting(outcomes), ...offers, ...plugins] as readonly Plugin[];
+  const instances = others.map((plugin) => ({
+    group: 'plugins',
+    name: plugin.name,
+    config: plugin === (speech as Plugin) && speechCache ? { speechCache } : {},
+  }));
+  const config = {
+    store: { group: 'store', name: 'memory', config: {} },
+    models,
+    plans: {},
+    billing: 'track',
+    instances,
   };
+  const loaded = {
+    config: { ...config, baseDir: '/nowhere', isDefault: false },
+    plugins: [memory, ...others],
+  } as unknown as LoadedConfig;
+  const foundation = await openFoundation(loaded, log);
+  const generation = await createGeneration(foundation, loaded);
+  const lifecycle = new Lifecycle();
   const router = createRouter({
-    routes: speechRoutes(need).map((value) => ({ owner: 'core', value: value as Route })),
+    routes: [...generation.registry.routes.values()],
     schemas: [],
-    authenticate: ({ credential }) => (credential === KEY ? PRINCIPAL : undefined),
+    authenticate: async ({ credential }) => (credential === KEY ? PRINCIPAL : undefined),
     lifecycle,
     maxBodyBytes: 1024 * 1024,
   });
@@ -63,6 +72,7 @@ export async function startSpeechGateway(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url,
+    outcomes,
     post: (path, body, headers = {}) =>
       fetch(`${url}${path}`, {
         method: 'POST',
@@ -72,22 +82,26 @@ export async function startSpeechGateway(
     async close() {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
-      await upstream.close();
+      await generation.close();
+      await foundation.close();
     },
   };
 }
 
-async function* told(vendor: string, audio: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    yield* audio;
-  } catch (error) {
-    throw named(vendor, error);
-  }
+function offering(name: string, vendor: SpeechProvider): Plugin {
+  return definePlugin<object, 'tts'>({
+    name,
+    kind: 'tts',
+    apiVersion: 1,
+    setup: (api) => api.offer('speech', vendor),
+  }) as Plugin;
 }
 
-function named(vendor: string, error: unknown): unknown {
-  if (error instanceof StreamFailure) return failureToError(error.failure, vendor, error);
-  if (error instanceof UpstreamError)
-    return failureToError({ class: error.failure, message: error.message }, vendor, error);
-  return error;
+function noting(outcomes: Outcome[]): Plugin {
+  return definePlugin<object, 'policy'>({
+    name: 'noting',
+    kind: 'policy',
+    apiVersion: 1,
+    setup: (api) => api.hook('finish', (_call: Call, outcome: Outcome) => void outcomes.push(outcome)),
+  }) as Plugin;
 }

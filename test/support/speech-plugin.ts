@@ -1,11 +1,22 @@
-/** What a speech plugin registers, without a core around it. */
-import type { Plugin, PluginApi, SpeechProvider } from '../../core/index.ts';
+/** What a speech plugin offers, without a core around it. */
+import type { Plugin, WholeApi } from '../../core/index.ts';
+import type { SpeechProvider } from '../../plugins/tts/kit/index.ts';
 
-export async function loadSpeech(plugin: Plugin<never> | Plugin, config: object = {}): Promise<SpeechProvider> {
+/** `http` is what its `api.http()` gives. */
+export async function loadSpeech(
+  plugin: object,
+  config: Readonly<Record<string, unknown>> = {},
+  http?: unknown,
+): Promise<SpeechProvider> {
+  const { name, setup } = plugin as Plugin;
   const heard: SpeechProvider[] = [];
-  const api = { instance: plugin.name, speech: (voice: SpeechProvider) => heard.push(voice) };
-  await (plugin as Plugin).setup(api as unknown as PluginApi, Object.freeze(config) as never);
+  const api = {
+    instance: name,
+    offer: (operation: string, offer: SpeechProvider) => operation === 'speech' && heard.push(offer),
+    http: async () => http,
+  };
+  await setup(api as unknown as WholeApi, Object.freeze(config));
   const [first] = heard;
-  if (!first || heard.length > 1) throw new Error('a speech plugin registers one vendor');
+  if (!first || heard.length > 1) throw new Error('a speech plugin offers one vendor');
   return Object.freeze(first);
 }

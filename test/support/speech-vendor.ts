@@ -1,5 +1,9 @@
-/** A vendor of speech made for a test: its codec passes bytes on, its answers are scripted. */
-import { decodeSound, type SpeechProvider, type TransportAnswer } from '../../core/index.ts';
+/** A vendor of speech made for a test: its codec passes bytes on, its responses are scripted. */
+import type { CodecCall, ResponseHeaders } from '../../core/index.ts';
+import { decodeSound, type SpeechProvider } from '../../plugins/tts/kit/index.ts';
+
+/** A call as codecs see it. */
+export const CODEC_CALL: CodecCall = Object.freeze({ model: 'tts-a', stream: true, created: 1, id: 'call' });
 
 export function speechVendor(changes: Partial<SpeechProvider> = {}): SpeechProvider {
   return {
@@ -31,9 +35,14 @@ export function speechVendor(changes: Partial<SpeechProvider> = {}): SpeechProvi
   };
 }
 
-/** A good answer in the given pieces; an error among them breaks the stream there. */
-export function soundAnswer(...pieces: readonly (Buffer | Error)[]): TransportAnswer {
-  return { status: 200, headers: { 'content-type': 'audio/x-test' }, body: bodyOf(pieces) };
+export interface SoundAnswer {
+  readonly headers: ResponseHeaders;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** A good response in the given pieces; an error among them breaks the stream there. */
+export function soundAnswer(...pieces: readonly (Buffer | Error)[]): SoundAnswer {
+  return { headers: { 'content-type': 'audio/x-test' }, body: bodyOf(pieces) };
 }
 
 async function* bodyOf(pieces: readonly (Buffer | Error)[]): AsyncGenerator<Uint8Array> {

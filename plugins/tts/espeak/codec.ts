@@ -1,15 +1,14 @@
+import type { ResponseHeaders, UpstreamFailure } from '../../../core/index.ts';
+import { failureOfStatus } from '../../providers/kit/index.ts';
 import {
   decodeSound,
   mendWavHeader,
+  pickSpeechOptions,
   type ResolvedSpeech,
-  type ResponseHeaders,
   type SpeechCodec,
   type SpeechFormat,
-  type UpstreamFailure,
   unwrapWav,
-} from '../../../core/index.ts';
-import { failureOfStatus } from '../../providers/kit/index.ts';
-import { pickSpeechOptions } from '../kit/index.ts';
+} from '../kit/index.ts';
 import { type EspeakVoices, voiceArgument } from './voices.ts';
 
 /** What the transport is asked to run. */

@@ -1,13 +1,8 @@
 import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
-import {
-  definePlugin,
-  GatewayError,
-  parseDuration,
-  type SpeechFormat,
-  type SpeechProvider,
-} from '../../../core/index.ts';
+import { definePlugin, GatewayError, parseDuration } from '../../../core/index.ts';
+import type { SpeechFormat } from '../kit/index.ts';
 import { createEspeakCodec, readEspeakError, SPEED } from './codec.ts';
 import { createGate } from './gate.ts';
 import { findProgram, programEnvironment } from './program.ts';
@@ -30,7 +25,7 @@ const configSchema = {
       type: 'integer',
       minimum: 1,
       maximum: 64,
-      description: 'How many texts are spoken at once; as many as the machine has processors, unless told.',
+      description: 'How many texts are spoken at once; as many as the machine has processors, unless set.',
     },
     timeout: { type: 'string', format: 'duration', default: '30s', description: 'How long one text may take.' },
     program: { type: 'string', default: 'espeak-ng', description: 'The program’s name on PATH, or its absolute path.' },
@@ -57,7 +52,7 @@ export default definePlugin({
     const { program = 'espeak-ng', ffmpeg = 'ffmpeg', voice = 'en-us', timeout = '30s' } = config;
     const places = config.concurrency ?? availableParallelism();
     const voices = createVoiceTable(program);
-    const provider: SpeechProvider = {
+    api.offer('speech', {
       specVersion: 1,
       vendor: 'espeak',
       baseUrl: 'http://espeak.invalid',
@@ -68,8 +63,8 @@ export default definePlugin({
       defaultVoice: voice,
       acceptsVoice: (id) => isEspeakVoice(id, voices.known()),
       voiceFor: (language) => languageVoice(language, voices.known()),
-      listVoices: async () => listedVoices(await voices.load()),
-      maxCharacters: 4000,
+      voices: async () => listedVoices(await voices.load()),
+      maxCharacters: 4096,
       speed: SPEED,
       codec: createEspeakCodec(voices.known),
       transport: createEspeakTransport(
@@ -77,8 +72,7 @@ export default definePlugin({
         createGate(places, places * 8),
       ),
       error: readEspeakError,
-    };
-    api.speech(provider);
+    });
   },
 });
 

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
-  AUDIO_FORMATS,
   type HttpRequest,
   type ResponseHeaders,
   StreamFailure,
   type Transport,
   type TransportAnswer,
 } from '../../../core/index.ts';
+import { AUDIO_FORMATS } from '../kit/index.ts';
 import { type ByteQueue, createByteQueue } from './byte-queue.ts';
 import type { Encoding, EspeakTask } from './codec.ts';
 import type { Gate } from './gate.ts';

@@ -1,4 +1,5 @@
-import { GatewayError, type Voice } from '../../../core/index.ts';
+import { GatewayError } from '../../../core/index.ts';
+import type { Voice } from '../kit/index.ts';
 
 /** What the program can speak with: languages, and variants that change the speaker (`en-us+f3`). */
 export interface EspeakVoices {
@@ -58,11 +59,14 @@ export function listedVoices({ languages }: EspeakVoices): readonly Voice[] {
   return [...names, ...languages];
 }
 
-/** Whether an id is a language, or a language with a variant that exists; an unknown variant would do nothing. */
+/**
+ * Whether an id is a language, or a language with a variant that exists; an unknown variant would do nothing. A bare language
+ * (`fr`, `en`) stands for the program's voice of it (`fr-fr`, `en-us`).
+ */
 export function isEspeakVoice(id: string, { languages, variants }: EspeakVoices): boolean {
-  const [language, variant, ...rest] = id.split('+');
+  const [language = '', variant, ...rest] = id.split('+');
   if (!ID.test(id) || rest.length > 0) return false;
-  return languages.some((voice) => voice.id === language) && (variant === undefined || variants.includes(variant));
+  return findLanguage(language, languages) !== undefined && (variant === undefined || variants.includes(variant));
 }
 
 /** Languages that the program knows by another name. */
@@ -73,15 +77,28 @@ const OTHER_NAME: Readonly<Record<string, string>> = Object.freeze({
   en: 'en-us',
 });
 
-/** The language voice for a BCP 47 tag: itself, or a wider or narrower one (`de-AT` and `de`, `fr` and `fr-fr`). */
-export function languageVoice(tag: string, { languages }: EspeakVoices): string {
+/** The id of a language itself, or for a bare language that of the program's voice of it. */
+function findLanguage(id: string, languages: readonly Voice[]): string | undefined {
+  const ids = languages.map((voice) => voice.id);
+  if (ids.includes(id)) return id;
+  return /^[a-z]{2,3}$/i.test(id) ? widen(id, ids) : undefined;
+}
+
+/** A language voice near to a BCP 47 tag: a wider or narrower one (`de-AT` and `de`, `fr` and `fr-fr`). */
+function widen(tag: string, ids: readonly string[]): string | undefined {
   const wanted = tag.toLowerCase();
-  const ids = languages.map(({ id }) => id);
   const [primary = wanted] = wanted.split('-');
   const names = [wanted, OTHER_NAME[wanted], OTHER_NAME[primary], primary, `${primary}-${primary}`];
-  const found =
-    names.find((id) => id !== undefined && ids.includes(id)) ?? ids.find((id) => id.startsWith(`${primary}-`));
-  if (found) return found;
+  return names.find((id) => id !== undefined && ids.includes(id)) ?? ids.find((id) => id.startsWith(`${primary}-`));
+}
+
+/** The language voice for a BCP 47 tag; throws for a language that the program does not speak. */
+export function languageVoice(tag: string, { languages }: EspeakVoices): string {
+  const found = widen(
+    tag,
+    languages.map(({ id }) => id),
+  );
+  if (found !== undefined) return found;
   throw new GatewayError(
     'invalid_request',
     'language is not one that this speech provider speaks; its voices list has them all.',
@@ -91,7 +108,8 @@ export function languageVoice(tag: string, { languages }: EspeakVoices): string 
 
 /** The `-v` argument for a voice and a language. */
 export function voiceArgument(voice: string, language: string | undefined, known: EspeakVoices): string {
-  const variant = VARIANT_OF_NAME[voice];
-  if (variant === undefined) return voice;
-  return `${language === undefined ? 'en-us' : languageVoice(language, known)}+${variant}`;
+  const named = VARIANT_OF_NAME[voice];
+  if (named !== undefined) return `${language === undefined ? 'en-us' : languageVoice(language, known)}+${named}`;
+  const [base = voice, ...variant] = voice.split('+');
+  return [findLanguage(base, known.languages) ?? base, ...variant].join('+');
 }

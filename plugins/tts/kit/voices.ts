@@ -1,4 +1,5 @@
-import { readString, type Voice } from '../../../core/index.ts';
+import { readString } from '../../../core/index.ts';
+import type { Voice } from './types.ts';
 
 /** The language of a BCP 47 tag without its script and region, in lower case: `pt-BR` gives `pt`. */
 export function primaryLanguage(tag: string): string {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { SpeechRequest } from '../../../core/index.ts';
-import { checkSpeech } from '../../../core/speech/check.ts';
+import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import deepgram from '../../../plugins/tts/deepgram.ts';
+import type { SpeechRequest } from '../../../plugins/tts/kit/index.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/sound.ts';
 import { loadSpeech } from '../../support/speech-plugin.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { checkSpeech } from '../../../core/speech/check.ts';
+import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import elevenlabs from '../../../plugins/tts/elevenlabs.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/sound.ts';

@@ -2,26 +2,33 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { SpeechFormat, SpeechProvider, SpeechRequest } from '../../../core/index.ts';
-import { GatewayError, type StreamFailure } from '../../../core/index.ts';
-import { collectSound } from '../../../core/speech/collect-sound.ts';
-import { resolveSpeech, runSpeech } from '../../../core/speech/run-speech.ts';
+import { GatewayError, type HttpRequest, StreamFailure } from '../../../core/index.ts';
+import { localVoices, resolveSpeech } from '../../../plugins/operations/speech/check.ts';
+import { collectSound } from '../../../plugins/operations/speech/collect-sound.ts';
+import { runSpeech } from '../../../plugins/operations/speech/run-speech.ts';
 import espeak from '../../../plugins/tts/espeak/index.ts';
+import type { SpeechFormat, SpeechProvider, SpeechRequest } from '../../../plugins/tts/kit/index.ts';
 import { decode, hearWav, needProgram } from '../../support/sound.ts';
 import { loadSpeech } from '../../support/speech-plugin.ts';
+import { CODEC_CALL } from '../../support/speech-vendor.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 import { until } from '../../support/until.ts';
 
 const never = new AbortController().signal;
 
-async function start(vendor: SpeechProvider, request: SpeechRequest, signal: AbortSignal = never) {
+async function start(vendor: SpeechProvider, request: SpeechRequest, abortSignal: AbortSignal = never) {
   const checked = await resolveSpeech(vendor, request);
-  const send = vendor.transport;
-  if (!send) throw new Error('espeak has a transport');
-  return await runSpeech(vendor, checked, { send, signal, id: 'call', created: 1 });
+  const { transport } = vendor;
+  if (!transport) throw new Error('espeak has a transport');
+  const send = async (each: HttpRequest) => {
+    const { status, headers, body } = await transport(each, abortSignal);
+    if (status !== 200) throw new StreamFailure(vendor.error(status, undefined, headers));
+    return { headers, body };
+  };
+  return await runSpeech(vendor, checked, { send, abortSignal, codecCall: CODEC_CALL });
 }
 
-async function say(request: SpeechRequest, config: object = {}): Promise<Buffer> {
+async function say(request: SpeechRequest, config: Readonly<Record<string, unknown>> = {}): Promise<Buffer> {
   return await collectSound(await start(await loadSpeech(espeak, config), request));
 }
 
@@ -88,9 +95,7 @@ describe('espeak', () => {
 
   it('lists its voices, and every one of the languages can be spoken with', async function () {
     this.timeout(60_000);
-    const { listVoices } = await loadSpeech(espeak);
-    if (typeof listVoices !== 'function') return expect.fail('it asks the program');
-    const voices = await listVoices();
+    const voices = (await localVoices(await loadSpeech(espeak))) ?? [];
     expect(voices.length).to.be.above(80);
     const mute = voices.slice(13).filter(({ id }) => {
       const { stdout } = spawnSync('espeak-ng', ['-v', id, '--stdin', '--stdout'], { input: '1 2 3' });
@@ -123,7 +128,19 @@ describe('espeak', () => {
     expect(Buffer.from(first ?? []).readUInt32LE(40)).to.equal(0xffff_ffff);
   });
 
+  for (const [voice, same] of [
+    ['fr', 'fr-fr'],
+    ['en', 'en-us'],
+    ['fr+f3', 'fr-fr+f3'],
+  ] as const) {
+    it(`takes the bare language "${voice}" for the voice ${same}`, async () => {
+      const text = 'Bonjour Paris';
+      expect((await say({ text, voice })).equals(await say({ text, voice: same }))).to.equal(true);
+    });
+  }
+
   const refused: readonly [string, SpeechRequest, string, string][] = [
+    ['a bare language nobody speaks', { text: 'a', voice: 'xx' }, 'voice', 'not known'],
     ['blank text', { text: ' \n\t\u200b' }, 'text', 'nothing to say'],
     ['an unknown voice', { text: 'a', voice: 'en-uss' }, 'voice', 'en-us'],
     ['an unknown variant, which the program would ignore', { text: 'a', voice: 'en-us+nosuch' }, 'voice', 'not known'],

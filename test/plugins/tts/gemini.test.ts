@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { StreamFailure } from '../../../core/index.ts';
-import { checkSpeech } from '../../../core/speech/check.ts';
+import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import gemini from '../../../plugins/tts/gemini.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/sound.ts';

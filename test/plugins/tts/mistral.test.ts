@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { SpeechFormat } from '../../../core/index.ts';
-import { checkSpeech } from '../../../core/speech/check.ts';
+import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
+import type { SpeechFormat } from '../../../plugins/tts/kit/index.ts';
 import mistral from '../../../plugins/tts/mistral.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/sound.ts';

@@ -3,6 +3,7 @@ import { isGatewayError, type PluginApi } from '../../../../core/index.ts';
 import { accountCommand } from '../../../../plugins/policies/accounts/commands.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { makeFaulty } from '../../../support/charged-calls.ts';
+import { fakeIo } from '../../../support/fake-io.ts';
 
 describe('tollgate accounts credit', () => {
   it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {

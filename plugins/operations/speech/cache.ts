@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import type Keyv from 'keyv';
+import { parseDuration, parseSize } from '../../../core/index.ts';
+import { mendWav, type SpeechAnswer } from '../../tts/kit/index.ts';
+import type { CheckedSpeech } from './check.ts';
+
+/** One place of the cache. */
+export interface CachedSound {
+  readonly key: string;
+  readonly contentType: string;
+  readonly format: string;
+  readonly model: string;
+  readonly voice: string;
+  readonly characters: number;
+  readonly base64: string;
+}
+
+/** The bounds of the cache. */
+export interface SpeechCacheOptions {
+  /** A namespace of its own. */
+  readonly keyv: Keyv<CachedSound>;
+  /** What the store may hold for it, in bytes. */
+  readonly maxBytes: number;
+  /** The longest sound that is kept, in bytes. */
+  readonly maxSoundBytes: number;
+  readonly ttlMs: number;
+}
+
+/** `speechCache` of the configuration: sizes as `256mb` or bytes, a duration as `7d`. */
+export interface SpeechCacheConfig {
+  readonly maxSize?: string | number;
+  readonly maxSound?: string | number;
+  readonly ttl?: string;
+}
+
+/** The options of the cache, as a plugin's `configSchema` has them. */
+export const SPEECH_CACHE = Object.freeze({
+  type: ['object', 'null'],
+  additionalProperties: false,
+  description:
+    'Keeps sounds in the store and gives them again, for nothing, to the same account; off unless it is there.',
+  properties: {
+    maxSize: {
+      type: ['string', 'integer'],
+      format: 'size',
+      default: '256mb',
+      description: 'What the store may hold for it, as `256mb` or bytes.',
+    },
+    maxSound: {
+      type: ['string', 'integer'],
+      format: 'size',
+      default: '1mb',
+      description: 'The longest sound that is kept: 1mb is two minutes of mp3, or twenty seconds of WAV.',
+    },
+    ttl: { type: 'string', format: 'duration', default: '7d', description: 'How long a sound is kept.' },
+  },
+} as const);
+
+/** The cache as the configuration has it. */
+export function cacheOf(config: SpeechCacheConfig, keyv: Keyv<CachedSound>): SpeechCache {
+  const { maxSize, maxSound, ttl } = SPEECH_CACHE.properties;
+  return createSpeechCache({
+    keyv,
+    maxBytes: parseSize(config.maxSize ?? maxSize.default),
+    maxSoundBytes: parseSize(config.maxSound ?? maxSound.default),
+    ttlMs: parseDuration(config.ttl ?? ttl.default),
+  });
+}
+
+export interface SpeechCache {
+  /** The sound kept under a key; undefined also when the store does not answer, which is no reason to fail a call. */
+  find(key: string): Promise<SpeechAnswer | undefined>;
+  /** The same answer, kept once its sound has come to a good end. A cut or abandoned one is not. */
+  keep<A extends SpeechAnswer>(key: string, answer: A): A;
+}
+
+/**
+ * What makes two requests the same sound. The account is part of it, so that nobody hears from the answer's speed what
+ * others have asked for; the text is only in the hash.
+ */
+export function speechCacheKey(account: string, vendor: string, { input, model, pieces }: CheckedSpeech): string {
+  const { voice, format, speed, language = '', options = {} } = input;
+  const sorted = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
+  const facts = [account, vendor, model, voice, format, speed, language, sorted, pieces];
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
+}
+
+/**
+ * A cache that cannot grow: a fixed number of places, each for one sound of bounded size, found by the key's hash; a
+ * new sound takes the place of the old. It needs no index, and so no update that two nodes could lose.
+ */
+export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: SpeechCacheOptions): SpeechCache {
+  // Base64 takes four bytes for three, and a place some hundred more.
+  const places = Math.max(1, Math.floor(maxBytes / (Math.ceil(maxSoundBytes / 3) * 4 + 512)));
+  const placeOf = (key: string) => `place-${Number.parseInt(key.slice(0, 8), 16) % places}`;
+  return {
+    async find(key) {
+      const kept = await keyv.get(placeOf(key)).catch(() => undefined);
+      if (kept?.key !== key) return undefined;
+      const { contentType, format, model, voice, characters, base64 } = kept;
+      return { contentType, format, model, voice, characters, audio: once(Buffer.from(base64, 'base64')) };
+    },
+    keep(key, answer) {
+      const { contentType, format, model, voice, characters } = answer;
+      const store = async (sound: Buffer): Promise<void> => {
+        // What was streamed under a header of unknown size can tell its size now.
+        const base64 = (format === 'wav' ? mendWav(sound) : sound).toString('base64');
+        const kept: CachedSound = { key, contentType, format, model, voice, characters, base64 };
+        // The caller has the sound; a store that is away costs the next one a call to the vendor.
+        await keyv.set(placeOf(key), kept, ttlMs).catch(() => {});
+      };
+      return { ...answer, audio: keeping(answer.audio, maxSoundBytes, store) };
+    },
+  };
+}
+
+async function* once(sound: Buffer): AsyncGenerator<Uint8Array> {
+  yield sound;
+}
+
+async function* keeping(
+  audio: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  store: (sound: Buffer) => Promise<void>,
+): AsyncGenerator<Uint8Array> {
+  let pieces: Uint8Array[] | undefined = [];
+  let length = 0;
+  for await (const bytes of audio) {
+    length += bytes.length;
+    if (length > maxBytes) pieces = undefined;
+    pieces?.push(bytes);
+    yield bytes;
+  }
+  if (pieces) await store(Buffer.concat(pieces));
+}

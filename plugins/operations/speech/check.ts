@@ -1,0 +1,171 @@
+import { GatewayError, type ModelInfo, nearest } from '../../../core/index.ts';
+import {
+  AUDIO_FORMATS,
+  countCharacters,
+  type ResolvedSpeech,
+  type SpeechFormat,
+  type SpeechProvider,
+  type SpeechRequest,
+  splitText,
+  type Voice,
+} from '../../tts/kit/index.ts';
+
+/** A text that is split may be this many times as long as what the vendor takes at once; it makes a few pieces more. */
+const MOST_PIECES = 40;
+
+/** A request that its vendor can do, with everything the caller left out filled in. */
+export interface CheckedSpeech {
+  readonly input: ResolvedSpeech;
+  /** The model as the vendor knows it. */
+  readonly model: string;
+  readonly info: ModelInfo;
+  /** The text as it is sent: one piece, or several when it was split. */
+  readonly pieces: readonly string[];
+  readonly characters: number;
+}
+
+function refuse(param: string, message: string): GatewayError {
+  return new GatewayError('invalid_request', message, { param });
+}
+
+/**
+ * Checks a request against its vendor, with the voices that are known without a call to it. Throws what {@link checkSpeech}
+ * throws, and `feature_disabled` when the vendor is a program that is not there.
+ */
+export async function resolveSpeech(vendor: SpeechProvider, request: SpeechRequest): Promise<CheckedSpeech> {
+  return checkSpeech(vendor, request, await localVoices(vendor));
+}
+
+/** The voices that are known without a call to the vendor. */
+export async function localVoices({ voices }: SpeechProvider): Promise<readonly Voice[] | undefined> {
+  return typeof voices === 'function' ? await voices() : voices;
+}
+
+/**
+ * Holds a request against what a vendor can do. `voices` are those it is known to have, undefined when nobody knows.
+ * Throws `invalid_request` naming the field, `request_too_large` naming the limit, `unsupported_model` naming near ones.
+ */
+export function checkSpeech(
+  vendor: SpeechProvider,
+  request: SpeechRequest,
+  voices: readonly Voice[] | undefined = typeof vendor.voices === 'function' ? undefined : vendor.voices,
+): CheckedSpeech {
+  const { name: model, info } = findSpeechModel(vendor, request.model);
+  const format = checkFormat(vendor, request.format);
+  const speed = checkSpeed(vendor, request.speed);
+  const voice = checkVoice(vendor, request, voices);
+  const pieces = checkText(request, info.maxCharacters ?? vendor.maxCharacters, format);
+  return {
+    input: { ...request, voice, format, speed },
+    model,
+    info,
+    pieces,
+    characters: countCharacters(request.text),
+  };
+}
+
+/** The model a request means: the vendor's first when it names none, else the longest name it begins with. */
+export function findSpeechModel(
+  vendor: SpeechProvider,
+  requested: string | undefined,
+): { readonly name: string; readonly info: ModelInfo } {
+  const [first] = vendor.models;
+  if (requested === undefined && first) return { name: first.id, info: first };
+  const name = requested ?? '';
+  const info = findModelInfo(vendor, name);
+  if (info) return { name, info };
+  const ids = modelsOf(vendor).map(({ id }) => id);
+  const near = nearest(name, ids);
+  throw new GatewayError(
+    'unsupported_model',
+    `${quote(name)} is not a model of this speech provider. It has ${list(near.length > 0 ? near : ids.slice(0, 5))}.`,
+    { param: 'model' },
+  );
+}
+
+/** What is known of a model: the row with the longest name it begins with. Undefined for a model that the vendor has not. */
+export function findModelInfo(vendor: SpeechProvider, name: string): ModelInfo | undefined {
+  const info = modelsOf(vendor)
+    .filter(({ id }) => name.startsWith(id))
+    .reduce<ModelInfo | undefined>((best, each) => (best && best.id.length >= each.id.length ? best : each), undefined);
+  return info ?? (vendor.anyModel && name !== '' ? { id: name, kind: 'speech' } : undefined);
+}
+
+function modelsOf({ models, addModels = [] }: SpeechProvider): readonly ModelInfo[] {
+  return [...models, ...addModels];
+}
+
+function checkFormat(vendor: SpeechProvider, requested: SpeechFormat | undefined): SpeechFormat {
+  const [first] = vendor.formats;
+  const format = requested ?? first;
+  if (format !== undefined && vendor.formats.includes(format)) return format;
+  throw refuse('format', `format ${quote(requested ?? '')} is not one this provider has: use ${list(vendor.formats)}.`);
+}
+
+function checkSpeed(vendor: SpeechProvider, requested: number | undefined): number {
+  const { min, max } = vendor.speed;
+  const speed = requested ?? 1;
+  if (speed >= min && speed <= max) return speed;
+  if (min === max)
+    throw refuse('speed', `speed ${speed} is not possible: this provider has one speed. Leave speed out.`);
+  throw refuse(
+    'speed',
+    `speed ${speed} is out of range: this provider speaks at ${min} to ${max} times its normal speed.`,
+  );
+}
+
+function checkVoice(
+  vendor: SpeechProvider,
+  { voice: requested, language }: SpeechRequest,
+  voices: readonly Voice[] | undefined,
+): string {
+  if (requested === undefined) return (language && vendor.voiceFor?.(language)) || vendor.defaultVoice;
+  if (requested.trim() === '') throw refuse('voice', 'voice is empty. Name one, or leave it out.');
+  if (!voices || vendor.acceptsVoice?.(requested)) return requested;
+  const ids = voices.map(({ id }) => id);
+  const same = ids.find((id) => id === requested) ?? ids.find((id) => id.toLowerCase() === requested.toLowerCase());
+  if (same !== undefined) return same;
+  const near = nearest(requested, ids);
+  throw refuse(
+    'voice',
+    `voice ${quote(requested)} is not known. ${near.length > 0 ? 'Near ones' : 'Some of them'}: ${list(
+      near.length > 0 ? near : ids.slice(0, 8),
+    )}.`,
+  );
+}
+
+/** Something to say has a letter, a digit, a sign; spaces, controls and invisible marks have not. */
+const SAYABLE = /[\p{L}\p{N}\p{S}\p{P}]/u;
+
+function checkText(request: SpeechRequest, limit: number, format: SpeechFormat): readonly string[] {
+  const { text, split } = request;
+  if (!SAYABLE.test(text)) throw refuse('text', 'text is empty or blank: there is nothing to say.');
+  const length = countCharacters(text);
+  if (length <= limit) return [text];
+  if (!split) {
+    throw tooLong(`text has ${length} characters; this model takes ${limit}. Shorten it, or send "split": true.`);
+  }
+  if (!AUDIO_FORMATS[format].joinable) {
+    throw refuse(
+      'split',
+      `A text of more than ${limit} characters cannot be joined as ${format}: use mp3, wav or pcm.`,
+    );
+  }
+  if (length > limit * MOST_PIECES) {
+    throw tooLong(`text has ${length} characters; even split, this model takes ${limit * MOST_PIECES}.`);
+  }
+  return splitText(text, limit);
+}
+
+function tooLong(message: string): GatewayError {
+  return new GatewayError('request_too_large', message, { param: 'text' });
+}
+
+function list(names: readonly string[]): string {
+  return names.join(', ');
+}
+
+/** A caller's own word in a message: bounded, in quotes. */
+function quote(word: string): string {
+  return JSON.stringify(word.length > 64 ? `${word.slice(0, 64)}…` : word);
+}

@@ -1,0 +1,76 @@
+import type { PluginApi, Route, RouteContext, Schema } from '../../../core/index.ts';
+import type { SpeechAnswer, SpeechProvider, SpeechRequest, Voice } from '../../tts/kit/index.ts';
+import { collectSound } from './collect-sound.ts';
+import { SPEECH_BODY, SPEECH_JSON, VOICES_JSON } from './schemas.ts';
+import { callContext, sendSound, setHeaders } from './send-sound.ts';
+import type { Speak } from './speak.ts';
+
+/** What the routes need of the gateway. */
+export interface SpeechRoutesNeed {
+  /** By instance name. */
+  vendors(): ReadonlyMap<string, SpeechProvider>;
+  readonly speak: Speak;
+  /** The voices of a vendor, asked of the vendor itself where it has to be. */
+  voices(vendor: string): Promise<readonly Voice[]>;
+  /** The targets of an alias of the configuration. */
+  readonly alias: PluginApi['alias'];
+}
+
+/** `POST /{vendor}/tts`. */
+export function ttsRoute({ speak }: SpeechRoutesNeed): Route<Schema> {
+  return {
+    method: 'POST',
+    path: '/:vendor/tts',
+    summary: 'Speaks a text with one vendor.',
+    description: 'Answers the sound as it comes; with `Accept: application/json` (and no audio type) base64 in JSON.',
+    auth: ['key'],
+    body: SPEECH_BODY,
+    responses: {
+      200: { description: 'The sound, or JSON that holds it.', contentType: 'audio/*', schema: SPEECH_JSON },
+    },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const vendor = ctx.params['vendor'] ?? '';
+      const request = ctx.state.body as SpeechRequest;
+      const json = wantsJson(ctx.get('accept'));
+      // HTTP/1.0 has no way to tell a cut stream from a whole one.
+      const whole = json || request.stream === false || ctx.req.httpVersion === '1.0';
+      const answer = await speak(vendor, { ...request, stream: !whole }, callContext(ctx));
+      setHeaders(ctx, vendor, answer);
+      if (json) ctx.body = await jsonAnswer(answer);
+      else await sendSound(ctx, answer, whole);
+    },
+  };
+}
+
+/** `GET /{vendor}/tts/voices`. */
+export function voicesRoute({ voices }: SpeechRoutesNeed): Route<Schema> {
+  return {
+    method: 'GET',
+    path: '/:vendor/tts/voices',
+    summary: 'Lists the voices of one vendor.',
+    auth: ['key'],
+    responses: { 200: { description: 'The voices.', schema: VOICES_JSON } },
+    async handler(ctx) {
+      ctx.body = { voices: await voices(ctx.params['vendor'] ?? '') };
+    },
+  };
+}
+
+/** JSON is for callers that take JSON and no audio; axios and others send both, and want the sound. */
+export function wantsJson(accept: string): boolean {
+  const types = accept
+    .toLowerCase()
+    .split(',')
+    .map((part) => part.split(';')[0]?.trim() ?? '');
+  const audio = types.some(
+    (type) => type === '*/*' || type.startsWith('audio/') || type === 'application/octet-stream',
+  );
+  return !audio && types.some((type) => type === 'application/json' || type === 'application/*');
+}
+
+async function jsonAnswer(answer: SpeechAnswer): Promise<object> {
+  const { format, contentType, characters, model, voice } = answer;
+  const sound = await collectSound(answer);
+  return { audio: sound.toString('base64'), format, content_type: contentType, characters, model, voice };
+}

@@ -1,0 +1,99 @@
+import type { SpeechFormat } from '../../tts/kit/index.ts';
+
+const FORMATS: readonly SpeechFormat[] = ['mp3', 'wav', 'opus', 'pcm', 'aac', 'flac'];
+
+/** What no text may be longer than, split or not; each model's own limit is told by its vendor. */
+const LONGEST_TEXT = 200_000;
+const LONGEST_NAME = 256;
+
+const speed = {
+  type: 'number',
+  minimum: 0.25,
+  maximum: 4,
+  description: '1 is normal. A vendor with a narrower range refuses what is outside, and names it.',
+} as const;
+
+/** The body of `POST /{vendor}/tts`. */
+export const SPEECH_BODY = Object.freeze({
+  type: 'object',
+  additionalProperties: false,
+  required: ['text'],
+  properties: {
+    text: { type: 'string', maxLength: LONGEST_TEXT, description: 'What to say.' },
+    voice: { type: 'string', maxLength: LONGEST_NAME, description: 'A voice of this vendor; its default when absent.' },
+    speed,
+    format: { type: 'string', enum: FORMATS, description: 'The vendor’s first format when absent.' },
+    model: { type: 'string', maxLength: LONGEST_NAME, description: 'A model of this vendor; its first when absent.' },
+    language: {
+      type: 'string',
+      pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$',
+      description: 'BCP 47, such as `en` or `de-AT`.',
+    },
+    stream: {
+      type: 'boolean',
+      default: true,
+      description: 'False waits for the whole sound, so that its length is told and every error is an error response.',
+    },
+    split: {
+      type: 'boolean',
+      default: false,
+      description: 'Speaks a text over the model’s limit in pieces, cut at the ends of sentences, and joins the sound.',
+    },
+    options: { type: 'object', description: 'Fields of the vendor’s own; docs/tts.md lists them.' },
+  },
+} as const);
+
+/** The body of `POST /v1/audio/speech`, as OpenAI has it. */
+export const OPENAI_SPEECH_BODY = Object.freeze({
+  type: 'object',
+  required: ['model', 'input'],
+  properties: {
+    model: {
+      type: 'string',
+      minLength: 1,
+      maxLength: LONGEST_NAME,
+      description: '`vendor/model`, `vendor` or an alias.',
+    },
+    input: { type: 'string', maxLength: LONGEST_TEXT },
+    voice: {
+      anyOf: [
+        { type: 'string', maxLength: LONGEST_NAME },
+        { type: 'object', required: ['id'], properties: { id: { type: 'string', maxLength: LONGEST_NAME } } },
+      ],
+    },
+    response_format: { type: 'string', enum: FORMATS, description: 'mp3 when absent and the vendor has it.' },
+    speed,
+    instructions: { type: 'string', maxLength: 4096, description: 'How to speak, for models that take it.' },
+    stream_format: { type: 'string', enum: ['audio', 'sse'], default: 'audio' },
+  },
+} as const);
+
+/** The answer in JSON, for `Accept: application/json`. */
+export const SPEECH_JSON = Object.freeze({
+  type: 'object',
+  required: ['audio', 'format', 'content_type', 'characters', 'model', 'voice'],
+  properties: {
+    audio: { type: 'string', description: 'Base64.' },
+    format: { type: 'string' },
+    content_type: { type: 'string' },
+    characters: { type: 'integer' },
+    model: { type: 'string' },
+    voice: { type: 'string' },
+  },
+} as const);
+
+/** A list of voices. */
+export const VOICES_JSON = Object.freeze({
+  type: 'object',
+  required: ['voices'],
+  properties: {
+    voices: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['id', 'name'],
+        properties: { id: { type: 'string' }, name: { type: 'string' }, language: { type: 'string' } },
+      },
+    },
+  },
+} as const);

@@ -1,0 +1,41 @@
+import type { CallContext, RouteContext } from '../../../core/index.ts';
+import type { SpeechAnswer } from '../../tts/kit/index.ts';
+import { collectSound } from './collect-sound.ts';
+import type { SpokenAnswer } from './speak.ts';
+import { writeSound } from './write-sound.ts';
+
+/** Who a route's call is made for. */
+export function callContext({ state }: RouteContext): CallContext {
+  const { principal, requestId, signal, onOutcome } = state;
+  return { principal, requestId, signal, onOutcome };
+}
+
+/** Header values hold what is plain ASCII; a model or voice with anything else is in the JSON response only. */
+export function setHeaders(ctx: RouteContext, vendor: string, answer: SpokenAnswer): void {
+  const headers: Record<string, string> = {
+    'x-tollgate-provider': vendor,
+    'x-tollgate-model': answer.model,
+    'x-tollgate-voice': answer.voice,
+    'x-tollgate-characters': String(answer.characters),
+    ...answer.headers,
+  };
+  for (const [name, value] of Object.entries(headers)) if (/^[\x20-\x7e]+$/.test(value)) ctx.set(name, value);
+}
+
+/** The sound as the response: in one piece with its length, or as it comes. */
+export async function sendSound(ctx: RouteContext, answer: SpeechAnswer, whole: boolean): Promise<void> {
+  if (whole) {
+    const sound = await collectSound(answer);
+    ctx.set('content-type', answer.contentType);
+    ctx.body = sound;
+    return;
+  }
+  await writeSound(ctx.res, answer.audio, {
+    signal: ctx.state.signal,
+    begin() {
+      ctx.status = 200;
+      ctx.set('content-type', answer.contentType);
+      ctx.respond = false;
+    },
+  });
+}

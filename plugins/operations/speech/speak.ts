@@ -1,0 +1,42 @@
+import { type CallContext, GatewayError, type PluginApi } from '../../../core/index.ts';
+import type { SpeechAnswer, SpeechProvider, SpeechRequest } from '../../tts/kit/index.ts';
+import { resolveSpeech } from './check.ts';
+
+/** A response of the operation, with headers such as `x-tollgate-attempts`. */
+export interface SpokenAnswer extends SpeechAnswer {
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A call by one vendor; `requested` is the alias that it came by. Resolves when the first sound is there. */
+export type Speak = (
+  vendor: string,
+  request: SpeechRequest,
+  context: CallContext,
+  requested?: string,
+) => Promise<SpokenAnswer>;
+
+/** Calls through the whole pipeline. What the vendor cannot do is refused before the call begins. */
+export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: boolean): Speak {
+  return async (vendorName, request, context, requested) => {
+    const offers = api.offers('speech');
+    const { model } = await resolveSpeech(findVendor(offers, vendorName), request);
+    const asked = { ...request, stream: request.stream !== false };
+    const { response, headers } = await api.call('speech', asked, {
+      ...context,
+      targets: [{ provider: vendorName, model }],
+      ...(requested !== undefined && { requested }),
+    });
+    return { ...response, headers: { ...(hasCache && { 'x-tollgate-cache': 'miss' }), ...headers } };
+  };
+}
+
+/** Throws `unsupported_provider`, naming those there are. */
+export function findVendor(offers: ReadonlyMap<string, SpeechProvider>, name: string): SpeechProvider {
+  const vendor = offers.get(name);
+  if (vendor) return vendor;
+  const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name);
+  throw new GatewayError(
+    'unsupported_provider',
+    `There is no speech vendor ${shown}. Configured are: ${[...offers.keys()].join(', ') || 'none'}.`,
+  );
+}

@@ -1,0 +1,94 @@
+import { StreamFailure } from '../../../../core/index.ts';
+import type { AudioDecoder } from '../types.ts';
+import { PCM_RATE } from './formats.ts';
+import { createResampler, type Resampler } from './pcm.ts';
+import { readWavHeader, wavHeader, withWavSizes } from './wav.ts';
+
+/** Makes `wav` or the gateway's own `pcm` out of a decoder of headerless 16-bit mono samples. */
+export function convertPcm(decoder: AudioDecoder, sampleRate: number, format: 'wav' | 'pcm'): AudioDecoder {
+  return format === 'wav' ? withHeader(decoder, sampleRate) : resampled(decoder, sampleRate);
+}
+
+function withHeader(decoder: AudioDecoder, sampleRate: number): AudioDecoder {
+  let started = false;
+  return {
+    push(bytes) {
+      const pieces = decoder.push(bytes);
+      if (started || pieces.length === 0) return pieces;
+      started = true;
+      return [wavHeader(sampleRate), ...pieces];
+    },
+    end() {
+      const pieces = decoder.end();
+      if (started || pieces.length === 0) return pieces;
+      // Everything came at once, so the header can tell its length.
+      const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+      return [wavHeader(sampleRate, length), ...pieces];
+    },
+    usage: () => decoder.usage?.(),
+  };
+}
+
+function resampled(decoder: AudioDecoder, sampleRate: number): AudioDecoder {
+  if (sampleRate === PCM_RATE) return decoder;
+  return mapPieces(decoder, createResampler(sampleRate, PCM_RATE).push);
+}
+
+function mapPieces(decoder: AudioDecoder, convert: (piece: Uint8Array) => Uint8Array): AudioDecoder {
+  const convertAll = (pieces: readonly Uint8Array[]) => pieces.map(convert).filter((piece) => piece.length > 0);
+  return {
+    push: (bytes) => convertAll(decoder.push(bytes)),
+    end: () => convertAll(decoder.end()),
+    usage: () => decoder.usage?.(),
+  };
+}
+
+/** The gateway's own `pcm` out of a decoder of 16-bit mono WAV of any rate. */
+export function unwrapWav(decoder: AudioDecoder): AudioDecoder {
+  let head: Buffer = Buffer.alloc(0);
+  let resampler: Resampler | undefined;
+  const convert = (piece: Uint8Array): Uint8Array => {
+    if (resampler) return resampler.push(piece);
+    head = Buffer.concat([head, piece]);
+    const facts = readWavHeader(head);
+    if (facts === 'more') return Buffer.alloc(0);
+    if (facts === 'invalid' || facts.encoding !== 1 || facts.channels !== 1 || facts.bitsPerSample !== 16) {
+      throw new StreamFailure({ class: 'upstream_error', message: 'The sound is not 16-bit mono WAV.' });
+    }
+    resampler = createResampler(facts.sampleRate, PCM_RATE);
+    return resampler.push(head.subarray(facts.headerBytes));
+  };
+  return mapPieces(decoder, convert);
+}
+
+/**
+ * Holds a WAV of unknown size back for its first `maxBytes`: a sound that ends within them gets a header that tells its
+ * true size, which strict players need; a longer one goes on as a stream whose header says that it is not known.
+ */
+export function mendWavHeader(decoder: AudioDecoder, maxBytes: number): AudioDecoder {
+  let held: Buffer | undefined = Buffer.alloc(0);
+  const release = (whole: boolean): readonly Uint8Array[] => {
+    const wav = held ?? Buffer.alloc(0);
+    held = undefined;
+    const facts = readWavHeader(wav);
+    if (typeof facts === 'string' || facts.dataBytes !== undefined) return [wav];
+    const sound = wav.subarray(facts.headerBytes);
+    return [withWavSizes(wav.subarray(0, facts.headerBytes), whole ? sound.length : undefined), sound];
+  };
+  const some = (pieces: readonly Uint8Array[]) => pieces.filter((piece) => piece.length > 0);
+  return {
+    push(bytes) {
+      const pieces = decoder.push(bytes);
+      if (!held) return pieces;
+      held = Buffer.concat([held, ...pieces]);
+      return held.length > maxBytes ? some(release(false)) : [];
+    },
+    end() {
+      const pieces = decoder.end();
+      if (!held) return pieces;
+      held = Buffer.concat([held, ...pieces]);
+      return some(release(true));
+    },
+    usage: () => decoder.usage?.(),
+  };
+}

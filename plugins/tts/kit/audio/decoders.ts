@@ -1,0 +1,100 @@
+import {
+  createEventReader,
+  GatewayError,
+  type ResponseHeaders,
+  type SseEvent,
+  StreamFailure,
+} from '../../../../core/index.ts';
+import type { AudioDecoder, SpeechTokens } from '../types.ts';
+
+/** An answer that is JSON is held whole: 32 MiB of base64 are 24 MiB of sound, eight minutes of 24 kHz samples. */
+const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
+
+function notSound(what: string): GatewayError {
+  return new GatewayError(
+    'provider_invalid_response',
+    `The speech provider answered with ${what} where sound was expected. Nothing is wrong with the request.`,
+  );
+}
+
+/** The decoder of a vendor that answers with the sound's own bytes; refuses an answer that says it is text. */
+export function decodeSound(headers: ResponseHeaders): AudioDecoder {
+  const type = headers['content-type'] ?? '';
+  if (/^\s*(text\/|application\/(json|problem|xml))/i.test(type)) throw notSound('text');
+  return { push: (bytes) => [bytes], end: () => [] };
+}
+
+export interface JsonSound {
+  readonly base64: string;
+  readonly tokens?: SpeechTokens;
+}
+
+/** The decoder of a vendor that answers with JSON; `read` finds the base64 in it, undefined when it holds none. */
+export function decodeJsonSound(read: (body: unknown) => JsonSound | undefined): AudioDecoder {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  let tokens: SpeechTokens | undefined;
+  return {
+    push(bytes) {
+      length += bytes.length;
+      if (length > LONGEST_JSON_BYTES) throw notSound('more than 32 MiB of text');
+      pieces.push(bytes);
+      return [];
+    },
+    end() {
+      const sound = read(parseJson(Buffer.concat(pieces)));
+      tokens = sound?.tokens;
+      const audio = fromBase64(sound?.base64 ?? '');
+      return audio.length > 0 ? [audio] : [];
+    },
+    usage: () => tokens,
+  };
+}
+
+/** What one server-sent event of a vendor means: some sound, the end, what was used, or nothing. */
+export interface EventSound extends Partial<JsonSound> {
+  readonly done?: boolean;
+}
+
+/**
+ * The decoder of a vendor that sends events with base64 in them. `read` throws {@link StreamFailure} for an error
+ * event. A vendor without a last event says so with `endless`; otherwise an end without one is a broken answer.
+ */
+export function decodeEventSound(
+  read: (event: SseEvent) => EventSound | undefined,
+  options: { readonly endless?: boolean } = {},
+): AudioDecoder {
+  const reader = createEventReader();
+  let tokens: SpeechTokens | undefined;
+  let done = options.endless ?? false;
+  const listen = (events: readonly SseEvent[]): readonly Uint8Array[] =>
+    events.flatMap((event) => {
+      const sound = read(event);
+      done ||= sound?.done ?? false;
+      tokens = sound?.tokens ?? tokens;
+      return sound?.base64 ? [fromBase64(sound.base64)] : [];
+    });
+  return {
+    push: (bytes) => listen(reader.push(bytes)),
+    end() {
+      const pieces = listen(reader.end());
+      if (!done) throw new StreamFailure({ class: 'upstream_error', message: 'The sound broke off before its end.' });
+      return pieces;
+    },
+    usage: () => tokens,
+  };
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw notSound('broken JSON');
+  }
+}
+
+/** Strict: a character that is not base64 would otherwise end the sound in silence. */
+function fromBase64(text: string): Buffer {
+  if (text.length % 4 === 1 || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw notSound('broken base64');
+  return Buffer.from(text, 'base64');
+}

@@ -1,0 +1,164 @@
+import { GatewayError, StreamFailure } from '../../../../core/index.ts';
+import type { SpeechFormat } from '../types.ts';
+import { PCM_RATE } from './formats.ts';
+import { createFrameWalker, type FrameReader } from './frames.ts';
+import { id3Length, readMp3Frame } from './mp3.ts';
+import { readWavHeader, type WavFacts } from './wav.ts';
+
+/** Looks at a sound while it passes: is it the format that was promised, is there any, is it whole, how long is it. */
+export interface SoundCheck {
+  /** Throws `provider_invalid_response` for bytes that are not of the format. */
+  push(bytes: Uint8Array): void;
+  /** Throws {@link StreamFailure} when there was no sound or it broke off inside a frame. Seconds, where the format tells. */
+  end(): number | undefined;
+}
+
+interface Inspector {
+  push(bytes: Uint8Array): void;
+  /** Undefined when the format does not tell. */
+  seconds(): number | undefined;
+  torn(): boolean;
+}
+
+const INSPECTORS: Readonly<Record<SpeechFormat, () => Inspector>> = Object.freeze({
+  mp3: () => inspectTaggedFrames('mp3', readMp3Frame),
+  wav: inspectWav,
+  opus: inspectOgg,
+  pcm: inspectPcm,
+  aac: () => inspectTaggedFrames('aac', readAdtsFrame),
+  flac: inspectFlac,
+});
+
+export function createSoundCheck(format: SpeechFormat): SoundCheck {
+  const inspector = INSPECTORS[format]();
+  return {
+    push: inspector.push,
+    end() {
+      const seconds = inspector.seconds();
+      if (seconds === 0) throw brokenOff('The sound that came back is empty.');
+      if (inspector.torn()) throw brokenOff('The sound broke off before its end.');
+      return seconds;
+    },
+  };
+}
+
+function brokenOff(message: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message });
+}
+
+function notTheFormat(format: SpeechFormat): GatewayError {
+  return new GatewayError(
+    'provider_invalid_response',
+    `The speech provider answered with something that is not ${format} sound. Nothing is wrong with the request.`,
+  );
+}
+
+function inspectPcm(): Inspector {
+  let bytes = 0;
+  return {
+    push: (piece) => {
+      bytes += piece.length;
+    },
+    seconds: () => bytes / 2 / PCM_RATE,
+    torn: () => bytes % 2 !== 0,
+  };
+}
+
+function inspectWav(): Inspector {
+  let head: Buffer = Buffer.alloc(0);
+  let facts: WavFacts | undefined;
+  let sound = 0;
+  return {
+    push(piece) {
+      if (facts) {
+        sound += piece.length;
+        return;
+      }
+      head = Buffer.concat([head, piece]);
+      const read = readWavHeader(head);
+      if (read === 'invalid') throw notTheFormat('wav');
+      if (read === 'more') return;
+      facts = read;
+      sound = head.length - read.headerBytes;
+      head = Buffer.alloc(0);
+    },
+    seconds: () =>
+      facts
+        ? Math.min(sound, facts.dataBytes ?? sound) / ((facts.sampleRate * facts.channels * facts.bitsPerSample) / 8)
+        : 0,
+    torn: () => facts?.dataBytes !== undefined && sound < facts.dataBytes,
+  };
+}
+
+/** An inspector of a format made of frames; `read` adds each frame's seconds by calling `add`. */
+function inspectFrames(read: (add: (seconds: number) => void) => FrameReader): Inspector {
+  let seconds = 0;
+  const walker = createFrameWalker(read((more) => (seconds += more)));
+  return { push: walker.push, seconds: () => seconds, torn: walker.torn };
+}
+
+/** Frames that may have a tag before them and anything after: `measure` knows one frame's length and seconds. */
+function inspectTaggedFrames(
+  format: 'mp3' | 'aac',
+  measure: (bytes: Buffer) => { readonly bytes: number; readonly seconds: number } | undefined,
+): Inspector {
+  let frames = 0;
+  return inspectFrames((add) => (bytes) => {
+    if (bytes.length < (frames === 0 ? 10 : 7)) return 'more';
+    const tag = frames === 0 ? id3Length(bytes) : 0;
+    if (tag > 0) return tag;
+    const frame = measure(bytes);
+    if (!frame && frames === 0) throw notTheFormat(format);
+    // A tag at the end, or a free bit rate: no further frame can be measured.
+    if (!frame) return 'stop';
+    frames += 1;
+    add(frame.seconds);
+    return frame.bytes;
+  });
+}
+
+const ADTS_RATES = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350];
+
+/** An ADTS frame of AAC (ISO 13818-7) whose seven header bytes stand at the beginning. */
+function readAdtsFrame(bytes: Buffer): { readonly bytes: number; readonly seconds: number } | undefined {
+  const rate = ADTS_RATES[(bytes.readUInt8(2) >> 2) & 15];
+  const length = (bytes.readUIntBE(3, 3) >> 5) & 0x1fff;
+  if ((bytes.readUInt16BE(0) & 0xfff6) !== 0xfff0 || !rate || length < 7) return undefined;
+  return { bytes: length, seconds: ((1 + (bytes.readUInt8(6) & 3)) * 1024) / rate };
+}
+
+const OPUS_RATE = 48_000;
+const OGG_HEADER_BYTES = 27;
+
+function inspectOgg(): Inspector {
+  let last = 0;
+  return inspectFrames((add) => (bytes) => {
+    if (!'OggS'.startsWith(bytes.toString('latin1', 0, 4))) throw notTheFormat('opus');
+    if (bytes.length < OGG_HEADER_BYTES) return 'more';
+    const segments = bytes.readUInt8(26);
+    if (bytes.length < OGG_HEADER_BYTES + segments) return 'more';
+    const granule = bytes.readBigInt64LE(6);
+    const now = granule > 0n ? Number(granule) / OPUS_RATE : last;
+    add(Math.max(0, now - last));
+    last = now;
+    let length = OGG_HEADER_BYTES + segments;
+    for (let index = 0; index < segments; index++) length += bytes.readUInt8(OGG_HEADER_BYTES + index);
+    return length;
+  });
+}
+
+/** FLAC frames carry no length: only the signature and the presence of sound behind the stream's facts are checked. */
+function inspectFlac(): Inspector {
+  let head: Buffer = Buffer.alloc(0);
+  let bytes = 0;
+  return {
+    push(piece) {
+      bytes += piece.length;
+      if (head.length >= 4) return;
+      head = Buffer.concat([head, piece.subarray(0, 4)]);
+      if (!'fLaC'.startsWith(head.toString('latin1', 0, 4))) throw notTheFormat('flac');
+    },
+    seconds: () => (bytes <= 42 ? 0 : undefined),
+    torn: () => false,
+  };
+}

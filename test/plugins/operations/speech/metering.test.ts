@@ -1,0 +1,171 @@
+import { expect } from 'chai';
+import { definePlugin, type Plugin } from '../../../../core/index.ts';
+import {
+  answer,
+  chunk,
+  head,
+  LAST_CHUNK,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '../../../support/scripted-upstream.ts';
+import { fixture } from '../../../support/sound.ts';
+import { type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
+import { speechVendor } from '../../../support/speech-vendor.ts';
+import { until } from '../../../support/until.ts';
+
+const mp3 = fixture('hi.mp3');
+const MP3 = { 'content-type': 'audio/mpeg' };
+const PRICES = { prices: { '*': { characters: 1000 } } };
+
+/** Leaves a text that says so to the second vendor when the first fails. */
+const FALLBACK = definePlugin<object, 'policy'>({
+  name: 'fallback',
+  kind: 'policy',
+  apiVersion: 1,
+  setup: (api) =>
+    api.hook('route', {
+      operations: ['speech'],
+      handler: ({ request }) =>
+        request.text === 'Both.'
+          ? [
+              { provider: 'one', model: 'tts-a' },
+              { provider: 'two', model: 'tts-a' },
+            ]
+          : undefined,
+    }),
+}) as Plugin;
+
+describe('what a call of speech comes to', () => {
+  let one: ScriptedUpstream;
+  let two: ScriptedUpstream;
+  let gateway: SpeechGateway;
+
+  before(async () => {
+    [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
+    const timeouts = { firstByteMs: 300 };
+    gateway = await startSpeechGateway(
+      {
+        one: speechVendor({ baseUrl: one.url, timeouts, ...PRICES }),
+        two: speechVendor({ baseUrl: two.url, timeouts, prices: { '*': { characters: 5 } } }),
+      },
+      { plugins: [FALLBACK] },
+    );
+  });
+  after(async () => {
+    await gateway.close();
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  /** Posts, hears all, and gives the response's status, its cost header and the outcome. */
+  const speak = async (body: object) => {
+    const before = gateway.outcomes.length;
+    const response = await gateway.post('/one/tts', body);
+    await response.arrayBuffer().catch(() => undefined);
+    await until('the call has ended', () => gateway.outcomes.length > before);
+    const { units, cost, status, sent, target } = gateway.outcomes[before] ?? {};
+    return {
+      http: response.status,
+      usd: response.headers.get('x-tollgate-cost-usd'),
+      units,
+      cost,
+      status,
+      sent,
+      target,
+    };
+  };
+
+  it('is its characters, told in the headers where the sound is whole before they go', async () => {
+    one.script(answer(200, mp3, MP3));
+    expect(await speak({ text: 'Hi.', stream: false })).to.deep.include({
+      http: 200,
+      usd: '0.003',
+      units: { characters: 3 },
+      cost: 3000,
+      status: 'ok',
+    });
+    one.script(answer(200, mp3, MP3));
+    expect(await speak({ text: 'Hi.' })).to.deep.include({
+      http: 200,
+      usd: null,
+      units: { characters: 3 },
+      cost: 3000,
+    });
+  });
+
+  it('is nothing when the vendor refuses, before or inside a response', async () => {
+    for (const bytes of [answer(500, 'no'), answer(200, '', MP3)]) {
+      one.script(bytes);
+      const { http, units, cost, sent } = await speak({ text: 'Hi.' });
+      expect({ http, units, cost, sent }).to.deep.equal({ http: 503, units: undefined, cost: undefined, sent: false });
+    }
+  });
+
+  it('is the first piece of a split text when no sound came', async () => {
+    one.script((wire) => wire.hang());
+    const { http, units, cost, sent } = await speak({ text: 'One two three. Four five six.', split: true });
+    expect({ http, units, cost, sent }).to.deep.equal({
+      http: 503,
+      units: { characters: 15 },
+      cost: 15_000,
+      sent: true,
+    });
+  });
+
+  for (const stream of [true, false]) {
+    it(`is all that was sent when the sound breaks off (${stream ? 'streamed' : 'whole'})`, async () => {
+      one.script(async (wire) => {
+        await wire.send(head(200, { ...MP3, 'transfer-encoding': 'chunked' }));
+        await wire.send(chunk(mp3.subarray(0, 1500)));
+        await wire.send(LAST_CHUNK);
+      });
+      expect(await speak({ text: 'Bye', stream }).catch(() => ({ cost: gateway.outcomes.at(-1)?.cost }))).to.include({
+        cost: 3000,
+      });
+      expect(gateway.outcomes.at(-1)?.status).to.equal('error');
+    });
+  }
+
+  it('is the second vendor’s when the first refused', async () => {
+    one.script(answer(500, 'no'));
+    two.script(answer(200, mp3, MP3));
+    const outcome = await speak({ text: 'Both.' });
+    expect(outcome).to.deep.include({ http: 200, units: { characters: 5 }, cost: 25 });
+    expect(outcome.target).to.deep.equal({ provider: 'two', model: 'tts-a' });
+  });
+
+  it('is the first vendor’s, who had the text, when the second refuses', async () => {
+    one.script((wire) => wire.hang());
+    two.script(answer(500, 'no'));
+    expect(await speak({ text: 'Both.' })).to.deep.include({ http: 503, units: { characters: 5 }, cost: 5000 });
+  });
+});
+
+describe('a sound that is kept', () => {
+  it('is given again for nothing, whole and streamed, and says so', async () => {
+    const upstream = await startScriptedUpstream();
+    const gateway = await startSpeechGateway(
+      { one: speechVendor({ baseUrl: upstream.url, ...PRICES }) },
+      { speechCache: {} },
+    );
+    try {
+      upstream.script(answer(200, mp3, MP3));
+      for (const [stream, cache, cost] of [
+        [true, 'miss', 3000],
+        [true, 'hit', 0],
+        [false, 'hit', 0],
+      ] as const) {
+        const before = gateway.outcomes.length;
+        const response = await gateway.post('/one/tts', { text: 'Hi.', stream });
+        expect(Buffer.from(await response.arrayBuffer()).equals(mp3)).to.equal(true);
+        expect(response.headers.get('x-tollgate-cache')).to.equal(cache);
+        expect(response.headers.get('x-tollgate-voice')).to.equal('ann');
+        await until('the call has ended', () => gateway.outcomes.length > before);
+        expect(gateway.outcomes[before]?.cost).to.equal(cost);
+      }
+      expect(upstream.requests.length).to.equal(1);
+    } finally {
+      await gateway.close();
+      await upstream.close();
+    }
+  });
+});

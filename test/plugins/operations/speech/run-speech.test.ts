@@ -1,0 +1,222 @@
+import { expect } from 'chai';
+import { type HttpRequest, StreamFailure } from '../../../../core/index.ts';
+import { resolveSpeech } from '../../../../plugins/operations/speech/check.ts';
+import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
+import { runSpeech } from '../../../../plugins/operations/speech/run-speech.ts';
+import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
+import { decode, fixture, hearWav, needProgram } from '../../../support/sound.ts';
+import { CODEC_CALL, type SoundAnswer, soundAnswer, speechVendor } from '../../../support/speech-vendor.ts';
+
+const NEVER = new AbortController().signal;
+
+type Send = (request: HttpRequest) => SoundAnswer;
+
+async function run(request: SpeechRequest, send: Send, vendor = speechVendor(), abortSignal = NEVER) {
+  const speech = await resolveSpeech(vendor, request);
+  return await runSpeech(vendor, speech, { send: async (each) => send(each), abortSignal, codecCall: CODEC_CALL });
+}
+
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail('it passed for a sound'),
+    (error: unknown) => {
+      if (!(error instanceof StreamFailure)) throw error;
+      return error.failure;
+    },
+  );
+
+const textOf = ({ body }: HttpRequest) => (body as { readonly text: string }).text;
+const LONG = { text: 'One two three. Four five six. Seven eight.', split: true } as const;
+
+describe('running speech', () => {
+  const mp3 = fixture('hi.mp3');
+
+  it('answers the sound with what it is and what it took', async () => {
+    const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000), mp3.subarray(1000)));
+    const { contentType, format, model, voice, characters } = answer;
+    expect({ contentType, format, model, voice, characters }).to.deep.equal({
+      contentType: 'audio/mpeg',
+      format: 'mp3',
+      model: 'tts-a',
+      voice: 'ann',
+      characters: 3,
+    });
+    expect((await collectSound(answer)).equals(mp3)).to.equal(true);
+    expect(answer.usage().characters).to.equal(3);
+    expect(answer.usage().seconds).to.be.closeTo(0.4, 0.1);
+  });
+
+  it('resolves with the first sound, before the vendor has sent the rest', async () => {
+    let release = () => {};
+    const rest = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const answer = await run({ text: 'Hi.' }, () => ({
+      ...soundAnswer(),
+      body: (async function* () {
+        yield mp3.subarray(0, 1000);
+        await rest;
+        yield mp3.subarray(1000);
+      })(),
+    }));
+    release();
+    expect((await collectSound(answer)).equals(mp3)).to.equal(true);
+  });
+
+  it('passes the failure of a response on, before the first byte', async () => {
+    const slow = new StreamFailure({ class: 'rate_limit', message: 'slow down' });
+    const refuse = () => {
+      throw slow;
+    };
+    expect(await failure(run({ text: 'Hi.' }, refuse))).to.equal(slow.failure);
+  });
+
+  for (const [title, pieces] of [
+    ['is empty', []],
+    ['holds a header and no sound', [fixture('hi.wav').subarray(0, 44)]],
+  ] as const) {
+    it(`fails before the first byte when the answer ${title}`, async () => {
+      expect((await failure(run({ text: 'Hi.', format: 'wav' }, () => soundAnswer(...pieces)))).message).to.include(
+        'empty',
+      );
+    });
+  }
+
+  it('fails after the sound that came when the rest does not', async () => {
+    const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000)));
+    const heard: Uint8Array[] = [];
+    const told = await failure(
+      (async () => {
+        for await (const bytes of answer.audio) heard.push(bytes);
+      })(),
+    );
+    expect(told.message).to.include('broke off');
+    expect(heard).to.have.length(1);
+  });
+
+  it('passes a broken connection on as it is', async () => {
+    const broken = new Error('reset');
+    const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000), broken));
+    await collectSound(answer).then(
+      () => expect.fail('it passed for a sound'),
+      (error: unknown) => expect(error).to.equal(broken),
+    );
+  });
+
+  it('ends the vendor’s answer when the listener leaves, having listened or not', async () => {
+    for (const listens of [true, false]) {
+      let ended = false;
+      const body = async function* () {
+        try {
+          for (;;) yield mp3;
+        } finally {
+          ended = true;
+        }
+      };
+      const answer = await run({ text: 'Hi.' }, () => ({ ...soundAnswer(), body: body() }));
+      if (listens) for await (const _ of answer.audio) break;
+      else await answer.audio[Symbol.asyncIterator]().return?.();
+      expect(ended).to.equal(true);
+    }
+  });
+
+  it('ends the vendor’s answer when its codec refuses it', async () => {
+    let ended = false;
+    const body = async function* () {
+      try {
+        yield Buffer.from('<html>');
+      } finally {
+        ended = true;
+      }
+    };
+    const html = { headers: { 'content-type': 'text/html' }, body: body() };
+    await run({ text: 'Hi.' }, () => html).then(
+      () => expect.fail('it passed'),
+      (error: { code: string }) => expect(error.code).to.equal('provider_invalid_response'),
+    );
+    expect(ended).to.equal(true);
+  });
+
+  it('adds up the tokens that the vendor tells', async () => {
+    const told = { input: 3, output: 5 };
+    const codec = {
+      ...speechVendor().codec,
+      decode: () => ({ push: (bytes: Uint8Array) => [bytes], end: () => [], usage: () => told }),
+    };
+    const answer = await run(LONG, () => soundAnswer(mp3), speechVendor({ codec }));
+    await collectSound(answer);
+    expect(answer.usage().tokens).to.deep.equal({ input: 9, output: 15 });
+  });
+});
+
+describe('running speech in pieces', () => {
+  it('asks for one piece after the other, and joins mp3 without the tags that would be untrue', async function () {
+    needProgram(this as never, 'ffmpeg');
+    const asked: string[] = [];
+    const answer = await run(LONG, (request) => {
+      asked.push(textOf(request));
+      return soundAnswer(fixture('hi.mp3'));
+    });
+    const sound = await collectSound(answer);
+    expect(asked).to.deep.equal(['One two three. ', 'Four five six. ', 'Seven eight.']);
+    expect(sound.includes('ID3')).to.equal(false);
+    expect(sound.includes('Info')).to.equal(false);
+    expect(decode(sound, 'mp3').seconds).to.be.closeTo(3 * decode(fixture('hi.mp3'), 'mp3').seconds, 0.2);
+    expect(answer.usage().characters).to.equal(42);
+  });
+
+  it('joins WAV under one header, and leaves out what is no sound', async () => {
+    const tagged = Buffer.concat([fixture('hi.wav'), Buffer.from('LIST\x04\0\0\0junk')]);
+    const sound = await collectSound(await run({ ...LONG, format: 'wav' }, () => soundAnswer(tagged)));
+    expect(hearWav(sound).seconds).to.be.closeTo(1.2, 0.001);
+    expect(sound.includes('junk')).to.equal(false);
+  });
+
+  it('says of a streamed join that its size is not known', async () => {
+    const answer = await run({ ...LONG, format: 'wav' }, () => soundAnswer(fixture('hi.wav')));
+    for await (const header of answer.audio) {
+      expect(Buffer.from(header).readUInt32LE(40)).to.equal(0xffff_ffff);
+      break;
+    }
+  });
+
+  it('refuses to join WAVs of different kinds', async () => {
+    const other = Buffer.from(fixture('hi.wav'));
+    other.writeUInt32LE(8000, 24);
+    const wavs = [fixture('hi.wav'), other, other];
+    const answer = await run({ ...LONG, format: 'wav' }, () => soundAnswer(wavs.shift() ?? Buffer.alloc(0)));
+    expect((await failure(collectSound(answer))).message).to.include('do not fit together');
+  });
+
+  it('ends with an error when a later piece fails, and asks for no further one', async () => {
+    let asked = 0;
+    const answer = await run({ ...LONG, format: 'pcm' }, () => {
+      asked += 1;
+      if (asked === 2) throw new StreamFailure({ class: 'upstream_error', message: 'no' });
+      return soundAnswer(fixture('hi.pcm'));
+    });
+    expect((await failure(collectSound(answer))).class).to.equal('upstream_error');
+    expect(asked).to.equal(2);
+    expect(answer.usage().characters).to.equal(30);
+  });
+
+  it('asks for no further piece once the call is aborted', async () => {
+    const stop = new AbortController();
+    let asked = 0;
+    const answer = await run(
+      { ...LONG, format: 'pcm' },
+      () => {
+        asked += 1;
+        return soundAnswer(fixture('hi.pcm'));
+      },
+      speechVendor(),
+      stop.signal,
+    );
+    stop.abort(new Error('left'));
+    await collectSound(answer).then(
+      () => expect.fail('it went on'),
+      (error: Error) => expect(error.message).to.equal('left'),
+    );
+    expect(asked).to.equal(1);
+  });
+});

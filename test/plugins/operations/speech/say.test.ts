@@ -1,0 +1,88 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import type { CommandInput } from '../../../../core/index.ts';
+import { createSayCommand } from '../../../../plugins/operations/speech/say.ts';
+import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
+import { fakeIo } from '../../../support/fake-io.ts';
+import { fixture } from '../../../support/sound.ts';
+import { soundAnswer } from '../../../support/speech-vendor.ts';
+import { useTempFolder } from '../../../support/temp-folder.ts';
+
+const wav = fixture('hi.wav');
+
+/** Runs the command with a vendor that says the same whatever it is given. */
+async function say(args: readonly string[], options: CommandInput['options'], isTerminal = false) {
+  const asked: { vendor: string; request: SpeechRequest }[] = [];
+  const written: Uint8Array[] = [];
+  const results: unknown[] = [];
+  const command = createSayCommand(async (vendor, request) => {
+    asked.push({ vendor, request });
+    const { body } = soundAnswer(wav);
+    return { contentType: 'audio/wav', format: 'wav', model: 'm', voice: 'v', characters: 5, audio: body };
+  });
+  await command.run?.({
+    args,
+    options,
+    signal: new AbortController().signal,
+    io: fakeIo({
+      isTerminal,
+      result: (value) => void results.push(value),
+      write: (bytes) => void written.push(Buffer.from(bytes)),
+      read: async () => 'from stdin',
+    }),
+  });
+  return { asked, written: Buffer.concat(written), results };
+}
+
+describe('the command say', () => {
+  const folder = useTempFolder('say-command');
+
+  it('writes the sound to stdout as it is', async () => {
+    const { written, asked } = await say(['hello', 'world'], {});
+    expect(written.equals(wav)).to.equal(true);
+    expect(asked).to.deep.equal([{ vendor: 'espeak', request: { text: 'hello world', stream: false, split: true } }]);
+  });
+
+  it('reads stdin when no text, or a dash, is given', async () => {
+    for (const args of [[], ['-']]) expect((await say(args, {})).asked[0]?.request.text).to.equal('from stdin');
+  });
+
+  it('writes a whole file, takes the format of its extension, and says what it wrote', async () => {
+    const output = path.join(folder, 'hello.wav');
+    const { asked, results } = await say(['hi'], {
+      output,
+      vendor: 'other',
+      speed: '1.5',
+      voice: 'ann',
+      language: 'de',
+    });
+    expect(readFileSync(output).equals(wav)).to.equal(true);
+    expect(readdirSync(folder)).to.deep.equal(['hello.wav']);
+    expect(asked[0]).to.deep.equal({
+      vendor: 'other',
+      request: { text: 'hi', stream: false, split: true, format: 'wav', speed: 1.5, voice: 'ann', language: 'de' },
+    });
+    expect(results[0]).to.include({ file: output, bytes: wav.length, vendor: 'other', format: 'wav', characters: 5 });
+  });
+
+  const refusals: readonly [string, CommandInput['options'], boolean, string][] = [
+    ['a speed that is none', { speed: 'fast' }, false, '0.25 to 4'],
+    ['a format that is none', { format: 'ogg' }, false, 'mp3, wav'],
+    ['sound on a terminal', {}, true, '-o hello.wav'],
+  ];
+  for (const [title, options, isTerminal, words] of refusals) {
+    it(`refuses ${title}`, async () => {
+      const error = await say(['hi'], options, isTerminal).catch((thrown: unknown) => thrown);
+      expect(error).to.include({ code: 'invalid_request' });
+      expect((error as Error).message).to.include(words);
+    });
+  }
+
+  it('leaves nothing behind where it cannot write', async () => {
+    const output = path.join(folder, 'nowhere', 'hello.wav');
+    const error = await say(['hi'], { output }).catch((thrown: unknown) => thrown);
+    expect(error).to.have.property('code', 'ENOENT');
+    expect(existsSync(output)).to.equal(false);
+  });
+});
