@@ -21,7 +21,8 @@ describe('tollgate accounts credit', () => {
       table: () => '',
       note: (text: string) => void notes.push(text),
     };
-    const run = (id?: string) => credit?.run({ args: ['ann', '5'], options: { id }, io });
+    const run = (id?: string) =>
+      credit?.run({ args: ['ann', '5'], options: { id }, io, signal: new AbortController().signal });
 
     faulty.fault = 'loses answers';
     const error = await run()?.catch((thrown: unknown) => thrown);
