@@ -47,7 +47,7 @@ function answerEarly(ctx: Koa.Context): void {
   const { req, res } = ctx;
   const isRead = discardBody(req);
   if (res.shouldKeepAlive && res.getHeader('connection') !== 'close') {
-    void isRead.then((isRead) => isRead || req.destroy());
+    void isRead.then((isWhole) => isWhole || req.destroy());
     return;
   }
   ctx.set('connection', 'close');
@@ -80,16 +80,16 @@ const BY_STATUS: Readonly<Record<number, ErrorCode>> = Object.freeze({
 });
 
 /** Answers bytes that are no HTTP request, or one that came too slowly: the same format, straight to the socket. */
-export function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+export function answerClientError({ code }: Error & { code?: string }, socket: Duplex): void {
+  if (!socket.writable || code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const fault = clientFault(error.code);
+  const error = clientError(code);
   const requestId = createId('req_');
-  const body = `${JSON.stringify(fault.toBody(requestId))}\n`;
+  const body = `${JSON.stringify(error.toBody(requestId))}\n`;
   const head = [
-    `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
     `x-request-id: ${requestId}`,
@@ -98,7 +98,7 @@ export function answerClientError(error: Error & { code?: string }, socket: Dupl
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
 }
 
-function clientFault(code: string | undefined): GatewayError {
+function clientError(code: string | undefined): GatewayError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return new GatewayError('headers_too_large', 'The request headers are over 16 KiB.');

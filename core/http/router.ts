@@ -14,7 +14,7 @@ import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { readForm } from './read-form.ts';
-import { requestFault } from './request-fault.ts';
+import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
 
 export interface RouterDeps {
@@ -36,7 +36,7 @@ type Handler = (ctx: Koa.Context) => Promise<void>;
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
   const compile = createRouteCompiler(deps.schemas);
-  const budget = deps.budget ?? createBodyBudget();
+  const budget = createBodyBudget();
   for (const { owner, value: route } of deps.routes)
     router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));
   const dispatch = router.routes();
@@ -113,7 +113,7 @@ async function handleForm(
 
 function check(validate: Validate, value: unknown, where: string | undefined): void {
   const error = validate(value);
-  if (error) throw requestFault(error, value, where);
+  if (error) throw requestError(error, value, where);
 }
 
 /** The error for a request that no route takes: 405 when its path has other methods, else 404. */

@@ -23,6 +23,11 @@ const route = (method: Route['method'], path: string, rest: Partial<Route> = {})
   },
   ...rest,
 });
+const says = (body: string): Partial<Route> => ({
+  handler(ctx) {
+    ctx.body = { body };
+  },
+});
 const CALLERS: Readonly<Record<string, Principal>> = {
   key: { credential: 'key', userId: 'by-key', account: 'a' },
   token: { credential: 'token', userId: 'by-token', account: 'a', permissions: ['keys:write'] },
@@ -40,6 +45,9 @@ describe('the router', () => {
     route('GET', '/things/:id'),
     route('DELETE', '/things/:id'),
     route('GET', '/files/*path'),
+    route('GET', '/order/first', says('a name')),
+    route('GET', '/order/:id', says('a parameter')),
+    route('GET', '/order/second', says('never')),
     route('GET', '/with-key', { auth: ['key'] }),
     route('GET', '/with-token', { auth: ['token'], permission: 'keys:write' }),
     route('GET', '/with-either', { auth: ['key', 'token'] }),
@@ -97,6 +105,11 @@ describe('the router', () => {
     expect((await ask('GET', '/things/%zz')).params).to.deep.equal({ id: '%zz' });
     expect((await ask('GET', '/things/a%20b')).params).to.deep.equal({ id: 'a b' });
     expect((await ask('GET', '/files/a/b/c.txt')).params).to.deep.equal({ path: 'a/b/c.txt' });
+  });
+
+  it('gives a path that several routes match to the one that was registered first', async () => {
+    expect((await ask('GET', '/order/first')).body).to.equal('a name');
+    expect((await ask('GET', '/order/second')).body).to.equal('a parameter');
   });
 
   it('answers 405 with the methods that a path has, and 404 for none', async () => {

@@ -15,12 +15,7 @@ describe('tollgate accounts credit', () => {
     );
     const credit = command.subcommands?.find(({ name }) => name === 'credit');
     const notes: string[] = [];
-    const io = {
-      json: false,
-      result: () => undefined,
-      table: () => '',
-      note: (text: string) => void notes.push(text),
-    };
+    const io = fakeIo({ note: (text) => void notes.push(text) });
     const run = (id?: string) =>
       credit?.run({ args: ['ann', '5'], options: { id }, io, signal: new AbortController().signal });
 

@@ -1,19 +1,19 @@
 import type { ErrorObject } from 'ajv';
 import { GatewayError } from '../contract/errors.ts';
 
-/** The 400 for the first fault that Ajv found in a body or query; `param` is the field as a caller would write it. */
-export function requestFault(fault: ErrorObject, value: unknown, where: string | undefined): GatewayError {
-  if (fault.instancePath === '' && fault.keyword === 'type') {
+/** The 400 for the first error that Ajv found in a body or query; `param` is the field as a caller would write it. */
+export function requestError(error: ErrorObject, value: unknown, where: string | undefined): GatewayError {
+  if (error.instancePath === '' && error.keyword === 'type') {
     return new GatewayError(
       'invalid_request',
       value === undefined ? 'The request has no body; send a JSON object.' : 'The body must be a JSON object.',
     );
   }
-  const base = toParam(fault.instancePath);
-  const extra = extraName(fault);
+  const base = toParam(error.instancePath);
+  const extra = extraName(error);
   const param = extra === undefined ? base : joinName(base, extra);
   const subject = `${where ? `${where} ` : ''}"${param || 'body'}"`;
-  return new GatewayError('invalid_request', `${subject} ${reason(fault)}.`, param ? { param } : {});
+  return new GatewayError('invalid_request', `${subject} ${reason(error)}.`, param ? { param } : {});
 }
 
 /** `/messages/0/role` as `messages[0].role`. */
@@ -31,17 +31,17 @@ function joinName(base: string, name: string): string {
   return base === '' ? short : `${base}.${short}`;
 }
 
-function extraName(fault: ErrorObject): string | undefined {
-  const { missingProperty, additionalProperty, unevaluatedProperty, propertyName } = fault.params as Record<
+function extraName(error: ErrorObject): string | undefined {
+  const { missingProperty, additionalProperty, unevaluatedProperty, propertyName } = error.params as Record<
     string,
     string | undefined
   >;
   return missingProperty ?? additionalProperty ?? unevaluatedProperty ?? propertyName;
 }
 
-function reason(fault: ErrorObject): string {
-  const params = fault.params as Record<string, unknown>;
-  switch (fault.keyword) {
+function reason(error: ErrorObject): string {
+  const params = error.params as Record<string, unknown>;
+  switch (error.keyword) {
     case 'required':
       return 'is required';
     case 'additionalProperties':
@@ -71,7 +71,7 @@ function reason(fault: ErrorObject): string {
     case 'pattern':
       return `must match ${String(params['pattern'])}`;
     default:
-      return fault.message ?? 'is not valid';
+      return error.message ?? 'is not valid';
   }
 }
 

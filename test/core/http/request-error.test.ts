@@ -1,20 +1,20 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import type { Schema } from '../../../core/contract/json.ts';
-import { requestFault, toParam } from '../../../core/http/request-fault.ts';
+import { requestError, toParam } from '../../../core/http/request-error.ts';
 
-/** The fault that a value has by a schema. */
-function faultOf(schema: Schema, value: unknown, where?: string) {
+/** The error that a value has by a schema. */
+function errorOf(schema: Schema, value: unknown, where?: string) {
   const validate = new Ajv2020({ strict: false }).compile(schema);
   validate(value);
-  const [fault] = validate.errors ?? [];
-  if (!fault) throw new Error('the value has no fault');
-  return requestFault(fault, value, where);
+  const [error] = validate.errors ?? [];
+  if (!error) throw new Error('the value has no error');
+  return requestError(error, value, where);
 }
 
 const object = (properties: Schema, rest: Schema = {}): Schema => ({ type: 'object', properties, ...rest });
 
-describe('the fault of a request', () => {
+describe('the error of a request', () => {
   const ROWS: readonly (readonly [schema: Schema, value: unknown, param: string | undefined, message: string])[] = [
     [object({}), undefined, undefined, 'The request has no body; send a JSON object.'],
     [object({}), [], undefined, 'The body must be a JSON object.'],
@@ -38,13 +38,13 @@ describe('the fault of a request', () => {
   ];
   for (const [schema, value, param, message] of ROWS)
     it(`says ${message}`, () => {
-      const error = faultOf(schema, value);
+      const error = errorOf(schema, value);
       expect(error).to.include({ code: 'invalid_request', message });
       expect(error.param).to.equal(param);
     });
 
   it('says where, for a query', () => {
-    expect(faultOf(object({}, { required: ['q'] }), {}, 'query').message).to.equal('query "q" is required.');
+    expect(errorOf(object({}, { required: ['q'] }), {}, 'query').message).to.equal('query "q" is required.');
   });
 
   it('names fields as a caller writes them, and bounds them', () => {
