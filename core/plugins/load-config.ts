@@ -65,7 +65,7 @@ export async function readBuiltinSchemas(
 
 /** A plugin's part of the configuration's schema, under the name that the configuration calls it by; open when it has none. */
 export function readSchema({ kind, configSchema, section }: Plugin, name: string): PluginSchema {
-  const schema = configSchema ? { type: 'object', ...configSchema } : { additionalProperties: true };
+  const schema = { type: 'object', ...(configSchema ?? { additionalProperties: true }) };
   return { kind, name, schema, ...(section !== undefined && { section }) };
 }
 

@@ -50,6 +50,7 @@ export default definePlugin({
   name: 'chat',
   kind: 'dialect',
   apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
   setup(api) {
     api.dialect(chat);
   },

@@ -55,6 +55,7 @@ export default definePlugin({
   name: 'embeddings',
   kind: 'operation',
   apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
   setup(api) {
     api.schema(EMBEDDING_REQUEST);
     api.operation({

@@ -33,6 +33,7 @@ export default definePlugin({
   name: 'feature-hints',
   kind: 'policy',
   apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
   setup(api) {
     for (const { method, path, name, how } of FEATURES) {
       api.route({

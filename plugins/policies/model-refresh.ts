@@ -26,6 +26,7 @@ export default definePlugin({
   name: 'model-refresh',
   kind: 'policy',
   apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
   commands: [{ name: 'models', summary: 'List models, their context windows and prices' }],
   setup(api) {
     api.command(modelsCommand(api));

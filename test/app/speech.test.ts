@@ -135,7 +135,7 @@ describe('speech through the whole gateway', () => {
   });
 
   it('writes neither texts nor the operator’s key to the log', async () => {
-    await until('the access log has the calls', () => gateway.logText().includes('/openai/tts'));
+    await until('the access log has the calls', () => gateway.logText().includes('POST /:vendor/tts'));
     expect(gateway.logText()).to.not.include('private sentence');
     expect(gateway.logText()).to.not.include('sk-operator-secret');
   });

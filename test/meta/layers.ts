@@ -16,7 +16,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     {
       name: 'entries',
       what: 'a gateway, the program, the public entry',
-      modules: ['app', 'cli/', 'create-gateway', 'index'],
+      modules: ['app', 'cli/', 'index'],
     },
   ]);
 

@@ -44,7 +44,7 @@ export async function startSpeechGateway(
   const instances = others.map((plugin) => ({
     group: 'plugins',
     name: plugin.name,
-    config: plugin === (speech as Plugin) && speechCache ? { speechCache } : {},
+    config: plugin === (speech as Plugin) ? (speechCache ?? null) : {},
   }));
   const config = {
     store: { group: 'store', name: 'memory', config: {} },

@@ -10,7 +10,7 @@ export const REMEMBER_MS = 86_400_000;
 const NAMESPACE = /^[a-z0-9][a-z0-9._-]{0,159}$/;
 const MAX_TEXT = 512;
 
-/** Throws unless the name may be a namespace: lower case, digits and hyphens, at most 41 characters. */
+/** Throws unless the name may be a namespace; that of a plugin's documents is `group.instance.name`. */
 export function checkNamespace(name: string): void {
   if (!NAMESPACE.test(name))
     throw misuse(
