@@ -11,12 +11,12 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
       modules: ['config/', 'upstream/'],
     },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
-    { name: 'calls', what: 'the life of a call', modules: ['audio', 'audio/', 'calls/', 'speech/'] },
+    { name: 'calls', what: 'the life of a call', modules: ['calls/'] },
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {
       name: 'entries',
       what: 'a gateway, the program, the public entry',
-      modules: ['app', 'cli/', 'create-gateway', 'index'],
+      modules: ['app', 'cli/', 'index'],
     },
   ]);
 
