@@ -8,7 +8,7 @@ import { isChatResponse } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
-import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
+import { CHAT, CORE, PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
@@ -64,7 +64,8 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
         api: createPluginApi(apiDeps, instance),
       })),
     );
-    registry.freeze();
+    for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
+    registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const deps = createCallDeps(foundation, registry, loaded);
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
@@ -83,18 +84,11 @@ function refuseSecondStore(owner: string): never {
   throw new PluginError(owner, 'plugin_conflict: a store is registered already');
 }
 
-/** The instances of a configuration with their plugins; throws where one needs another that is not there. */
+/** The instances of a configuration with their plugins. */
 function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
-  const names = new Set(plugins.map(({ name }) => name));
   return config.instances.map(({ group, name, config: own }, at) => {
     const plugin = plugins[at];
     if (!plugin) throw new PluginError(name, 'was not imported');
-    for (const needed of plugin.requires ?? [])
-      if (!names.has(needed))
-        throw new PluginError(
-          name,
-          `needs the plugin "${needed}", which this configuration does not have. Name it in the configuration.`,
-        );
     return { group, name, plugin, config: own };
   });
 }
@@ -102,10 +96,10 @@ function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
 function createCallDeps(foundation: Foundation, registry: Registry, loaded: LoadedConfig): CallDeps {
   const { log, upstream, pending } = foundation;
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
-  const schemas = createRequestSchemas([...registry.schemas.values()].map(({ value }) => value));
-  const partsOf = (operation: Operation, definition?: OperationDefinition): OperationParts => {
+  const schemas = createRequestSchemas([...registry.schemas.values()]);
+  const partsOf = (operation: Operation, owner: string, definition?: OperationDefinition): OperationParts => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
-    const isRequest = schemas.compile(definition?.request ?? CHAT_REQUEST);
+    const isRequest = schemas.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
     const hooks = compileHooks(registry.hooks, {
       operation,
       isRequest: (value) => isRequest(value) === undefined,
@@ -115,8 +109,8 @@ function createCallDeps(foundation: Foundation, registry: Registry, loaded: Load
     });
     return { hooks, offers, catalog: createCatalog(offers), ...(definition && { definition }) };
   };
-  const parts = new Map<string, OperationParts>([[CHAT, partsOf(CHAT)]]);
-  for (const [name, { value }] of registry.operations) parts.set(name, partsOf(value.name, value));
+  const parts = new Map<string, OperationParts>([[CHAT, partsOf(CHAT, CORE)]]);
+  for (const [name, { owner, value }] of registry.operations) parts.set(name, partsOf(value.name, owner, value));
   return {
     ...{ upstream, aliases, log, pending },
     partsOf(operation) {

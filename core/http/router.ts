@@ -20,7 +20,7 @@ import type { RequestState } from './request-state.ts';
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
   /** Schemas that the routes' schemas refer to by their `$id`. */
-  readonly schemas: readonly Schema[];
+  readonly schemas: readonly Owned<Schema>[];
   readonly authenticate: Authenticate | undefined;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;

@@ -38,8 +38,12 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
   });
   registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
   const routes = [...dialects.routes, ...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
-  const schemas = [...registry.schemas.values()].map(({ value }) => value);
-  const openApi = createOpenApi(routes, schemas, settings.version);
+  const schemas = [...registry.schemas.values()];
+  const openApi = createOpenApi(
+    routes,
+    schemas.map(({ value }) => value),
+    settings.version,
+  );
   openApiText = JSON.stringify(openApi);
   const router = createRouter({
     ...{ routes, schemas, lifecycle, budget },

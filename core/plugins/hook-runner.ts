@@ -9,6 +9,7 @@ import {
   HOOKS,
   type Hook,
   type HookName,
+  type HookObject,
 } from '../contract/hooks.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { runStep, type Step, wrongResult } from './hook-call.ts';
@@ -194,6 +195,13 @@ function checkResult(step: Step, shape: ResultShape, result: unknown): unknown {
 /** What a plugin gave as a hook, as an entry of the registry. */
 export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N>): HookEntry {
   if (typeof hook === 'function') return { owner, name, handler: hook as Step['run'] };
-  const { handler, order, operations } = hook;
-  return { owner, name, handler: handler as Step['run'], ...(order && { order }), ...(operations && { operations }) };
+  // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
+  const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
+  return {
+    owner,
+    name,
+    handler: handler as Step['run'],
+    ...(order !== undefined && { order }),
+    ...(operations !== undefined && { operations }),
+  };
 }

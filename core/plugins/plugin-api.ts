@@ -20,7 +20,7 @@ import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
-import { CHAT, PluginError, type Registry } from './registry.ts';
+import { assertSchema, CHAT, PluginError, type Registry } from './registry.ts';
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
 export interface CallServices {
@@ -120,7 +120,10 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
   };
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
-    schema: (schema) => registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema),
+    schema(schema) {
+      assertSchema(name, 'a schema', schema);
+      registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);
+    },
     provider(provider) {
       assertKind('a provider', 'provider');
       registry.addOffer(name, CHAT, deepFreeze(provider));
@@ -131,10 +134,12 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
     },
     operation(definition) {
       assertKind('an operation', 'operation');
+      assertSchema(name, `the request of the operation "${definition.name}"`, definition.request);
       registry.claim(registry.operations, 'operation', definition.name, name, deepFreeze(definition));
     },
     dialect(definition) {
       assertKind('a dialect', 'dialect');
+      assertSchema(name, `the request of the dialect "${definition.name}"`, definition.request);
       registry.claim(registry.dialects, 'dialect', definition.name, name, deepFreeze(definition));
     },
     agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
@@ -144,7 +149,14 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
       deps.openStore(name, open);
     },
     hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
-    command: (command) => registry.claim(registry.commands, 'command', command.name, name, command),
+    command(command) {
+      if (!plugin.commands?.some((listed) => listed.name === command.name))
+        throw new PluginError(
+          name,
+          `registers the command "${command.name}" and does not list it: commands: [{ name: '${command.name}', summary: '…' }]`,
+        );
+      registry.claim(registry.commands, 'command', command.name, name, command);
+    },
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${name}:${topic}`;
       deps.readers.set(key, read);
