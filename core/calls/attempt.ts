@@ -4,6 +4,7 @@ import type { AttemptReport } from '../contract/hooks.ts';
 import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
 import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
 import { parseErrorBody } from '../contract/read-json.ts';
+import { pluginError } from '../plugins/hook-call.ts';
 import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';
 import { FAILURES, failureToError, redact } from './failures.ts';
@@ -172,7 +173,9 @@ export function readFailedAttempt(thrown: unknown, target: Target): FailedAttemp
   }
   if (isGatewayError(thrown))
     return { error: thrown, failover: TARGET_ERRORS.has(thrown.code), message: thrown.message };
-  throw thrown;
+  // A codec that stumbles over what it was given.
+  const error = pluginError(`provider "${target.provider}"`, thrown);
+  return { error, failover: false, message: thrown instanceof Error ? thrown.message : String(thrown) };
 }
 
 function ofFailure(failure: UpstreamFailure, target: Target, cause: unknown): FailedAttempt {

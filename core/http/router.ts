@@ -5,7 +5,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Schema } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
-import { runAs } from '../plugins/attribution.ts';
+import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { Validate } from '../plugins/request-schemas.ts';
 import { type Authenticate, createAuthenticator } from './authenticate.ts';
@@ -62,7 +62,9 @@ function createHandler(
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
   const handle = async (ctx: Koa.Context): Promise<void> => {
-    await runAs(owner, () => route.handler(ctx as RouteContext));
+    const work = () => route.handler(ctx as RouteContext);
+    // Core itself handles the routes of dialects.
+    await (owner === CORE || dialect ? work() : runOwned(owner, work));
     // Koa would say 404 for a handler that forgot its answer.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
@@ -70,6 +72,7 @@ function createHandler(
   return async (ctx) => {
     const state = ctx.state as RequestState;
     state.route = label;
+    if (owner !== CORE) state.plugin = owner;
     state.dialect = dialect;
     const hold = budget.open(ctx.res);
     const bytes = once(() => readBodyBytes(ctx.req, { maxBytes, hold }));

@@ -15,6 +15,7 @@ import type {
 } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
+import { runOwned } from './attribution.ts';
 import { findHosts } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
@@ -159,7 +160,7 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
     },
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${name}:${topic}`;
-      deps.readers.set(key, read);
+      deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.ask(key) as Promise<readonly T[]>;
     },
     announce: (announcement) => void registry.announcements.push(announcement),

@@ -31,9 +31,6 @@ type Table<T> = Map<string, Owned<T>>;
 /** The operation that core has itself. */
 export const CHAT = 'chat';
 
-/** Who has what no plugin registered. */
-export const CORE = 'core';
-
 /**
  * Everything that plugins registered, and who registered it. Open during set-up, frozen before the gateway listens;
  * two plugins that claim one thing are told so, both by name.
