@@ -1,4 +1,5 @@
 import type { Target } from '../contract/call.ts';
+import { deepFreeze } from '../contract/deep-freeze.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
@@ -191,23 +192,24 @@ function ofFailure(failure: UpstreamFailure, target: Target, cause: unknown): Fa
 export function attemptReport(
   call: LiveCall,
   target: Target,
+  number: number,
   startedMs: number,
   failed: FailedAttempt | undefined,
   next: AttemptReport['next'],
 ): AttemptReport {
-  const { attempts, status } = call.record;
-  return Object.freeze({
+  const { status } = call.record;
+  return deepFreeze({
     target,
-    number: attempts,
+    number,
     durationMs: call.elapsedMs - startedMs,
     next,
     ...(status !== undefined && { status }),
     ...(failed && {
-      failure: Object.freeze({
+      failure: {
         message: redact(failed.message),
         error: failed.error,
         ...(failed.class && { class: failed.class }),
-      }),
+      },
     }),
   });
 }

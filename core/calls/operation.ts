@@ -37,7 +37,7 @@ export async function callOperation<O extends Operation>(
   return runCall(deps, asked, callInitOf(context), {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
-      return respond(deps, call, { response, isStreaming: false, headers });
+      return respond(deps, call, { response, isStreaming: false, headers, destroy() {} });
     },
     ask: async (call) =>
       respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, parts, definition, target))),
@@ -64,6 +64,8 @@ interface Responded {
   /** Whether the response goes on after the call: then its end ends the call. */
   readonly isStreaming: boolean;
   readonly headers: Readonly<Record<string, string>>;
+  /** Hangs up on a provider whose response nobody will read. */
+  destroy(): void;
 }
 
 async function askTarget(
@@ -80,8 +82,9 @@ async function askTarget(
   const facts = { target, offer, model, price: catalog.priceOf(target, model) };
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
-    return { response, isStreaming: work.isStreaming, headers: work.headers() };
+    return { response, isStreaming: work.isStreaming, headers: work.headers(), destroy: () => work.destroy() };
   } catch (error) {
+    work.destroy();
     forgetRefused(call, error);
     throw error;
   }
@@ -95,7 +98,7 @@ class AttemptWork {
   readonly #target: Target;
   readonly #offer: Offer;
   #dropped: readonly string[] = [];
-  #upstream: UpstreamAnswer['headers'] = {};
+  #upstream: UpstreamAnswer | undefined;
 
   constructor(deps: CallDeps, call: LiveCall, target: Target, offer: Offer) {
     this.#deps = deps;
@@ -107,7 +110,7 @@ class AttemptWork {
   async #send(http: HttpRequest): Promise<UpstreamAnswer> {
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http);
     this.#dropped = http.dropped ?? [];
-    this.#upstream = response.headers;
+    this.#upstream = response;
     return response;
   }
 
@@ -134,8 +137,12 @@ class AttemptWork {
   }
 
   headers(): Readonly<Record<string, string>> {
-    const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream };
+    const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream?.headers ?? {} };
     return responseNotes(this.#call, this.#target, input).headers();
+  }
+
+  destroy(): void {
+    this.#upstream?.destroy();
   }
 
   async *#passOn<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncGenerator<T, void, undefined> {
@@ -158,9 +165,15 @@ class AttemptWork {
 async function respond<O extends Operation>(
   deps: CallDeps,
   call: LiveCall,
-  { response, isStreaming, headers }: Responded,
+  { response, isStreaming, headers, destroy }: Responded,
 ): Promise<CallResult<O>> {
-  const changed = call.hooks.receive ? await call.hooks.receive(call, response) : response;
+  let changed: object = response;
+  try {
+    if (call.hooks.receive) changed = await call.hooks.receive(call, response);
+  } catch (error) {
+    destroy();
+    throw error;
+  }
   if (!isStreaming) finishBeside(deps, call, 'ok');
   return { response: changed as ResponseOf<O>, headers };
 }

@@ -26,13 +26,13 @@ export async function runCall<T>(
     throwIfAborted(call.signal);
     assertAllowed(catalog, call.principal, asked.targets, asked.requested);
     await hooks.admit?.(call);
-    if (hooks.prepare) call.request = (await hooks.prepare(call, call.request)) as typeof call.request;
+    if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);
     const atOnce = await hooks.answer?.(call);
     if (atOnce) return await answered(call, atOnce);
     const routed = await hooks.route?.(call);
     if (routed) {
       assertAllowed(catalog, call.principal, routed);
-      call.targets = routed;
+      call.replaceTargets(routed);
     }
     await hooks.reserve?.(call);
     return await ask(call);
@@ -53,13 +53,13 @@ export async function tryTargets<T>(
     call.record.status = undefined;
     try {
       const response = await attempt(target);
-      observeAttempt(deps, call, target, startedMs, undefined, 'respond');
+      observeAttempt(deps, call, target, at + 1, startedMs, undefined, 'respond');
       return response;
     } catch (thrown) {
       if (call.signal.aborted) throw thrown;
       const failed = readFailedAttempt(thrown, target);
       const goesOn = failed.failover && at < call.targets.length - 1;
-      observeAttempt(deps, call, target, startedMs, failed, goesOn ? 'next target' : 'end');
+      observeAttempt(deps, call, target, at + 1, startedMs, failed, goesOn ? 'next target' : 'end');
       // What a missing key hides must not replace what a real attempt said.
       if (!last || failed.error.code !== 'provider_not_configured') last = failed.error;
       if (!failed.failover) break;

@@ -120,7 +120,7 @@ function sequence(steps: readonly Step[], shape: ResultShape): Runner {
 /** Each one gets what the one before made of the value, which is the second argument. */
 function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
   return async (call, initial, ...rest) => {
-    let value = initial;
+    let value = deepFreeze(initial);
     for (const step of steps) {
       const changed = await runStep(step, call, value, ...rest);
       if (changed !== undefined) value = checkResult(step, shape, changed);
