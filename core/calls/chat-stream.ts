@@ -11,7 +11,7 @@ import { readChunks } from './chat-source.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import type { ResponseNotes } from './response-notes.ts';
-import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
+import { endWithError, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** Chunks in batches, as they came. */
@@ -38,7 +38,7 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       const { response, ...notes } = noteAnswered(call, answered);
       return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
     },
-    ask: async (call) => passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
+    ask: async (call) => passOut(deps, call, await tryTargets(call, (target) => openStream(deps, call, target))),
   });
 }
 
@@ -189,6 +189,6 @@ class RunningStream {
   close(status: 'ok' | 'aborted'): void {
     this.#opened.destroy?.();
     this.#meter();
-    finishBeside(this.#deps, this.#call, status);
+    void this.#call.finish(status);
   }
 }

@@ -8,6 +8,7 @@ import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
+import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas } from '../plugins/request-schemas.ts';
@@ -32,9 +33,12 @@ export interface Generation {
   readonly catalog: ModelCatalog;
   /** Runs what plugins do before the gateway listens, and makes this the one that answers other workers. */
   ready(): Promise<void>;
-  /** Runs the plugins' closers in reverse, and closes what only this generation kept. */
+  /** Waits for what goes on, runs the plugins' closers in reverse, and closes what only this generation kept; all within a time. */
   close(): Promise<void>;
 }
+
+/** How long the close waits for calls and for what hooks do after them. */
+const PENDING_TIMEOUT_MS = 3000;
 
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
@@ -44,7 +48,10 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const readers = new Map<string, () => unknown>();
   const identity = {};
   let services: CallServices | undefined;
+  const pending = new Pending();
   const close = async (): Promise<void> => {
+    const waiting = await pending.idle(PENDING_TIMEOUT_MS);
+    if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
     await runClosers(registry.closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
     await kept.release(identity, log);
   };
@@ -67,7 +74,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     );
     for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
-    const deps = createCallDeps(foundation, registry, loaded);
+    const deps = createCallDeps(foundation, registry, loaded, pending);
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     const ready = async (): Promise<void> => {
@@ -94,8 +101,12 @@ function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
   });
 }
 
-function createCallDeps(foundation: Foundation, registry: Registry, loaded: LoadedConfig): CallDeps {
-  const { log, upstream, pending } = foundation;
+function createCallDeps(
+  { log, upstream }: Foundation,
+  registry: Registry,
+  loaded: LoadedConfig,
+  pending: Pending,
+): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const schemas = createRequestSchemas([...registry.schemas.values()]);
   const partsOf = (operation: Operation, owner: string, definition?: OperationDefinition): OperationParts => {
@@ -107,6 +118,7 @@ function createCallDeps(foundation: Foundation, registry: Registry, loaded: Load
       isResponse: definition ? (value) => definition.isResponse(value) : isChatResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
+      track: (work, what) => pending.track(work, what),
     });
     return { hooks, offers, catalog: createCatalog(offers), ...(definition && { definition }) };
   };

@@ -68,6 +68,9 @@ export class LiveCall implements Call {
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
   readonly #mark = performance.now();
+  /** Resolves when the call has ended and its `finish` hooks are done. */
+  readonly ended: Promise<void>;
+  #end: () => void = () => {};
   readonly #onOutcome: CallInit['onOutcome'];
   #finished: Promise<void> | undefined;
 
@@ -82,6 +85,9 @@ export class LiveCall implements Call {
     this.skip = new Set(init.skip);
     this.hooks = hooks;
     this.#onOutcome = init.onOutcome;
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
     Object.freeze(this);
   }
 
@@ -117,8 +123,10 @@ export class LiveCall implements Call {
   }
 
   async #finish(outcome: Outcome): Promise<void> {
-    this.#onOutcome?.(this, outcome);
+    // What a plugin's own listener throws is logged as what nobody caught; the books are written all the same.
+    void (async () => this.#onOutcome?.(this, outcome))();
     await this.hooks.finish?.(this, outcome);
+    this.#end();
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {

@@ -15,7 +15,7 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
-import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
+import { endWithError, runCall, tryTargets } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
@@ -37,10 +37,10 @@ export async function callOperation<O extends Operation>(
   return runCall(deps, asked, callInitOf(context), {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
-      return respond(deps, call, { response, isStreaming: false, headers, destroy() {} });
+      return respond(call, { response, isStreaming: false, headers, destroy() {} });
     },
     ask: async (call) =>
-      respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, parts, definition, target))),
+      respond(call, await tryTargets(call, (target) => askTarget(deps, call, parts, definition, target))),
   });
 }
 
@@ -150,20 +150,19 @@ class AttemptWork {
     try {
       yield* source;
       onEnd();
-      finishBeside(this.#deps, call, 'ok');
+      void call.finish('ok');
     } catch (thrown) {
       onEnd();
       const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target).error;
       throw await endWithError(this.#deps, call, error);
     } finally {
       onEnd();
-      finishBeside(this.#deps, call, 'aborted');
+      void call.finish('aborted');
     }
   }
 }
 
 async function respond<O extends Operation>(
-  deps: CallDeps,
   call: LiveCall,
   { response, isStreaming, headers, destroy }: Responded,
 ): Promise<CallResult<O>> {
@@ -174,6 +173,6 @@ async function respond<O extends Operation>(
     destroy();
     throw error;
   }
-  if (!isStreaming) finishBeside(deps, call, 'ok');
+  if (!isStreaming) void call.finish('ok');
   return { response: changed as ResponseOf<O>, headers };
 }

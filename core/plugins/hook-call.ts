@@ -46,8 +46,13 @@ function settleInTime(work: PromiseLike<unknown>): Promise<unknown> {
 }
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
-export function attributeError({ owner, name }: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
-  return pluginError(`plugin "${owner}", hook "${name}"`, error);
+export function attributeError(step: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
+  return pluginError(placeOf(step), error);
+}
+
+/** A step in words. */
+export function placeOf({ owner, name }: Pick<Step, 'owner' | 'name'>): string {
+  return `plugin "${owner}", hook "${name}"`;
 }
 
 /** What a plugin threw, as the call tells it: the caller gets a fixed sentence, the log where it comes from. */

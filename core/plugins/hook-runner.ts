@@ -12,7 +12,7 @@ import {
   type HookObject,
 } from '../contract/hooks.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { runStep, type Step, wrongResult } from './hook-call.ts';
+import { placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
 
 /** A hook as a plugin registered it. */
@@ -56,6 +56,8 @@ export interface CompileOptions {
   readonly isResponse: ResponseCheck;
   /** Told what a hook that only observes threw: it reaches nobody else. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
+  /** Told of the work of such a hook, which nobody waits for. */
+  track(work: Promise<unknown>, what: string): void;
 }
 
 /** A hook's function of any name, as the runners make it. */
@@ -130,13 +132,14 @@ function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
 }
 
 /** All at once; what one throws is reported and reaches neither the others nor the call. */
-function observe(steps: readonly Step[], { onObserverError }: CompileOptions): Runner {
+function observe(steps: readonly Step[], { onObserverError, track }: CompileOptions): Runner {
   return async (...args) => {
-    await Promise.all(
-      steps.map((step) =>
-        runStep(step, ...args).catch((error: unknown) => onObserverError(step.owner, step.name, error)),
-      ),
-    );
+    const all = steps.map((step) => {
+      const work = runStep(step, ...args).catch((error: unknown) => onObserverError(step.owner, step.name, error));
+      track(work, placeOf(step));
+      return work;
+    });
+    await Promise.all(all);
   };
 }
 
