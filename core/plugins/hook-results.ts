@@ -33,6 +33,12 @@ const isPrincipal = (value: unknown): boolean =>
 
 const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
 
+const isCost = (value: unknown): boolean =>
+  value === undefined || (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0);
+
+const isHeaders = (value: unknown): boolean =>
+  value === undefined || (isObject(value) && Object.values(value).every((text) => typeof text === 'string'));
+
 const nothing: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
 
 /** The shape of each hook's result, where it has one that counts. */
@@ -47,8 +53,9 @@ export function resultShapes(
     admit: nothing,
     prepare: { expected: `a request that the schema of "${operation}" accepts`, fits: isRequest },
     answer: {
-      expected: `an object with a response of the operation "${operation}"`,
-      fits: (value) => isObject(value) && isResponse(value['response']),
+      expected: `an object with a response of the operation "${operation}", whole micro-dollars as its cost and text headers`,
+      fits: (value) =>
+        isObject(value) && isResponse(value['response']) && isCost(value['cost']) && isHeaders(value['headers']),
     },
     route: {
       expected: 'a list of targets, each with provider and model',

@@ -58,7 +58,7 @@ export interface ApiInstance {
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
-  const { name, plugin, config } = instance;
+  const { group, name, plugin, config } = instance;
   const storage = storageApi(deps, instance);
   return Object.freeze({
     instance: name,
@@ -68,7 +68,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
     http: () =>
       createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
-    keep: deps.keptUser(name).keep,
+    keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance),
     ...callApi(deps, name),
     keyv: storage.keyv,
@@ -110,7 +110,7 @@ type Registration = Pick<
 >;
 
 /** What a plugin registers while it is set up. */
-function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registration {
+function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): Registration {
   const { registry } = deps;
   const assertKind = (what: string, ...kinds: readonly string[]): void => {
     if (!kinds.includes(plugin.kind))
@@ -159,7 +159,7 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
       registry.claim(registry.commands, 'command', command.name, name, command);
     },
     gather<T>(topic: string, read: () => T | Promise<T>) {
-      const key = `${name}:${topic}`;
+      const key = `${group}.${name}:${topic}`;
       deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.ask(key) as Promise<readonly T[]>;
     },
