@@ -52,8 +52,8 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const close = async (): Promise<void> => {
     const waiting = await pending.idle(PENDING_TIMEOUT_MS);
     if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
-    await runClosers(registry.closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
-    await kept.release(identity, log);
+    const closers = [...kept.release(identity), ...registry.closers];
+    await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
   };
   const apiDeps = {
     ...{ registry, settings, log, gatherer, readers },

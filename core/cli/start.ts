@@ -55,9 +55,11 @@ export async function run(context: CommandContext): Promise<void> {
     ...(port !== undefined && { port }),
     ...(typeof host === 'string' && { host }),
   });
+  // Before the banner: whoever reads it may stop the gateway at once.
+  const stopped = untilStopped(gateway, terminal, strays);
   if (worker === undefined || worker === 1) terminal.err.write(banner(gateway, config.file, terminal, count));
   if (worker !== undefined) tell({ tollgate: 'ready' });
-  await untilStopped(gateway, terminal, strays);
+  await stopped;
   await flushLog(logger);
 }
 

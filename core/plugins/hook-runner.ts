@@ -125,7 +125,7 @@ function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
     let value = deepFreeze(initial);
     for (const step of steps) {
       const changed = await runStep(step, call, value, ...rest);
-      if (changed !== undefined) value = checkResult(step, shape, changed);
+      if (changed !== undefined) value = checkResult(step, shape, changed, value);
     }
     return value;
   };
@@ -190,8 +190,8 @@ function checkChunks(step: Step, result: unknown): readonly ChatChunk[] {
   throw wrongResult(step, result, 'a list of chunks');
 }
 
-function checkResult(step: Step, shape: ResultShape, result: unknown): unknown {
-  if (!shape.fits(result)) throw wrongResult(step, result, shape.expected);
+function checkResult(step: Step, shape: ResultShape, result: unknown, before?: unknown): unknown {
+  if (!shape.fits(result, before)) throw wrongResult(step, result, shape.expected);
   return typeof result === 'object' && step.name !== 'stream' && step.name !== 'error' ? deepFreeze(result) : result;
 }
 

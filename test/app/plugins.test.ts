@@ -42,25 +42,17 @@ describe('plugins from files', () => {
 
   const EVERY_HOOK = `
     const seen = [];
-    for (const name of ['admit', 'prepare', 'route', 'send', 'receive', 'chunk', 'error', 'finish'])
+    for (const name of ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt', 'receive', 'stream', 'error', 'finish'])
       api.hook(name, (call) => { if (seen.at(-1) !== name) seen.push(name); });
     api.route({ method: 'GET', path: '/seen', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen.splice(0); } });
   `;
+  const BEFORE = ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt'];
+  const WHOLE = [...BEFORE, 'receive', 'finish'];
   const LIVES: readonly (readonly [what: string, path: string, body: object, hooks: readonly string[]])[] = [
-    ['an answer', CHAT, ask(), ['admit', 'prepare', 'route', 'send', 'receive', 'finish']],
-    ['a stream', CHAT, ask({ stream: true }), ['admit', 'prepare', 'route', 'send', 'chunk', 'finish']],
-    [
-      'an answer by path',
-      '/api/core/echo/chat/completions',
-      ask({ model: 'echo' }),
-      ['admit', 'prepare', 'route', 'send', 'receive', 'finish'],
-    ],
-    [
-      'embeddings',
-      '/v1/embeddings',
-      { model: 'echo/echo', input: 'x' },
-      ['admit', 'prepare', 'route', 'send', 'receive', 'finish'],
-    ],
+    ['an answer', CHAT, ask(), WHOLE],
+    ['a stream', CHAT, ask({ stream: true }), [...BEFORE, 'stream', 'finish']],
+    ['an answer by path', '/api/core/echo/chat/completions', ask({ model: 'echo' }), WHOLE],
+    ['embeddings', '/v1/embeddings', { model: 'echo/echo', input: 'x' }, WHOLE],
   ];
   for (const [what, path, body, hooks] of LIVES) {
     it(`see the whole life of ${what}`, async () => {
@@ -84,7 +76,7 @@ describe('plugins from files', () => {
       shout: `
         api.hook('prepare', (call, request) => ({ ...request, messages: [{ role: 'user', content: 'changed words' }] }));
         api.hook('receive', (call, response) => ({ ...response, choices: response.choices.map((choice) => ({ ...choice, message: { ...choice.message, content: choice.message.content.toUpperCase() } })) }));
-        api.hook('chunk', (call, chunk) => ({ ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, delta: choice.delta.content ? { ...choice.delta, content: choice.delta.content.toUpperCase() } : choice.delta })) }));`,
+        api.hook('stream', () => ({ push: (chunk) => [{ ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, delta: choice.delta.content ? { ...choice.delta, content: choice.delta.content.toUpperCase() } : choice.delta })) }] }));`,
     });
     const client = gateway.openai();
     const { choices } = await client.chat.completions.create(ask() as never);
@@ -172,7 +164,7 @@ describe('plugins from files', () => {
 
   it('X05 that throw on a chunk end the stream with an error frame, once', async () => {
     gateway = await startWith({
-      late: `let n = 0; api.hook('chunk', () => { n += 1; if (n === 3) throw new Error('third'); });`,
+      late: `let n = 0; api.hook('stream', () => ({ push(chunk) { n += 1; if (n === 3) throw new Error('third'); return [chunk]; } }));`,
     });
     const text = await (await gateway.post(CHAT, ask({ stream: true }))).text();
     expect(text.match(/"error"/g)).to.have.length(1);
@@ -196,7 +188,7 @@ describe('plugins from files', () => {
       nosy: `
         const told = [];
         const dump = (value) => { const seen = new Set(); return JSON.stringify(value, (key, child) => { if (typeof child === 'object' && child !== null) { if (seen.has(child)) return; seen.add(child); } return child instanceof Map ? [...child] : child; }); };
-        for (const name of ['admit', 'prepare', 'route', 'send', 'receive', 'finish']) api.hook(name, (...args) => { told.push(dump(args)); });
+        for (const name of ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt', 'receive', 'finish']) api.hook(name, (...args) => { told.push(dump(args)); });
         api.route({ method: 'GET', path: '/told', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = told; } });`,
     });
     await (await gateway.post(CHAT, ask())).text();
