@@ -156,7 +156,7 @@ describe('what a hook is handed cannot be changed (D53)', () => {
       expect(await response.text()).to.include(FIXED);
       expect(response.status).to.equal(500);
       const line = gateway.logs.find((each) => each['request_id'] === response.headers.get('x-request-id'));
-      const { message } = line?.['err'] as { readonly message: string };
+      const { message } = (line?.['err'] ?? {}) as { readonly message?: string };
       expect(message)
         .to.match(/Cannot (assign|add|set)|object is not extensible/)
         .and.include(`plugin "probe", hook "${name}": `);
