@@ -68,7 +68,6 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     deps.lifecycle.phase = 'ready';
     const close = async (): Promise<void> => {
       await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
-      await foundation.pending.idle();
       await live.close();
       await foundation.close();
     };
@@ -144,8 +143,7 @@ class LiveGeneration {
 
   #close(generation: Generation): void {
     this.#running.delete(generation);
-    // Books of its last calls may still be written: its plugins close after them.
-    const closing = generation.foundation.pending.idle().then(() => generation.close());
+    const closing = generation.close();
     this.#closing.add(closing);
     void closing.finally(() => this.#closing.delete(closing));
   }

@@ -1,9 +1,11 @@
 import type { Target } from '../contract/call.ts';
+import { deepFreeze } from '../contract/deep-freeze.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
 import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
 import { parseErrorBody } from '../contract/read-json.ts';
+import { pluginError } from '../plugins/hook-call.ts';
 import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';
 import { FAILURES, failureToError, redact } from './failures.ts';
@@ -28,10 +30,6 @@ export async function sendAttempt(
 ): Promise<UpstreamResponse> {
   assertConfigured(endpoint, target);
   const outgoing = (await call.hooks.send?.(call, request, target)) ?? request;
-  if (outgoing.body !== request.body)
-    throw new GatewayError('internal_error', 'A plugin of the gateway failed on this request.', {
-      cause: new Error('a send hook replaced the body: what was checked and priced is what is sent. Use prepare.'),
-    });
   const { record } = call;
   record.target = target;
   record.attempts += 1;
@@ -172,7 +170,9 @@ export function readFailedAttempt(thrown: unknown, target: Target): FailedAttemp
   }
   if (isGatewayError(thrown))
     return { error: thrown, failover: TARGET_ERRORS.has(thrown.code), message: thrown.message };
-  throw thrown;
+  // A codec that stumbles over what it was given.
+  const error = pluginError(`provider "${target.provider}"`, thrown);
+  return { error, failover: false, message: thrown instanceof Error ? thrown.message : String(thrown) };
 }
 
 function ofFailure(failure: UpstreamFailure, target: Target, cause: unknown): FailedAttempt {
@@ -188,23 +188,24 @@ function ofFailure(failure: UpstreamFailure, target: Target, cause: unknown): Fa
 export function attemptReport(
   call: LiveCall,
   target: Target,
+  number: number,
   startedMs: number,
   failed: FailedAttempt | undefined,
   next: AttemptReport['next'],
 ): AttemptReport {
-  const { attempts, status } = call.record;
-  return Object.freeze({
+  const { status } = call.record;
+  return deepFreeze({
     target,
-    number: attempts,
+    number,
     durationMs: call.elapsedMs - startedMs,
     next,
     ...(status !== undefined && { status }),
     ...(failed && {
-      failure: Object.freeze({
+      failure: {
         message: redact(failed.message),
         error: failed.error,
         ...(failed.class && { class: failed.class }),
-      }),
+      },
     }),
   });
 }

@@ -23,7 +23,7 @@ export interface CallDeps {
   readonly upstream: Upstream;
   readonly aliases: Aliases;
   readonly log: Log;
-  /** Work that goes on beside its request, such as `finish` hooks; a drain waits for it. */
+  /** Calls, and what goes on beside them, such as `finish` hooks; the end of the generation waits for it. */
   readonly pending: Pending;
   /** Throws for an operation that nobody registered. */
   partsOf(operation: Operation): OperationParts;

@@ -45,6 +45,13 @@ export function isFinished({ choices }: ChatChunk): boolean {
   return choices.some(({ finish_reason }) => finish_reason !== null);
 }
 
+/** What goes out of a chunk while a stream runs: usage goes out once, at the end. */
+export function withoutUsage(chunk: ChatChunk): readonly ChatChunk[] {
+  if (chunk.usage === undefined) return [chunk];
+  const { usage: _, ...rest } = chunk;
+  return chunk.choices.length > 0 ? [rest] : [];
+}
+
 /** A chunk apart: what it adds, and what ends a choice; both where it does both. */
 export function splitFinish(chunk: ChatChunk): { readonly content?: ChatChunk; readonly finish?: ChatChunk } {
   if (!isFinished(chunk)) return { content: chunk };

@@ -6,12 +6,12 @@ import type { ChunkTransform } from '../plugins/hook-runner.ts';
 import { forgetRefused, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { noteAnswered, openChat } from './chat.ts';
-import { chunksOfResponse, hasContent, splitFinish, textLength } from './chat-chunks.ts';
+import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { readChunks } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
-import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
+import { endWithError, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** Chunks in batches, as they came. */
@@ -38,7 +38,7 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       const { response, ...notes } = noteAnswered(call, answered);
       return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
     },
-    ask: async (call) => passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
+    ask: async (call) => passOut(deps, call, await tryTargets(call, (target) => openStream(deps, call, target))),
   });
 }
 
@@ -80,7 +80,13 @@ async function* startWith(first: readonly ChatChunk[], rest: Chunks): Chunks {
 
 /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
 async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Promise<ChatStream> {
-  const transform = await call.hooks.stream?.(call);
+  let transform: ChunkTransform | undefined;
+  try {
+    transform = await call.hooks.stream?.(call);
+  } catch (error) {
+    opened.destroy?.();
+    throw error;
+  }
   const running = new RunningStream(deps, call, opened, transform);
   return { call, headers: opened.headers, chunks: running.chunks(), close: () => running.close('aborted') };
 }
@@ -107,7 +113,7 @@ class RunningStream {
     try {
       yield* this.#transform ? this.#transformed(this.#transform) : this.#plain();
       this.#meter();
-      const { usage } = this.#call.record;
+      const usage = this.#call.record.usage ?? this.#usage;
       if (this.#last && usage) yield [usageChunk(this.#last, usage)];
       this.close('ok');
     } catch (thrown) {
@@ -119,7 +125,8 @@ class RunningStream {
 
   async *#plain(): Chunks {
     for await (const batch of this.#opened.source) {
-      const chunks = batch.flatMap((chunk) => this.#count(chunk));
+      for (const chunk of batch) this.#count(chunk);
+      const chunks = batch.flatMap(withoutUsage);
       if (chunks.length > 0) yield chunks;
     }
   }
@@ -127,30 +134,34 @@ class RunningStream {
   /** What finishes a choice is kept back until the transforms have given all that they hold. */
   async *#transformed(transform: ChunkTransform): Chunks {
     const finishing: ChatChunk[] = [];
+    let isStopped = false;
     try {
       for await (const batch of this.#opened.source)
-        for (const chunk of batch.flatMap((each) => this.#count(each))) {
-          const { content, finish } = splitFinish(chunk);
-          if (finish) finishing.push(finish);
-          const changed = content ? await transform.push(content) : [];
+        for (const chunk of batch) {
+          isStopped = true;
+          const changed: ChatChunk[] = [];
+          for (const { content, finish } of withoutUsage(chunk).map(splitFinish)) {
+            if (finish) finishing.push(finish);
+            if (content) changed.push(...(await transform.push(content)));
+          }
+          isStopped = false;
+          this.#count(chunk);
           if (changed.length > 0) yield changed;
         }
     } catch (error) {
-      if (!this.#call.signal.aborted) yield await transform.end();
+      // What a transform holds back when it ends the stream must not come out after all.
+      if (!isStopped && !this.#call.signal.aborted) yield await transform.end();
       throw error;
     }
     yield await transform.end();
     yield finishing;
   }
 
-  /** Notes usage and text before anybody changes them; usage itself goes out once, at the end. */
-  #count(chunk: ChatChunk): readonly ChatChunk[] {
+  /** Notes usage and text as the provider sent them. */
+  #count(chunk: ChatChunk): void {
     if (chunk.usage) this.#usage = chunk.usage;
     this.#writtenBytes += textLength(chunk);
     this.#last = chunk;
-    if (chunk.usage === undefined) return [chunk];
-    const { usage: _, ...rest } = chunk;
-    return chunk.choices.length > 0 ? [rest] : [];
   }
 
   #meter(): void {
@@ -178,6 +189,6 @@ class RunningStream {
   close(status: 'ok' | 'aborted'): void {
     this.#opened.destroy?.();
     this.#meter();
-    finishBeside(this.#deps, this.#call, status);
+    void this.#call.finish(status);
   }
 }

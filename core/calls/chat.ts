@@ -9,7 +9,7 @@ import type { CallDeps } from './call-deps.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
-import { finishBeside, runCall, tryTargets } from './run-call.ts';
+import { runCall, tryTargets } from './run-call.ts';
 import { estimateTextTokens } from './tokens.ts';
 
 export interface ChatResult extends ResponseNotes {
@@ -19,18 +19,18 @@ export interface ChatResult extends ResponseNotes {
 /** A chat completion as a whole. The call is finished when this resolves. */
 export function completeChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
   return runCall(deps, asked, init, {
-    answered: (call, answered) => respond(deps, call, noteAnswered(call, answered)),
-    ask: async (call) => respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, target))),
+    answered: (call, answered) => respond(call, noteAnswered(call, answered)),
+    ask: async (call) => respond(call, await tryTargets(call, (target) => askTarget(deps, call, target))),
   });
 }
 
 /** Lets hooks see a response on its way out, and ends the call. */
-async function respond(deps: CallDeps, call: LiveCall, result: ChatResult): Promise<ChatResult> {
+async function respond(call: LiveCall, result: ChatResult): Promise<ChatResult> {
   let { response } = result;
   if (call.hooks.receive) response = (await call.hooks.receive(call, response)) as ChatResponse;
   // What was charged is what is told, also where the vendor told no count of its own or a hook left it out.
   if (!response.usage && call.record.usage) response = { ...response, usage: call.record.usage };
-  finishBeside(deps, call, 'ok');
+  void call.finish('ok');
   return { ...result, response };
 }
 

@@ -4,10 +4,12 @@ import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
+import { CORE } from '../plugins/attribution.ts';
 import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
+import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas } from '../plugins/request-schemas.ts';
@@ -32,9 +34,12 @@ export interface Generation {
   readonly catalog: ModelCatalog;
   /** Runs what plugins do before the gateway listens, and makes this the one that answers other workers. */
   ready(): Promise<void>;
-  /** Runs the plugins' closers in reverse, and closes what only this generation kept. */
+  /** Waits for what goes on, runs the plugins' closers in reverse, and closes what only this generation kept; all within a time. */
   close(): Promise<void>;
 }
+
+/** How long the close waits for calls and for what hooks do after them. */
+const PENDING_TIMEOUT_MS = 3000;
 
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
@@ -44,9 +49,12 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const readers = new Map<string, () => unknown>();
   const identity = {};
   let services: CallServices | undefined;
+  const pending = new Pending();
   const close = async (): Promise<void> => {
-    await runClosers(registry.closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
-    await kept.release(identity, log);
+    const waiting = await pending.idle(PENDING_TIMEOUT_MS);
+    if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
+    const closers = [...kept.release(identity), ...registry.closers];
+    await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
   };
   const apiDeps = {
     ...{ registry, settings, log, gatherer, readers },
@@ -65,8 +73,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
         api: createPluginApi(apiDeps, instance),
       })),
     );
-    registry.freeze();
-    const deps = createCallDeps(foundation, registry, loaded);
+    for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
+    registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
+    const deps = createCallDeps(foundation, registry, loaded, pending);
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     const ready = async (): Promise<void> => {
@@ -84,40 +93,38 @@ function refuseSecondStore(owner: string): never {
   throw new PluginError(owner, 'plugin_conflict: a store is registered already');
 }
 
-/** The instances of a configuration with their plugins; throws where one needs another that is not there. */
+/** The instances of a configuration with their plugins. */
 function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
-  const names = new Set(plugins.map(({ name }) => name));
   return config.instances.map(({ group, name, config: own }, at) => {
     const plugin = plugins[at];
     if (!plugin) throw new PluginError(name, 'was not imported');
-    for (const needed of plugin.requires ?? [])
-      if (!names.has(needed))
-        throw new PluginError(
-          name,
-          `needs the plugin "${needed}", which this configuration does not have. Name it in the configuration.`,
-        );
     return { group, name, plugin, config: own };
   });
 }
 
-function createCallDeps(foundation: Foundation, registry: Registry, loaded: LoadedConfig): CallDeps {
-  const { log, upstream, pending } = foundation;
+function createCallDeps(
+  { log, upstream }: Foundation,
+  registry: Registry,
+  loaded: LoadedConfig,
+  pending: Pending,
+): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
-  const schemas = createRequestSchemas([...registry.schemas.values()].map(({ value }) => value));
-  const partsOf = (operation: Operation, definition?: OperationDefinition): OperationParts => {
+  const schemas = createRequestSchemas([...registry.schemas.values()]);
+  const partsOf = (operation: Operation, owner: string, definition?: OperationDefinition): OperationParts => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
-    const isRequest = schemas.compile(definition?.request ?? CHAT_REQUEST);
+    const isRequest = schemas.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
     const hooks = compileHooks(registry.hooks, {
       operation,
       isRequest: (value) => isRequest(value) === undefined,
       isResponse: definition ? (value) => definition.isResponse(value) : isChatResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
+      track: (work, what) => pending.track(work, what),
     });
     return { hooks, offers, catalog: createCatalog(offers), ...(definition && { definition }) };
   };
-  const parts = new Map<string, OperationParts>([[CHAT, partsOf(CHAT)]]);
-  for (const [name, { value }] of registry.operations) parts.set(name, partsOf(value.name, value));
+  const parts = new Map<string, OperationParts>([[CHAT, partsOf(CHAT, CORE)]]);
+  for (const [name, { owner, value }] of registry.operations) parts.set(name, partsOf(value.name, owner, value));
   return {
     ...{ upstream, aliases, log, pending },
     partsOf(operation) {

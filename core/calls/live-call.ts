@@ -1,5 +1,6 @@
 import type { Call, Operation, Outcome, OutcomeStatus, Principal, RequestOf, Target, Units } from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
+import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
@@ -64,23 +65,48 @@ export class LiveCall implements Call {
     firstByteMs: undefined,
     upstreamMs: 0,
   };
-  request: RequestOf<Operation>;
-  targets: readonly Target[];
+  #request: RequestOf<Operation>;
+  #targets: readonly Target[];
   readonly #mark = performance.now();
+  /** Resolves when the call has ended and its `finish` hooks are done. */
+  readonly ended: Promise<void>;
+  #end: () => void = () => {};
   readonly #onOutcome: CallInit['onOutcome'];
   #finished: Promise<void> | undefined;
 
   constructor(asked: CallRequest, init: CallInit, hooks: CompiledHooks) {
     this.operation = asked.operation;
-    this.request = asked.request;
+    this.#request = deepFreeze(asked.request);
     this.stream = asked.stream;
-    this.targets = asked.targets;
+    this.#targets = deepFreeze(asked.targets);
     this.requestId = init.requestId;
-    this.principal = init.principal;
+    this.principal = deepFreeze(init.principal);
     this.signal = init.signal;
     this.skip = new Set(init.skip);
     this.hooks = hooks;
     this.#onOutcome = init.onOutcome;
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    Object.freeze(this);
+  }
+
+  get request(): RequestOf<Operation> {
+    return this.#request;
+  }
+
+  get targets(): readonly Target[] {
+    return this.#targets;
+  }
+
+  /** What the `prepare` hooks made of the request. */
+  replaceRequest(request: RequestOf<Operation>): void {
+    this.#request = deepFreeze(request);
+  }
+
+  /** Where a `route` hook sends the call. */
+  replaceTargets(targets: readonly Target[]): void {
+    this.#targets = deepFreeze(targets);
   }
 
   get elapsedMs(): number {
@@ -97,14 +123,16 @@ export class LiveCall implements Call {
   }
 
   async #finish(outcome: Outcome): Promise<void> {
-    this.#onOutcome?.(this, outcome);
+    // What a plugin's own listener throws is logged as what nobody caught; the books are written all the same.
+    void (async () => this.#onOutcome?.(this, outcome))();
     await this.hooks.finish?.(this, outcome);
+    this.#end();
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
     const { target, attempts, usage, metered, sentTo, firstByteMs, upstreamMs } = this.record;
     const told = usage ?? (metered && usageOfUnits(metered.units));
-    return Object.freeze({
+    return deepFreeze({
       status,
       attempts,
       estimated: metered?.estimated ?? false,

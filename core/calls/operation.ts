@@ -15,7 +15,7 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
-import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
+import { endWithError, runCall, tryTargets } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
@@ -37,10 +37,10 @@ export async function callOperation<O extends Operation>(
   return runCall(deps, asked, callInitOf(context), {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
-      return respond(deps, call, { response, isStreaming: false, headers });
+      return respond(call, { response, isStreaming: false, headers, destroy() {} });
     },
     ask: async (call) =>
-      respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, parts, definition, target))),
+      respond(call, await tryTargets(call, (target) => askTarget(deps, call, parts, definition, target))),
   });
 }
 
@@ -64,6 +64,8 @@ interface Responded {
   /** Whether the response goes on after the call: then its end ends the call. */
   readonly isStreaming: boolean;
   readonly headers: Readonly<Record<string, string>>;
+  /** Hangs up on a provider whose response nobody will read. */
+  destroy(): void;
 }
 
 async function askTarget(
@@ -82,8 +84,9 @@ async function askTarget(
   const sentBefore = sentTo.length;
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
-    return { response, isStreaming: work.isStreaming, headers: work.headers() };
+    return { response, isStreaming: work.isStreaming, headers: work.headers(), destroy: () => work.destroy() };
   } catch (error) {
+    work.destroy();
     // An attempt that was not sent, or was refused before its operation metered anything, owes nothing; earlier ones still do.
     if (sentTo.length === sentBefore) call.record.metered = metered;
     else if (call.record.metered === metered) forgetRefused(call, error);
@@ -99,7 +102,7 @@ class AttemptWork {
   readonly #target: Target;
   readonly #offer: Offer;
   #dropped: readonly string[] = [];
-  #upstream: UpstreamAnswer['headers'] = {};
+  #upstream: UpstreamAnswer | undefined;
 
   constructor(deps: CallDeps, call: LiveCall, target: Target, offer: Offer) {
     this.#deps = deps;
@@ -111,7 +114,7 @@ class AttemptWork {
   async #send(http: HttpRequest): Promise<UpstreamAnswer> {
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http);
     this.#dropped = http.dropped ?? [];
-    this.#upstream = response.headers;
+    this.#upstream = response;
     return response;
   }
 
@@ -138,11 +141,15 @@ class AttemptWork {
   }
 
   headers(): Readonly<Record<string, string>> {
-    const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream };
+    const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream?.headers ?? {} };
     const headers = responseNotes(this.#call, this.#target, input).headers();
     // What goes on has not come to its cost yet.
     if (this.isStreaming) delete headers['x-tollgate-cost-usd'];
     return headers;
+  }
+
+  destroy(): void {
+    this.#upstream?.destroy();
   }
 
   async *#passOn<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncGenerator<T, void, undefined> {
@@ -150,24 +157,29 @@ class AttemptWork {
     try {
       yield* source;
       onEnd();
-      finishBeside(this.#deps, call, 'ok');
+      void call.finish('ok');
     } catch (thrown) {
       onEnd();
       const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target).error;
       throw await endWithError(this.#deps, call, error);
     } finally {
       onEnd();
-      finishBeside(this.#deps, call, 'aborted');
+      void call.finish('aborted');
     }
   }
 }
 
 async function respond<O extends Operation>(
-  deps: CallDeps,
   call: LiveCall,
-  { response, isStreaming, headers }: Responded,
+  { response, isStreaming, headers, destroy }: Responded,
 ): Promise<CallResult<O>> {
-  const changed = call.hooks.receive ? await call.hooks.receive(call, response) : response;
-  if (!isStreaming) finishBeside(deps, call, 'ok');
+  let changed: object = response;
+  try {
+    if (call.hooks.receive) changed = await call.hooks.receive(call, response);
+  } catch (error) {
+    destroy();
+    throw error;
+  }
+  if (!isStreaming) void call.finish('ok');
   return { response: changed as ResponseOf<O>, headers };
 }

@@ -1,4 +1,4 @@
-import type { OutcomeStatus, Target } from '../contract/call.ts';
+import type { Target } from '../contract/call.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { attemptReport, readFailedAttempt } from './attempt.ts';
@@ -22,17 +22,18 @@ export async function runCall<T>(
 ): Promise<T> {
   const { hooks, catalog } = deps.partsOf(asked.operation);
   const call = new LiveCall(asked, init, hooks);
+  deps.pending.track(call.ended, 'a call');
   try {
     throwIfAborted(call.signal);
     assertAllowed(catalog, call.principal, asked.targets, asked.requested);
     await hooks.admit?.(call);
-    if (hooks.prepare) call.request = (await hooks.prepare(call, call.request)) as typeof call.request;
+    if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);
     const atOnce = await hooks.answer?.(call);
     if (atOnce) return await answered(call, atOnce);
     const routed = await hooks.route?.(call);
     if (routed) {
       assertAllowed(catalog, call.principal, routed);
-      call.targets = routed;
+      call.replaceTargets(routed);
     }
     await hooks.reserve?.(call);
     return await ask(call);
@@ -42,24 +43,20 @@ export async function runCall<T>(
 }
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
-export async function tryTargets<T>(
-  deps: CallDeps,
-  call: LiveCall,
-  attempt: (target: Target) => Promise<T>,
-): Promise<T> {
+export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) => Promise<T>): Promise<T> {
   let last: GatewayError | undefined;
   for (const [at, target] of call.targets.entries()) {
     const startedMs = call.elapsedMs;
     call.record.status = undefined;
     try {
       const response = await attempt(target);
-      observeAttempt(deps, call, target, startedMs, undefined, 'respond');
+      observeAttempt(call, target, at + 1, startedMs, undefined, 'respond');
       return response;
     } catch (thrown) {
       if (call.signal.aborted) throw thrown;
       const failed = readFailedAttempt(thrown, target);
       const goesOn = failed.failover && at < call.targets.length - 1;
-      observeAttempt(deps, call, target, startedMs, failed, goesOn ? 'next target' : 'end');
+      observeAttempt(call, target, at + 1, startedMs, failed, goesOn ? 'next target' : 'end');
       // What a missing key hides must not replace what a real attempt said.
       if (!last || failed.error.code !== 'provider_not_configured') last = failed.error;
       if (!failed.failover) break;
@@ -68,16 +65,11 @@ export async function tryTargets<T>(
   throw last ?? new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
 }
 
-function observeAttempt(deps: CallDeps, call: LiveCall, ...rest: AttemptRest): void {
-  if (call.hooks.attempt) deps.pending.track(call.hooks.attempt(call, attemptReport(call, ...rest)));
+function observeAttempt(call: LiveCall, ...rest: AttemptRest): void {
+  void call.hooks.attempt?.(call, attemptReport(call, ...rest));
 }
 
 type AttemptRest = Parameters<typeof attemptReport> extends [LiveCall, ...infer Rest] ? Rest : never;
-
-/** Ends a call beside its response: the caller does not wait for the books, a drain does. */
-export function finishBeside(deps: CallDeps, call: LiveCall, status: OutcomeStatus, error?: GatewayError): void {
-  deps.pending.track(call.finish(status, error));
-}
 
 /** Ends a call that failed, and returns the error as the `error` hooks leave it. */
 export async function endWithError(deps: CallDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {
@@ -88,7 +80,8 @@ export async function endWithError(deps: CallDeps, call: LiveCall, thrown: unkno
   if (error.code === 'internal_error' && !hasLeft)
     deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
   meterUnfinished(deps, call);
-  finishBeside(deps, call, hasLeft ? 'aborted' : 'error', error);
+  // The caller does not wait for the books; the end of the generation does.
+  void call.finish(hasLeft ? 'aborted' : 'error', error);
   return error;
 }
 

@@ -37,7 +37,6 @@ export async function withGeneration<T>(
     try {
       return await work(generation);
     } finally {
-      await foundation.pending.idle();
       await generation.close();
     }
   } finally {

@@ -1,7 +1,8 @@
 import { createGateway, type Gateway } from '../app.ts';
 import type { Log } from '../contract/log.ts';
-import { runningPlugin } from '../plugins/attribution.ts';
 import { createWorkerGatherer, tell } from '../plugins/gather.ts';
+import type { LoadedConfig } from '../plugins/load-config.ts';
+import { findStrayOwner } from '../plugins/stray-owner.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
@@ -43,6 +44,7 @@ export async function run(context: CommandContext): Promise<void> {
     return;
   }
   const log = worker === undefined ? logger : logger.child({ worker });
+  const strays = catchStrays(loaded, log);
   const gateway = await createGateway({
     cwd: process.cwd(),
     env: process.env,
@@ -53,9 +55,11 @@ export async function run(context: CommandContext): Promise<void> {
     ...(port !== undefined && { port }),
     ...(typeof host === 'string' && { host }),
   });
+  // Before the banner: whoever reads it may stop the gateway at once.
+  const stopped = untilStopped(gateway, terminal, strays);
   if (worker === undefined || worker === 1) terminal.err.write(banner(gateway, config.file, terminal, count));
   if (worker !== undefined) tell({ tollgate: 'ready' });
-  await untilStopped(gateway, terminal, log);
+  await stopped;
   await flushLog(logger);
 }
 
@@ -100,11 +104,32 @@ function tryLine({ url, providers, models }: Gateway, key: string | undefined): 
   return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;
 }
 
-/**
- * Resolves when the gateway has drained. An error that nobody caught also drains it, and makes the exit code 1; one that a plugin
- * started is logged with the plugin's name, and the gateway goes on.
- */
-function untilStopped(gateway: Gateway, terminal: Terminal, log: Log): Promise<void> {
+/** What is done about an error of core's own that nobody caught; before there is a gateway it ends the process. */
+interface Strays {
+  onCrash: (error: unknown) => void;
+}
+
+/** From here on an error that nobody caught is logged; one of a plugin with the plugin's name, and the gateway goes on. */
+function catchStrays(loaded: LoadedConfig, log: Log): Strays {
+  const strays: Strays = {
+    onCrash(error) {
+      throw error;
+    },
+  };
+  const onStray = (error: unknown): void => {
+    const plugin = findStrayOwner(error, loaded);
+    if (plugin === undefined) {
+      log.error({ err: error }, 'unexpected error: shutting down');
+      strays.onCrash(error);
+    } else log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway goes on');
+  };
+  process.on('uncaughtException', onStray);
+  process.on('unhandledRejection', onStray);
+  return strays;
+}
+
+/** Resolves when the gateway has drained. An error of core's own that nobody caught drains it too, and makes the exit code 1. */
+function untilStopped(gateway: Gateway, terminal: Terminal, strays: Strays): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
     const drain = (): void => {
@@ -116,20 +141,12 @@ function untilStopped(gateway: Gateway, terminal: Terminal, log: Log): Promise<v
       terminal.err.write(draining(signal));
       drain();
     };
-    const crash = (error: unknown): void => {
-      const plugin = runningPlugin();
-      if (plugin !== undefined) {
-        log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway goes on');
-        return;
-      }
-      log.error({ err: error }, 'unexpected error: shutting down');
+    strays.onCrash = () => {
       process.exitCode = EXIT.unexpected;
       if (!stopping) drain();
     };
     if (workerNumber() === undefined) {
       for (const signal of STOP_SIGNALS) process.on(signal, () => stop(signal));
     } else onPrimary(drain);
-    process.on('uncaughtException', crash);
-    process.on('unhandledRejection', crash);
   });
 }

@@ -16,7 +16,7 @@ export type StopSignal = (typeof STOP_SIGNALS)[number];
 export const EXIT_OF: Readonly<Record<StopSignal, number>> = Object.freeze({ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 });
 
 /** After the drain's own deadline: how long a worker may take to close what it holds. */
-const CLOSE_MS = 10_000;
+const CLOSE_MS = 15_000;
 
 /** Which worker of a gateway this process is, from 1; undefined when it is the only one. */
 export function workerNumber(): number | undefined {

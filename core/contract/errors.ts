@@ -179,8 +179,11 @@ export class GatewayError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
+  /** Throws a TypeError for a code that is not in the table, which plugins in JavaScript may write. */
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    if (!Object.hasOwn(ERRORS, code))
+      throw new TypeError(`there is no error code "${String(code)}"; docs/errors.md lists all of them`);
     this.code = code;
     this.param = options.param;
     this.retryAfterMs = options.retryAfterMs;
@@ -205,7 +208,10 @@ export class GatewayError extends Error {
 
 /** Whether a value is a {@link GatewayError}, also one made by another copy of this package (a plugin's). */
 export function isGatewayError(value: unknown): value is GatewayError {
-  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[BRAND] === true;
+  if (typeof value !== 'object' || value === null) return false;
+  const { [BRAND]: isBranded, code } = value as { readonly [BRAND]?: unknown; readonly code?: unknown };
+  // Another copy may know codes that this one does not.
+  return isBranded === true && typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
 /** Any thrown value as a {@link GatewayError}: what is not one already becomes `internal_error` with a fixed sentence. */

@@ -35,7 +35,7 @@ export interface Answered<O extends Operation = Operation> {
 /** One try at one target, told when it is over. */
 export interface AttemptReport {
   readonly target: Target;
-  /** Counted from 1 over the whole call. */
+  /** Which of the call's targets it is, from 1. */
   readonly number: number;
   /** The HTTP status that the provider sent; absent when it sent none. */
   readonly status?: number;
@@ -59,7 +59,10 @@ type Awaitable<T> = T | Promise<T>;
 export interface StreamTransform {
   /** The chunks that go on instead of this one; none holds it back. */
   push(chunk: ChatChunk): Awaitable<readonly ChatChunk[]>;
-  /** What is still held back. Called before the finish and usage chunks, and before an error; not when the caller left. */
+  /**
+   * What is still held back. Called before the finish and usage chunks, and before an error of the provider; not when the caller
+   * left, nor when a transform ended the stream by a throw.
+   */
   end?(): Awaitable<readonly ChatChunk[]>;
 }
 

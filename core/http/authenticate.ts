@@ -4,6 +4,7 @@ import { GatewayError } from '../contract/errors.ts';
 import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
 import { readCredential } from './credentials.ts';
+import { RequestAborted } from './read-body.ts';
 import type { RequestState } from './request-state.ts';
 
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
@@ -24,7 +25,9 @@ export function createAuthenticator(authenticate: Authenticate | undefined, rout
       Object.freeze({
         ...(presented ?? { credential: '', bearer: false }),
         now: Date.now(),
-        ...{ method, path, headers, rawBody },
+        ...{ method, path },
+        headers: Object.freeze({ ...headers }),
+        rawBody: () => rawBody().catch(tellAborted),
         address: (ctx.state as RequestState).ip,
       }),
     );
@@ -35,6 +38,12 @@ export function createAuthenticator(authenticate: Authenticate | undefined, rout
       );
     return admitPrincipal(principal, route, wanted);
   };
+}
+
+/** To a plugin, a caller who hung up is an error like any other that it need not know. */
+function tellAborted(error: unknown): never {
+  if (!(error instanceof RequestAborted)) throw error;
+  throw new GatewayError('request_timeout', 'The caller hung up before the body was complete.', { cause: error });
 }
 
 function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {

@@ -16,6 +16,7 @@ import type {
 } from '../contract/dialect.ts';
 import { isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
+import { callOwned, ownerOf } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { createSseWriter, type SseWriter } from './sse-writer.ts';
 
@@ -32,14 +33,37 @@ export function createDialectRoutes(
   keepAliveMs: number,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
-  const routes = dialects.flatMap(({ owner, value: dialect }) =>
-    dialect.routes.map((row) => {
+  const routes = dialects.flatMap(({ owner, value }) => {
+    const dialect = ownDialect(owner, value);
+    return dialect.routes.map((row) => {
       const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, ctx, keepAliveMs));
       spoken.set(route, dialect);
       return { owner, value: route };
-    }),
-  );
+    });
+  });
   return { routes, dialectOf: (route) => spoken.get(route) };
+}
+
+/** A dialect whose errors are known as its plugin's. */
+function ownDialect(owner: string, dialect: DialectDefinition): DialectDefinition {
+  const own =
+    <Args extends readonly unknown[], T>(run: (...args: Args) => T) =>
+    (...args: Args): T =>
+      callOwned(owner, () => run(...args));
+  return {
+    ...dialect,
+    read: own((input) => dialect.read(input)),
+    write: own((response, context) => dialect.write(response, context)),
+    error: own((error, requestId) => dialect.error(error, requestId)),
+    stream: own((context) => {
+      const stream = dialect.stream(context);
+      return {
+        push: own((chunk) => stream.push(chunk)),
+        end: own(() => stream.end()),
+        fail: own((error, requestId) => stream.fail(error, requestId)),
+      };
+    }),
+  };
 }
 
 function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['handler']): Route {
@@ -137,6 +161,8 @@ async function respondStream(
     writer.end();
   } catch (thrown) {
     if (!writer.started) throw thrown;
+    if (!isGatewayError(thrown) && !signal.aborted)
+      deps.log.error({ request_id: requestId, plugin: ownerOf(thrown), err: thrown }, 'internal error');
     if (isGatewayError(thrown) || !signal.aborted) writer.write(written.fail(toGatewayError(thrown), requestId));
     writer.end();
   } finally {

@@ -4,15 +4,16 @@ import type Koa from 'koa';
 import { createId } from '../calls/ids.ts';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
+import { ownerOf } from '../plugins/attribution.ts';
 import { discardBody } from './discard-body.ts';
 import { RequestAborted } from './read-body.ts';
 import type { RequestState } from './request-state.ts';
 
 /**
  * Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`; a caller
- * that hung up before its request was complete is told nothing.
+ * that hung up before its request was complete is told nothing. `plugin` is whose error it is where the error does not know.
  */
-export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
+export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, plugin?: string): void {
   const state = ctx.state as RequestState;
   const { requestId } = state;
   if (thrown instanceof RequestAborted) {
@@ -24,19 +25,41 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log): void {
   state.error = error;
   // The pipeline logs what ends a call, since a stream has no error answer.
   if (error.code === 'internal_error' && !state.outcomes?.some(({ outcome }) => outcome.error === error))
-    log.error({ request_id: requestId, err: error.cause ?? error }, 'internal error');
+    logFailure(log, requestId, error, plugin);
   if (ctx.headerSent || ctx.respond === false) {
     ctx.res.destroy();
     return;
   }
   for (const name of ctx.res.getHeaderNames())
     if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
-  const { body, status } = state.dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
+  const { body, status } = describeError(state, error, log);
   ctx.status = status ?? error.status;
   ctx.set(errorHeaders(error));
   ctx.type = 'application/json; charset=utf-8';
   ctx.body = `${JSON.stringify(body)}\n`;
   if (!ctx.req.complete) answerEarly(ctx);
+}
+
+/** Tells the operator of a failure, with the plugin that it comes from. */
+function logFailure(log: Log, requestId: string, error: GatewayError, suspect?: string): void {
+  const cause = error.cause ?? error;
+  const plugin = ownerOf(cause) ?? suspect;
+  log.error({ request_id: requestId, ...(plugin !== undefined && { plugin }), err: cause }, 'internal error');
+}
+
+/** The body of an error in the client's format; in OpenAI's when the dialect itself fails. */
+function describeError(
+  { dialect, requestId }: RequestState,
+  error: GatewayError,
+  log: Log,
+): { readonly body: unknown; readonly status?: number } {
+  const body = error.toBody(requestId);
+  try {
+    return dialect?.error(error, requestId) ?? { body };
+  } catch (thrown) {
+    logFailure(log, requestId, toGatewayError(thrown));
+    return { body };
+  }
 }
 
 /**

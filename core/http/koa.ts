@@ -81,7 +81,7 @@ function answerLateErrors(app: Koa, log: Log): void {
       onerror.call(this, error);
       return;
     }
-    answerError(this, error, log);
+    answerError(this, error, log, (this.state as RequestState).plugin);
     if (this.respond !== false) this.res.end(this.body);
   };
 }

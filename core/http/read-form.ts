@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import os from 'node:os';
+import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import { GatewayError } from '../contract/errors.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
@@ -20,9 +21,10 @@ export interface Form {
 /**
  * Reads a `multipart/form-data` body with koa-body, files into the system's temporary folder. For routes that take uploads
  * only: small and rare beside the JSON ones, whose reader (`read-body.ts`) is stricter and cheaper. Rejects with
- * `unsupported_media_type`, `request_too_large` or `invalid_request`; nothing stays behind.
+ * `unsupported_media_type`, `request_too_large` or `invalid_request`; nothing stays behind. `bytes` is the body when somebody
+ * has read it already.
  */
-export async function readForm(ctx: Koa.Context, limits: FormLimits): Promise<Form> {
+export async function readForm(ctx: Koa.Context, limits: FormLimits, bytes?: Uint8Array): Promise<Form> {
   if (!ctx.is('multipart/form-data'))
     throw new GatewayError('unsupported_media_type', 'The content-type must be multipart/form-data.');
   const { koaBody } = await import('koa-body');
@@ -46,7 +48,7 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits): Promise<Fo
     await Promise.all(uploaded.map((file) => rm(file, { force: true })));
   };
   try {
-    await read(ctx, async () => undefined);
+    await read(bytes ? withBody(ctx, bytes) : ctx, async () => undefined);
     return { fields: { ...(ctx.request.body as Form['fields']) }, files: filesOf(ctx), remove };
   } catch (cause) {
     await remove();
@@ -61,6 +63,17 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits): Promise<Fo
       );
     throw new GatewayError('invalid_request', 'The body is not a valid multipart form.', { cause });
   }
+}
+
+/** The same request with its body to be read once more. */
+function withBody(ctx: Koa.Context, bytes: Uint8Array): Koa.Context {
+  const req = Object.assign(Readable.from([bytes]), { headers: ctx.req.headers });
+  return Object.create(ctx, { req: { value: req } }) as Koa.Context;
+}
+
+/** The most bytes that a form may have in all, with what stands between its parts. */
+export function formBytes({ maxFileBytes, maxFiles = 1 }: FormLimits): number {
+  return maxFileBytes * maxFiles + 2 * MAX_FIELD_BYTES;
 }
 
 interface KoaFile {

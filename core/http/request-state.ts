@@ -10,6 +10,8 @@ export class RequestState {
   readonly ip: string;
   /** Method and path of the route, as registered. */
   route: string | undefined = undefined;
+  /** The plugin whose route it is. */
+  plugin: string | undefined = undefined;
   /** The client format that errors are written in; OpenAI's unless set. */
   dialect: DialectDefinition | undefined = undefined;
   principal: Principal | undefined = undefined;

@@ -5,7 +5,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Schema } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
-import { runAs } from '../plugins/attribution.ts';
+import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { Validate } from '../plugins/request-schemas.ts';
 import { type Authenticate, createAuthenticator } from './authenticate.ts';
@@ -13,14 +13,14 @@ import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readBodyBytes, readJsonBody } from './read-body.ts';
-import { readForm } from './read-form.ts';
+import { formBytes, readForm } from './read-form.ts';
 import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
   /** Schemas that the routes' schemas refer to by their `$id`. */
-  readonly schemas: readonly Schema[];
+  readonly schemas: readonly Owned<Schema>[];
   readonly authenticate: Authenticate | undefined;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
@@ -58,11 +58,13 @@ function createHandler(
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
   const authenticate = createAuthenticator(deps.authenticate, route);
-  const maxBytes = route.maxBodyBytes ?? deps.maxBodyBytes;
+  const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
   const handle = async (ctx: Koa.Context): Promise<void> => {
-    await runAs(owner, () => route.handler(ctx as RouteContext));
+    const work = () => route.handler(ctx as RouteContext);
+    // Core itself handles the routes of dialects.
+    await (owner === CORE || dialect ? work() : runOwned(owner, work));
     // Koa would say 404 for a handler that forgot its answer.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
@@ -70,13 +72,18 @@ function createHandler(
   return async (ctx) => {
     const state = ctx.state as RequestState;
     state.route = label;
+    if (owner !== CORE) state.plugin = owner;
     state.dialect = dialect;
     const hold = budget.open(ctx.res);
-    const bytes = once(() => readBodyBytes(ctx.req, { maxBytes, hold }));
+    let read: Promise<Buffer> | undefined;
+    const bytes = (): Promise<Buffer> => {
+      read ??= readBodyBytes(ctx.req, { maxBytes, hold });
+      return read;
+    };
     state.principal = await authenticate?.(ctx, bytes);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res);
-    if (route.form) return handleForm(ctx, route.form, validateBody, handle);
+    if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);
     if (validateBody) {
       const { value, empty } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
@@ -86,25 +93,20 @@ function createHandler(
   };
 }
 
-/** A function that does its work once, and gives the same promise to all who ask. */
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let done: Promise<T> | undefined;
-  return () => (done ??= work());
-}
-
 /** A route that takes a form: its files are there while the handler works, and deleted after it. */
 async function handleForm(
   ctx: Koa.Context,
   limits: FormLimits,
+  bytes: Uint8Array | undefined,
   validate: Validate | undefined,
   handle: Handler,
 ): Promise<void> {
-  const { fields, files, remove } = await readForm(ctx, limits);
+  const { fields, files, remove } = await readForm(ctx, limits, bytes);
   try {
     if (validate) check(validate, fields, undefined);
     const state = ctx.state as RequestState;
-    state.body = fields;
-    state.files = files;
+    state.body = deepFreeze(fields);
+    state.files = deepFreeze(files);
     await handle(ctx);
   } finally {
     await remove();

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { Generation } from '../calls/generation.ts';
 import type { Schema } from '../contract/json.ts';
-import { runAs } from '../plugins/attribution.ts';
+import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { BodyBudget } from './body-budget.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
 import { createKoa } from './koa.ts';
@@ -36,9 +36,13 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     openApi: () => openApiText,
   });
   registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
-  const routes = [...dialects.routes, ...own.map((value) => ({ owner: 'core', value })), ...registry.routes.values()];
-  const schemas = [...registry.schemas.values()].map(({ value }) => value);
-  const openApi = createOpenApi(routes, schemas, settings.version);
+  const routes = [...dialects.routes, ...own.map((value) => ({ owner: CORE, value })), ...registry.routes.values()];
+  const schemas = [...registry.schemas.values()];
+  const openApi = createOpenApi(
+    routes,
+    schemas.map(({ value }) => value),
+    settings.version,
+  );
   openApiText = JSON.stringify(openApi);
   const router = createRouter({
     ...{ routes, schemas, lifecycle, budget },
@@ -49,7 +53,8 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
   const middleware = registry.middleware.map(
     ({ owner, value }): typeof value =>
       (ctx, next) =>
-        runAs(owner, () => value(ctx, next)),
+        // What comes after it is not its own: neither what that starts nor what it throws.
+        runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
   );
   const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log });
   return { listener: koa.callback(), openApi };

@@ -1,7 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
+/** Whose code runs when it is no plugin's. */
+export const CORE = 'core';
+
 /** Which plugin's code is running: entered for each set-up, hook, route and middleware, and kept by what these start. */
 const running = new AsyncLocalStorage<string>();
+
+/** Whose code threw an error first. */
+const owners = new WeakMap<object, string>();
 
 /** Runs code of a plugin, so that whatever it starts (timers, emitters, promises nobody waits for) is known as its own. */
 export function runAs<T>(owner: string, run: () => T): T {
@@ -10,5 +16,37 @@ export function runAs<T>(owner: string, run: () => T): T {
 
 /** The plugin whose code is running, or started what is running; undefined for core's own. */
 export function runningPlugin(): string | undefined {
-  return running.getStore();
+  const owner = running.getStore();
+  return owner === CORE ? undefined : owner;
+}
+
+/** The same for what is waited for: an error that it throws or rejects with is known as its own too. */
+export async function runOwned<T>(owner: string, run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await runAs(owner, run);
+  } catch (thrown) {
+    throw claimError(thrown, owner);
+  }
+}
+
+/** The same for a pure function, which starts nothing. */
+export function callOwned<T>(owner: string, run: () => T): T {
+  try {
+    return run();
+  } catch (thrown) {
+    throw claimError(thrown, owner);
+  }
+}
+
+/** Notes whose an error is, unless it is somebody's already. What is no object becomes an Error. */
+function claimError(thrown: unknown, owner: string): unknown {
+  const error = typeof thrown === 'object' && thrown !== null ? thrown : new Error(String(thrown));
+  if (!owners.has(error)) owners.set(error, owner);
+  return error;
+}
+
+/** The plugin that an error is known to come from. */
+export function ownerOf(error: unknown): string | undefined {
+  const owner = typeof error === 'object' && error !== null ? owners.get(error) : undefined;
+  return owner === CORE ? undefined : owner;
 }

@@ -5,7 +5,6 @@ import { createUpstream, type Upstream } from '../upstream/upstream.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';
 import type { LoadedConfig } from './load-config.ts';
-import { Pending } from './pending.ts';
 import { createPluginApi } from './plugin-api.ts';
 import { PluginError, Registry } from './registry.ts';
 import { runClosers, setUpPlugins } from './set-up.ts';
@@ -16,10 +15,8 @@ export interface Foundation {
   readonly upstream: Upstream;
   readonly gatherer: Gatherer;
   readonly kept: Kept;
-  /** Work that goes on beside its request; a drain waits for it. */
-  readonly pending: Pending;
   readonly log: Log;
-  /** Waits for what is pending, then closes connections and the store. */
+  /** Closes connections and the store. */
   close(): Promise<void>;
 }
 
@@ -32,19 +29,16 @@ export async function openFoundation(
   const registry = new Registry();
   const store = await openStore(loaded, registry, log, gatherer);
   const upstream = createUpstream({ log });
-  const pending = new Pending();
   return {
     store,
     upstream,
     gatherer,
     kept: new Kept(),
-    pending,
     log,
     async close() {
-      await pending.idle();
       await upstream.close();
-      await runClosers(registry.closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
-      await store.close();
+      const closers = [{ owner: loaded.config.store.name, value: () => store.close() }, ...registry.closers];
+      await runClosers(closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
     },
   };
 }

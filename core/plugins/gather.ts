@@ -40,7 +40,10 @@ export function createWorkerGatherer(): Gatherer {
   process.on('message', async (message: WorkerMessage | null) => {
     if (message?.tollgate === 'gathered') asked.get(message.id)?.(message.values);
     if (message?.tollgate !== 'read') return;
-    const value = await Promise.resolve(readers.get(message.topic)?.()).catch(() => undefined);
+    // One that fails answers nothing; nobody waits here who could be told.
+    const value = await Promise.resolve()
+      .then(readers.get(message.topic))
+      .catch(() => undefined);
     tell({ tollgate: 'answer', id: message.id, value });
   });
   return {

@@ -46,15 +46,23 @@ function settleInTime(work: PromiseLike<unknown>): Promise<unknown> {
 }
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
-export function attributeError({ owner, name }: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
+export function attributeError(step: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
+  return pluginError(placeOf(step), error);
+}
+
+/** A step in words. */
+export function placeOf({ owner, name }: Pick<Step, 'owner' | 'name'>): string {
+  return `plugin "${owner}", hook "${name}"`;
+}
+
+/** What a plugin threw, as the call tells it: the caller gets a fixed sentence, the log where it comes from. */
+export function pluginError(place: string, error: unknown): GatewayError {
   if (isGatewayError(error)) return error;
   return new GatewayError(
     'internal_error',
     'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
     {
-      cause: new Error(`plugin "${owner}", hook "${name}": ${error instanceof Error ? error.message : String(error)}`, {
-        cause: error,
-      }),
+      cause: new Error(`${place}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }),
     },
   );
 }

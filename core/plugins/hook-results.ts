@@ -1,12 +1,14 @@
 import type { Operation } from '../contract/call.ts';
 import { isGatewayError } from '../contract/errors.ts';
 import type { HookName } from '../contract/hooks.ts';
+import type { HttpRequest } from '../contract/provider.ts';
 import { isObject } from '../contract/read-json.ts';
 
 /** What core reads of a hook's result: a cheap look at its shape, so that an error names the plugin and not what stumbles over it. */
 export interface ResultShape {
   readonly expected: string;
-  readonly fits: (value: unknown) => boolean;
+  /** `before` is what a waterfall hook was given to change. */
+  readonly fits: (value: unknown, before?: unknown) => boolean;
 }
 
 /** Whether a value looks like a response of an operation; plugins' operations bring their own. */
@@ -33,6 +35,14 @@ const isPrincipal = (value: unknown): boolean =>
 
 const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
 
+const isStream = (request: unknown): boolean => isObject(request) && request['stream'] === true;
+
+const isCost = (value: unknown): boolean =>
+  value === undefined || (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0);
+
+const isHeaders = (value: unknown): boolean =>
+  value === undefined || (isObject(value) && Object.values(value).every((text) => typeof text === 'string'));
+
 const nothing: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
 
 /** The shape of each hook's result, where it has one that counts. */
@@ -45,10 +55,14 @@ export function resultShapes(
   return {
     authenticate: { expected: 'a principal with credential, userId and account', fits: isPrincipal },
     admit: nothing,
-    prepare: { expected: `a request that the schema of "${operation}" accepts`, fits: isRequest },
+    prepare: {
+      expected: `a request that the schema of "${operation}" accepts, a stream or whole as it was`,
+      fits: (value, before) => isRequest(value) && isStream(value) === isStream(before),
+    },
     answer: {
-      expected: `an object with a response of the operation "${operation}"`,
-      fits: (value) => isObject(value) && isResponse(value['response']),
+      expected: `an object with a response of the operation "${operation}", whole micro-dollars as its cost and text headers`,
+      fits: (value) =>
+        isObject(value) && isResponse(value['response']) && isCost(value['cost']) && isHeaders(value['headers']),
     },
     route: {
       expected: 'a list of targets, each with provider and model',
@@ -56,8 +70,13 @@ export function resultShapes(
     },
     reserve: nothing,
     send: {
-      expected: 'an HTTP request with a path',
-      fits: (value) => isObject(value) && typeof value['path'] === 'string' && value['path'].startsWith('/'),
+      expected:
+        'an HTTP request with a path and the body that it was given: what was checked and priced is what is sent',
+      fits: (value, before) =>
+        isObject(value) &&
+        typeof value['path'] === 'string' &&
+        value['path'].startsWith('/') &&
+        value['body'] === (before as HttpRequest | undefined)?.body,
     },
     attempt: { expected: 'nothing', fits: () => true },
     receive: response,

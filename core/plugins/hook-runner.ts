@@ -9,9 +9,10 @@ import {
   HOOKS,
   type Hook,
   type HookName,
+  type HookObject,
 } from '../contract/hooks.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { runStep, type Step, wrongResult } from './hook-call.ts';
+import { placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
 
 /** A hook as a plugin registered it. */
@@ -55,6 +56,8 @@ export interface CompileOptions {
   readonly isResponse: ResponseCheck;
   /** Told what a hook that only observes threw: it reaches nobody else. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
+  /** Told of the work of such a hook, which nobody waits for. */
+  track(work: Promise<unknown>, what: string): void;
 }
 
 /** A hook's function of any name, as the runners make it. */
@@ -119,23 +122,24 @@ function sequence(steps: readonly Step[], shape: ResultShape): Runner {
 /** Each one gets what the one before made of the value, which is the second argument. */
 function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
   return async (call, initial, ...rest) => {
-    let value = initial;
+    let value = deepFreeze(initial);
     for (const step of steps) {
       const changed = await runStep(step, call, value, ...rest);
-      if (changed !== undefined) value = checkResult(step, shape, changed);
+      if (changed !== undefined) value = checkResult(step, shape, changed, value);
     }
     return value;
   };
 }
 
 /** All at once; what one throws is reported and reaches neither the others nor the call. */
-function observe(steps: readonly Step[], { onObserverError }: CompileOptions): Runner {
+function observe(steps: readonly Step[], { onObserverError, track }: CompileOptions): Runner {
   return async (...args) => {
-    await Promise.all(
-      steps.map((step) =>
-        runStep(step, ...args).catch((error: unknown) => onObserverError(step.owner, step.name, error)),
-      ),
-    );
+    const all = steps.map((step) => {
+      const work = runStep(step, ...args).catch((error: unknown) => onObserverError(step.owner, step.name, error));
+      track(work, placeOf(step));
+      return work;
+    });
+    await Promise.all(all);
   };
 }
 
@@ -186,14 +190,21 @@ function checkChunks(step: Step, result: unknown): readonly ChatChunk[] {
   throw wrongResult(step, result, 'a list of chunks');
 }
 
-function checkResult(step: Step, shape: ResultShape, result: unknown): unknown {
-  if (!shape.fits(result)) throw wrongResult(step, result, shape.expected);
+function checkResult(step: Step, shape: ResultShape, result: unknown, before?: unknown): unknown {
+  if (!shape.fits(result, before)) throw wrongResult(step, result, shape.expected);
   return typeof result === 'object' && step.name !== 'stream' && step.name !== 'error' ? deepFreeze(result) : result;
 }
 
 /** What a plugin gave as a hook, as an entry of the registry. */
 export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N>): HookEntry {
   if (typeof hook === 'function') return { owner, name, handler: hook as Step['run'] };
-  const { handler, order, operations } = hook;
-  return { owner, name, handler: handler as Step['run'], ...(order && { order }), ...(operations && { operations }) };
+  // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
+  const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
+  return {
+    owner,
+    name,
+    handler: handler as Step['run'],
+    ...(order !== undefined && { order }),
+    ...(operations !== undefined && { operations }),
+  };
 }

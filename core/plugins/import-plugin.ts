@@ -121,8 +121,22 @@ function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {
   if (value['kind'] !== kind)
     throw fail(`is a ${String(value['kind'])} plugin, not a ${kind} plugin`, SECTIONS[String(value['kind'])]);
   if (typeof setup !== 'function') throw fail('is no plugin: it has no "setup" function');
-  if (configSchema !== undefined && !isObject(configSchema)) throw fail('has a "configSchema" that is no object');
+  if (configSchema !== undefined && !isSchemaOfObjects(configSchema))
+    throw fail('has a "configSchema" that is no JSON schema of an object');
+  for (const list of ['hosts', 'requires'])
+    if (!isListOfNames(value[list])) throw fail(`has "${list}" that are no list of names`);
   return value as unknown as Plugin;
+}
+
+/** A JSON schema of type object; `null` beside it is for a section that may be switched off. */
+function isSchemaOfObjects(schema: unknown): boolean {
+  if (!isObject(schema) || Array.isArray(schema)) return false;
+  const { type = 'object' } = schema;
+  return [type].flat().includes('object');
+}
+
+function isListOfNames(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.every((name) => typeof name === 'string'));
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -47,9 +47,12 @@ export function createInstanceStore(store: () => Store, registry: Registry, inst
   };
 }
 
-/** Without `:`, which divides names inside the stores; a plugin that is named by a path or package is known by a hash of it. */
+/**
+ * Without `:`, which divides names inside the stores, and without a `.` of its own, so that no two instances can meet; a plugin
+ * that is named by a path or package is known by a hash of it.
+ */
 function prefixOf({ group, name }: InstanceName): string {
-  const safe = /^[a-z0-9._-]{1,63}$/.test(name) ? name : createHash('sha256').update(name).digest('hex').slice(0, 24);
+  const safe = /^[a-z0-9_-]{1,63}$/.test(name) ? name : createHash('sha256').update(name).digest('hex').slice(0, 24);
   return `${group}.${safe}`;
 }
 

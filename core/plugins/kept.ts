@@ -1,4 +1,4 @@
-import type { Log } from '../contract/log.ts';
+import type { Owned } from './registry.ts';
 
 interface KeptValue {
   readonly value: unknown;
@@ -33,18 +33,16 @@ export class Kept {
     };
   }
 
-  /** Closes what only this generation used; a failing one does not keep the others. */
-  async release(generation: object, log: Log): Promise<void> {
-    for (const [key, users] of [...this.#users].toReversed()) {
+  /** Ends a generation's use; returns how to close what only it used, in the order it was made. */
+  release(generation: object): readonly Owned<() => void | Promise<void>>[] {
+    const closers: Owned<() => void | Promise<void>>[] = [];
+    for (const [key, users] of [...this.#users]) {
       if (!users.delete(generation) || users.size > 0) continue;
       this.#users.delete(key);
-      const kept = this.#values.get(key);
+      const close = this.#values.get(key)?.close;
       this.#values.delete(key);
-      try {
-        await kept?.close?.();
-      } catch (error) {
-        log.error({ plugin: key.split(' ')[0], err: error }, 'a plugin failed to close what it kept');
-      }
+      if (close) closers.push({ owner: key.split(' ')[0] ?? key, value: close });
     }
+    return closers;
   }
 }

@@ -45,8 +45,12 @@ export async function loadConfig(
   const store = stores.filter(({ ref }) => ref.plugin === config.store.plugin);
   const plugins = [...store, ...imports].flatMap(({ plugin }) => plugin ?? []);
   const settings = readSettings(config);
+  const instances = [config.store, ...config.instances];
   const problems = await Promise.all(
-    [config.store, ...config.instances].map((instance, at) => runCheck(plugins[at], instance, settings)),
+    instances.map(async (instance, at) => [
+      ...findMissing(plugins, at, instance),
+      ...(await runCheck(plugins[at], instance, settings)),
+    ]),
   );
   if (problems.flat().length > 0) throw createConfigError(problems.flat(), raw);
   return { raw, config, settings, builtins, plugins };
@@ -91,6 +95,15 @@ function readSettings({ store, billing, plans, defaultPlan, baseDir, isDefault }
   const folder = store.config['folder'];
   const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
   return Object.freeze({ billing, plans, defaultPlan, dataDir, baseDir, version: VERSION, isDefault });
+}
+
+/** The plugins that a plugin needs and the configuration does not have. */
+function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly FaultAt[] {
+  const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some(({ name }) => name === needed));
+  return missing.map((needed) => ({
+    ...{ pointer, atKey: true, message: `needs the plugin "${needed}", which this configuration does not have` },
+    hint: 'Name it in the configuration too.',
+  }));
 }
 
 /** What a plugin's own check finds, at its places in the file. */

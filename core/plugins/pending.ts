@@ -1,14 +1,16 @@
 /** Counts work that goes on beside its request. */
 export class Pending {
-  #count = 0;
+  readonly #counts = new Map<string, number>();
   #waiting: (() => void)[] = [];
 
-  /** Counts a promise until it settles, however it does. */
-  track(work: Promise<unknown>): void {
-    this.#count += 1;
+  /** Counts a promise until it settles, however it does; `what` it is, for who waits in vain. */
+  track(work: Promise<unknown>, what: string): void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
     const done = (): void => {
-      this.#count -= 1;
-      if (this.#count > 0) return;
+      const left = (this.#counts.get(what) ?? 1) - 1;
+      if (left > 0) this.#counts.set(what, left);
+      else this.#counts.delete(what);
+      if (this.#counts.size > 0) return;
       const waiting = this.#waiting;
       this.#waiting = [];
       for (const resume of waiting) resume();
@@ -16,8 +18,16 @@ export class Pending {
     work.then(done, done);
   }
 
-  /** Resolves when nothing is going on. */
-  idle(): Promise<void> {
-    return this.#count === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  /** Resolves when nothing is going on, at the latest after `withinMs`, with what still is. */
+  async idle(withinMs: number): Promise<readonly string[]> {
+    if (this.#counts.size === 0) return [];
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(resolve, withinMs);
+      this.#waiting.push(() => {
+        clearTimeout(late);
+        resolve();
+      });
+    });
+    return [...this.#counts.keys()];
   }
 }

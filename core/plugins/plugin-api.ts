@@ -16,12 +16,13 @@ import type {
 } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
+import { runOwned } from './attribution.ts';
 import { findHosts } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
-import { CHAT, PluginError, type Registry } from './registry.ts';
+import { assertSchema, CHAT, PluginError, type Registry } from './registry.ts';
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
 export interface CallServices {
@@ -60,7 +61,7 @@ export interface ApiInstance {
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
-  const { name, plugin, config } = instance;
+  const { group, name, plugin, config } = instance;
   const storage = storageApi(deps, instance);
   const calls = callApi(deps, name);
   return Object.freeze({
@@ -72,7 +73,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
     http: () =>
       createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
-    keep: deps.keptUser(name).keep,
+    keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance),
     chat: calls.chat,
     call: calls.call,
@@ -122,7 +123,7 @@ type Registration = Pick<
 >;
 
 /** What a plugin registers while it is set up. */
-function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registration {
+function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): Registration {
   const { registry } = deps;
   const assertKind = (what: string, ...kinds: readonly string[]): void => {
     if (!kinds.includes(plugin.kind))
@@ -133,7 +134,10 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
   };
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
-    schema: (schema) => registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema),
+    schema(schema) {
+      assertSchema(name, 'a schema', schema);
+      registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);
+    },
     provider(provider) {
       assertKind('a provider', 'provider');
       registry.addOffer(name, CHAT, deepFreeze(provider));
@@ -144,10 +148,12 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
     },
     operation(definition) {
       assertKind('an operation', 'operation');
+      assertSchema(name, `the request of the operation "${definition.name}"`, definition.request);
       registry.claim(registry.operations, 'operation', definition.name, name, deepFreeze(definition));
     },
     dialect(definition) {
       assertKind('a dialect', 'dialect');
+      assertSchema(name, `the request of the dialect "${definition.name}"`, definition.request);
       registry.claim(registry.dialects, 'dialect', definition.name, name, deepFreeze(definition));
     },
     agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
@@ -157,10 +163,17 @@ function registrationApi(deps: ApiDeps, { name, plugin }: ApiInstance): Registra
       deps.openStore(name, open);
     },
     hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
-    command: (command) => registry.claim(registry.commands, 'command', command.name, name, command),
+    command(command) {
+      if (!plugin.commands?.some((listed) => listed.name === command.name))
+        throw new PluginError(
+          name,
+          `registers the command "${command.name}" and does not list it: commands: [{ name: '${command.name}', summary: '…' }]`,
+        );
+      registry.claim(registry.commands, 'command', command.name, name, command);
+    },
     gather<T>(topic: string, read: () => T | Promise<T>) {
-      const key = `${name}:${topic}`;
-      deps.readers.set(key, read);
+      const key = `${group}.${name}:${topic}`;
+      deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.ask(key) as Promise<readonly T[]>;
     },
     announce: (announcement) => void registry.announcements.push(announcement),

@@ -3,11 +3,12 @@ import { didYouMean } from '../config/nearest.ts';
 import type { AgentDefinition } from '../contract/agent.ts';
 import type { OfferOf, Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
-import { HOOKS, type HookName } from '../contract/hooks.ts';
+import { HOOKS } from '../contract/hooks.ts';
 import type { Schema } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
-import type { Announcement, Command, Route } from '../contract/plugin.ts';
+import type { Announcement, Command, PluginKind, Route } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
+import { isObject } from '../contract/read-json.ts';
 import type { HookEntry } from './hook-runner.ts';
 
 /** An error of a plugin that stops the start; its message names the plugin. */
@@ -51,10 +52,13 @@ export class Registry {
   readonly announcements: Announcement[] = [];
   #frozen = false;
 
-  /** Ends registration; only `closers` and `announcements` may grow after this. Throws for hooks of operations nobody has. */
-  freeze(): void {
+  /**
+   * Ends registration; only `closers` and `announcements` may grow after this. Throws for hooks of operations that nobody has;
+   * `switchedOff` are those that the configuration could have.
+   */
+  freeze(switchedOff: readonly string[] = []): void {
     this.#frozen = true;
-    const known = [CHAT, ...this.operations.keys()];
+    const known = [...new Set([CHAT, ...this.operations.keys(), ...switchedOff])];
     for (const { owner, name, operations = [] } of this.hooks)
       for (const operation of operations)
         if (!known.includes(operation))
@@ -66,6 +70,7 @@ export class Registry {
 
   claim<T>(table: Table<T>, what: string, key: string, owner: string, value: T, label = key): void {
     this.#assertOpen(owner, what);
+    if (typeof key !== 'string' || key === '') throw new PluginError(owner, `registers a ${what} without a name`);
     const taken = table.get(key);
     if (taken)
       throw new PluginError(
@@ -115,8 +120,17 @@ export class Registry {
     this.hooks.push(entry);
   }
 
-  hookOwners(name: HookName): readonly string[] {
-    return this.hooks.filter((entry) => entry.name === name).map((entry) => entry.owner);
+  /** Refuses an instance that its kind makes useless: a provider that nobody can call, an auth plugin that checks nobody. */
+  assertTakesPart(owner: string, kind: PluginKind): void {
+    const has = (table: Table<unknown>): boolean => [...table.values()].some((entry) => entry.owner === owner);
+    const missing =
+      (kind === 'provider' && !has(this.offers) && 'provider: it calls neither api.provider() nor api.offer()') ||
+      (kind === 'auth' &&
+        !this.hooks.some((hook) => hook.owner === owner && hook.name === 'authenticate') &&
+        'way to check a caller: it has no "authenticate" hook') ||
+      (kind === 'operation' && !has(this.operations) && 'operation: it does not call api.operation()') ||
+      (kind === 'dialect' && !has(this.dialects) && 'dialect: it does not call api.dialect()');
+    if (missing) throw new PluginError(owner, `is of kind "${kind}" and registers no ${missing}`);
   }
 
   #assertOpen(owner: string, what: string): void {
@@ -139,14 +153,29 @@ function assertHook({ owner, name, handler, order, operations }: HookEntry): voi
     fail(`hook "${name}" has operations that are no list of names`);
 }
 
+const METHODS: readonly unknown[] = Object.freeze(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** The same for a route: what would fail later, without the name of its plugin. */
 function assertRoute(owner: string, route: Route): void {
-  const { method, path, responses, handler } = route as Partial<Route>;
+  const { method, path, auth, responses, handler, body, query } = route as Partial<Route>;
   const label = `route "${String(method)} ${String(path)}"`;
-  if (typeof path !== 'string' || !path.startsWith('/'))
-    throw new PluginError(owner, `${label} needs a path that begins with /`);
-  if (typeof handler !== 'function') throw new PluginError(owner, `${label} has no handler function`);
-  if (typeof responses !== 'object')
-    throw new PluginError(owner, `${label} says nothing about its responses: { 200: 'What it is.' }`);
+  const isCredential = (kind: unknown): boolean => kind === 'key' || kind === 'token';
+  const wrong =
+    (!METHODS.includes(method) && `has no method of ${METHODS.join(', ')}`) ||
+    ((typeof path !== 'string' || !path.startsWith('/')) && 'needs a path that begins with /') ||
+    (typeof handler !== 'function' && 'has no handler function') ||
+    (!(auth === 'none' || (Array.isArray(auth) && auth.length > 0 && auth.every(isCredential))) &&
+      `says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'`) ||
+    ((!isObject(responses) || Object.keys(responses).length === 0) &&
+      `says nothing about its responses: { 200: 'What it is.' }`) ||
+    (body !== undefined && !isObject(body) && 'has a body schema that is no object') ||
+    (query !== undefined && !isObject(query) && 'has a query schema that is no object');
+  if (wrong) throw new PluginError(owner, `${label} ${wrong}`);
+}
+
+/** A schema of anything else that a plugin registers. */
+export function assertSchema(owner: string, what: string, schema: unknown): void {
+  if (!isObject(schema)) throw new PluginError(owner, `${what} is no object, so it is no JSON schema`);
 }
 
 /** What a route matches, whatever its parameters are called. */

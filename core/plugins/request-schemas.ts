@@ -2,14 +2,24 @@ import type { ErrorObject } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { FORMATS } from '../config/formats.ts';
 import type { Schema } from '../contract/json.ts';
+import { type Owned, PluginError } from './registry.ts';
+
+function asOwner<T>(owner: string, what: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new PluginError(owner, `${what} does not compile: ${reason}`, { cause });
+  }
+}
 
 /** The first error of a value; undefined when it fits. */
 export type Validate = (value: unknown) => ErrorObject | undefined;
 
 /** Compiles the schemas of requests. */
 export interface RequestSchemas {
-  /** Throws for a schema that is wrong. */
-  compile(schema: Schema): Validate;
+  /** Throws a PluginError for a schema that is wrong. */
+  compile(owner: string, schema: Schema, what: string): Validate;
 }
 
 /** Formats of JSON Schema that are checked beside those of the configuration; any other name is refused at start. */
@@ -28,8 +38,11 @@ function isDate(text: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** Makes the one Ajv of all requests; `schemas` are those that others refer to by their `$id`. */
-export function createRequestSchemas(schemas: readonly Schema[]): RequestSchemas {
+/**
+ * Makes the one Ajv of all requests; `schemas` are those that others refer to by their `$id`. Throws a PluginError for one that
+ * is wrong.
+ */
+export function createRequestSchemas(schemas: readonly Owned<Schema>[]): RequestSchemas {
   const ajv = new Ajv2020({
     strict: true,
     strictTypes: false,
@@ -44,10 +57,10 @@ export function createRequestSchemas(schemas: readonly Schema[]): RequestSchemas
       ),
     },
   });
-  for (const schema of schemas) ajv.addSchema(schema);
+  for (const { owner, value } of schemas) asOwner(owner, `the schema "${value.$id}"`, () => ajv.addSchema(value));
   return {
-    compile(schema) {
-      const validate = ajv.compile(schema);
+    compile(owner, schema, what) {
+      const validate = asOwner(owner, what, () => ajv.compile(schema));
       return (value) => (validate(value) ? undefined : validate.errors?.[0]);
     },
   };

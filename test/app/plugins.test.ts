@@ -188,7 +188,7 @@ describe('plugins from files', () => {
       nosy: `
         const told = [];
         const dump = (value) => { const seen = new Set(); return JSON.stringify(value, (key, child) => { if (typeof child === 'object' && child !== null) { if (seen.has(child)) return; seen.add(child); } return child instanceof Map ? [...child] : child; }); };
-        for (const name of ['admit', 'prepare', 'route', 'send', 'receive', 'finish']) api.hook(name, (...args) => { told.push(dump(args)); });
+        for (const name of ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt', 'receive', 'finish']) api.hook(name, (...args) => { told.push(dump(args)); });
         api.route({ method: 'GET', path: '/told', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = told; } });`,
     });
     await (await gateway.post(CHAT, ask())).text();

@@ -71,6 +71,7 @@ describe('a plugin at fault', function () {
       isRequest: () => true,
       isResponse: () => true,
       onObserverError: () => {},
+      track: () => {},
     });
     mock.timers.enable({ apis: ['setTimeout'] });
     try {

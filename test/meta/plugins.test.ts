@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { API_VERSION, type Plugin } from '../../core/index.ts';
+import { API_VERSION, type Plugin, type Schema } from '../../core/index.ts';
 import { listBuiltins } from '../../core/plugins/builtins.ts';
 
 /** Every built-in plugin is tested by being in its folder. */
@@ -36,7 +36,7 @@ describe('every built-in plugin', () => {
         const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
         for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
         const validate = ajv.compile({ ...configSchema });
-        expect([configSchema['type']].flat()).to.include('object');
+        expect([(configSchema as Schema)['type']].flat()).to.include('object');
         if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a fault').to.equal(false);
       });
 

@@ -88,6 +88,7 @@ export async function startCharging(
     operation: 'chat',
     isRequest: () => true,
     isResponse: () => true,
+    track: () => {},
     onObserverError(_owner, _name, error) {
       throw error;
     },

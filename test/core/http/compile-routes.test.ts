@@ -7,8 +7,7 @@ const ROUTE = { method: 'POST', path: '/x' } as Route;
 const GOOD: Schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };
 
 describe('the compiler of routes’ schemas', () => {
-  const compile = (body: Schema, schemas: readonly Schema[] = []) =>
-    createRouteCompiler(schemas)('acme', { ...ROUTE, body }, 'body');
+  const compile = (body: Schema) => createRouteCompiler([])('acme', { ...ROUTE, body }, 'body');
 
   it('tells the first error of a value, and nothing for one that fits', () => {
     const validate = compile(GOOD)!;
@@ -26,7 +25,9 @@ describe('the compiler of routes’ schemas', () => {
       /plugin "acme": the body schema of POST \/x does not compile: strict mode: unknown keyword: "tpye"/,
     );
     expect(() => compile({ type: 'text' })).to.throw(/plugin "acme": the body schema of POST \/x does not compile/);
-    expect(() => createRouteCompiler([{ $id: 'a', type: 'text' }])).to.throw(/schema is invalid/);
+    expect(() => createRouteCompiler([{ owner: 'acme', value: { $id: 'a', type: 'text' } }])).to.throw(
+      /plugin "acme": the schema "a" does not compile: schema is invalid/,
+    );
   });
 
   it('refuses a format that it does not know', () => {

@@ -110,7 +110,17 @@ describe('importing a plugin', () => {
       'is a tts plugin, not a provider plugin. Name it under "tts".',
     ],
     ['without setup', plugin().replace('setup() {},', ''), 'is no plugin: it has no "setup" function.'],
-    ['with a schema that is none', plugin("configSchema: 'x'"), 'has a "configSchema" that is no object.'],
+    [
+      'with a schema that is none',
+      plugin("configSchema: 'x'"),
+      'has a "configSchema" that is no JSON schema of an object.',
+    ],
+    [
+      'with a schema of a list',
+      plugin("configSchema: { type: 'array' }"),
+      'has a "configSchema" that is no JSON schema of an object.',
+    ],
+    ['with hosts that are no list', plugin("hosts: 'api.acme.com'"), 'has "hosts" that are no list of names.'],
     ['that throws', 'throw new Error("boom\\nsecond line");', 'the plugin "./mine.mjs" cannot be loaded: boom.'],
   ];
   for (const [title, text, expected] of invalid) {

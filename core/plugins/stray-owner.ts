@@ -1,0 +1,44 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { ownerOf, runningPlugin } from './attribution.ts';
+import type { LoadedConfig } from './load-config.ts';
+
+/**
+ * The plugin that an error nobody caught belongs to: whose code was running, else whose file is first in its stack (a listener
+ * on a request runs where nothing is known of who added it). Undefined when it is core's own.
+ */
+export function findStrayOwner(error: unknown, loaded: LoadedConfig): string | undefined {
+  return (
+    ownerOf(error) ?? runningPlugin() ?? (error instanceof Error ? findInStack(error.stack ?? '', loaded) : undefined)
+  );
+}
+
+/** Frames of libraries are passed over: what they do is done for whoever called them. */
+function findInStack(stack: string, loaded: LoadedConfig): string | undefined {
+  const places = placesOf(loaded);
+  const own = ['core', 'dist/core'].map((folder) => path.join(PACKAGE_ROOT, folder) + path.sep);
+  for (const frame of stack.split('\n').filter((line) => /^\s+at /.test(line))) {
+    const text = frame.replaceAll('%20', ' ');
+    const found = places.find(({ place }) => text.includes(place));
+    if (found) return found.owner;
+    if (own.some((folder) => text.includes(folder))) return undefined;
+  }
+  return undefined;
+}
+
+/** Where the code of each instance lies: a file, or a folder with its separator. */
+function placesOf({ config, builtins }: LoadedConfig): readonly { readonly owner: string; readonly place: string }[] {
+  return config.instances.map(({ name: owner, kind, plugin }) => {
+    const builtin = builtins.find((each) => each.kind === kind && each.name === plugin);
+    if (builtin) return { owner, place: placeOf(fileURLToPath(builtin.url)) };
+    if (/^file:/.test(plugin)) return { owner, place: placeOf(fileURLToPath(plugin)) };
+    if (/^\.{0,2}\//.test(plugin) || path.isAbsolute(plugin))
+      return { owner, place: placeOf(path.resolve(config.baseDir, plugin)) };
+    return { owner, place: path.join(path.sep, 'node_modules', plugin, path.sep) };
+  });
+}
+
+function placeOf(file: string): string {
+  return /^index\.[cm]?[jt]s$/.test(path.basename(file)) ? path.dirname(file) + path.sep : file;
+}

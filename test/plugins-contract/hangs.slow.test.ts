@@ -1,0 +1,56 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { startCli } from '../support/cli.ts';
+import { startFaulty } from '../support/faulty-process.ts';
+import { pluginFile } from '../support/plugin-file.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+describe('what a plugin never ends (D52)', function () {
+  this.timeout(120_000);
+  const folder = useTempFolder('hangs');
+  const NEVER = 'new Promise(() => {})';
+
+  for (const [title, setup, named] of [
+    ['a finish hook', `api.hook('finish', () => ${NEVER});`, /plugin \\"faulty\\", hook \\"finish\\"/],
+    ['an attempt hook', `api.hook('attempt', () => ${NEVER});`, /plugin \\"faulty\\", hook \\"attempt\\"/],
+    ['an onClose function', `api.onClose(() => ${NEVER});`, /plugin \\"faulty\\": onClose did not finish/],
+    [
+      'what it keeps',
+      `api.keep('x', () => ({}), () => ${NEVER}); api.onClose(() => ${NEVER}); api.onClose(() => ${NEVER});`,
+      /plugin \\"policies.faulty\\": onClose did not finish/,
+    ],
+  ] as const)
+    it(`${title} is named, does not keep the process, and the exit code is 0`, async () => {
+      const { url, running } = await startFaulty(folder, setup);
+      const key = /tg_\S+/.exec(running.stderr())?.[0] ?? '';
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'x' }] }),
+      });
+      expect(await response.text()).to.include('"x"');
+      const from = performance.now();
+      running.child.kill('SIGTERM');
+      const { code, stdout } = await running.finished;
+      expect(code, stdout).to.equal(0);
+      expect(stdout).to.match(named);
+      expect(performance.now() - from).to.be.below(15_000);
+    });
+
+  it('a setup is named after 30 seconds, and the process ends', async () => {
+    // It holds a timer besides, which must not keep the process either.
+    const setup = `setInterval(() => {}, 1000); await ${NEVER};`;
+    writeFileSync(path.join(folder, 'slow.mjs'), pluginFile({ name: 'slow', setup }));
+    const config = {
+      store: 'memory:',
+      providers: { echo: {} },
+      server: { port: 0 },
+      policies: { slow: { plugin: './slow.mjs' } },
+    };
+    writeFileSync(path.join(folder, 'tollgate.config.json'), JSON.stringify(config));
+    const { code, stderr } = await startCli(['start'], folder).finished;
+    expect(stderr).to.include('plugin "slow": setup did not finish within 30 s');
+    expect(code).to.be.above(0);
+  });
+});
