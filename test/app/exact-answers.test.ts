@@ -31,13 +31,13 @@ describe('an answer that is as OpenAI spells it', () => {
   });
   after(() => Promise.all([gateway?.stop(), careless?.stop(), vendor?.close()]));
 
-  const ask = async (of: TestGateway) => {
+  const ask = async (of: TestGateway, status = 200) => {
     const response = await fetch(`${of.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${of.key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'one/m', messages: [{ role: 'user', content: 'Hello' }] }),
     });
-    expect(response.status).to.equal(200);
+    expect(response.status).to.equal(status);
     expect(response.headers.get('content-type')).to.equal('application/json; charset=utf-8');
     return Buffer.from(await response.arrayBuffer());
   };
@@ -69,8 +69,9 @@ describe('an answer that is as OpenAI spells it', () => {
     expect((await ask(gateway)).includes(0xff)).to.equal(false);
   });
 
-  it('shows what a hook did to it, also one that changed it in place', async () => {
+  it('is frozen for hooks: one that changes it in place fails the call, and the log names its plugin', async () => {
     vendor.script(answer(200, EXACT));
-    expect(JSON.parse((await ask(careless)).toString()).choices[0].message.content).to.equal('changed');
+    expect(JSON.parse((await ask(careless, 500)).toString()).error.code).to.equal('internal_error');
+    expect(careless.logText()).to.include('in-place');
   });
 });
