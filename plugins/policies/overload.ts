@@ -91,18 +91,22 @@ function createHeapCheck(maxPart: number): () => boolean {
   return () => {
     if (!isOver()) full = false;
     else if (performance.now() - collectedAt > COLLECT_MS) {
-      collectGarbage();
       collectedAt = performance.now();
-      full = isOver();
+      collectGarbage(() => {
+        full = isOver();
+      });
     }
     return full;
   };
 }
 
-/** Collects the heap at once, by the command of the inspector for it: https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/ */
-function collectGarbage(): void {
+/** Collects the heap, by the command of the inspector for it: https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/ */
+function collectGarbage(onDone: () => void): void {
   const session = new Session();
   session.connect();
-  session.post('HeapProfiler.collectGarbage');
-  session.disconnect();
+  session.post('HeapProfiler.collectGarbage', () => {
+    onDone();
+    // Not here: a session that is closed by its own response never returns.
+    setImmediate(() => session.disconnect());
+  });
 }
