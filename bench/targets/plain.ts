@@ -203,6 +203,7 @@ router.post('/:kind/v1/chat/completions', async (ctx) => {
 async function* relay(state: State, hold: Hold, body: Readable): AsyncGenerator<string> {
   let out = '';
   let usage: Usage = { prompt_tokens: hold.estimate, completion_tokens: 0, total_tokens: hold.estimate };
+  const decoder = new TextDecoder();
   const parser = createParser({
     onEvent({ data }) {
       const isEnd = data === '[DONE]';
@@ -212,8 +213,8 @@ async function* relay(state: State, hold: Hold, body: Readable): AsyncGenerator<
     },
   });
   try {
-    for await (const part of body.setEncoding('utf8') as AsyncIterable<string>) {
-      parser.feed(part);
+    for await (const part of body as AsyncIterable<Buffer>) {
+      parser.feed(decoder.decode(part, { stream: true }));
       yield out;
       out = '';
     }
