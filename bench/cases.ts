@@ -1,27 +1,26 @@
 import type { Case } from './measure.ts';
-import { BARE, DIRECT, KOA, KOA_GOT, NGINX, PORTKEY } from './targets/others.ts';
-import type { Ask, Route, Target } from './targets/target.ts';
+import { BARE, DIRECT, KOA, NGINX, PLAIN, PORTKEY, plain } from './targets/others.ts';
+import type { BenchRequest, Target } from './targets/target.ts';
 import { tollgate } from './targets/tollgate.ts';
-import { chatRequest } from './wires.ts';
+import { chatRequest, type WireName } from './wires.ts';
 
 export interface CaseOptions {
   readonly quick: boolean;
   /** URLs of stores that are running, by name. */
   readonly stores: Readonly<Record<string, string>>;
-  /** Other Node programs to run Tollgate on, by version. */
-  readonly nodes: Readonly<Record<string, string>>;
 }
 
 const TOLLGATE = tollgate('tollgate', 'Tollgate, everything on');
+const BONES = tollgate('bare-bones', 'Tollgate: key, validation, the way of a call', { bareBones: true });
 
-const KB = 1024;
-const sizes = { '300 B': 300, '2 KB': 2 * KB, '32 KB': 32 * KB, '256 KB': 256 * KB } as const;
+/** Node's young generation, as large as docs/performance.md measures it. */
+const YOUNG = ['--max-semi-space-size=64'];
 
-function json(bytes: number): Ask {
+function json(bytes: number): BenchRequest {
   return { wire: 'openai', kind: 'json', body: chatRequest(bytes, 'm-0-0', false) };
 }
 
-function stream(wire: Route, chunks: number, intervalMs: number): Ask {
+function stream(wire: WireName, chunks: number, intervalMs: number): BenchRequest {
   return { wire, kind: 'stream', body: chatRequest(500, `m-${chunks}-${intervalMs}`, true) };
 }
 
@@ -32,146 +31,131 @@ function present(...targets: readonly (Target | undefined)[]): readonly Target[]
   return targets.filter((target) => target !== undefined);
 }
 
-/** A target that asks something else than its case does, such as another wire. */
-function asking(target: Target, name: string, label: string, ask: Ask): Target {
+/** Tollgate with an upstream of another format than the case has. */
+function translated(wire: WireName, label: string, request: BenchRequest): Target {
   return {
-    name,
-    label,
+    name: `tollgate-${wire}`,
+    label: `Tollgate, ${label}`,
     async start(upstreams) {
-      const running = await target.start(upstreams);
-      return { ...running, request: () => running.request(ask) };
+      const running = await TOLLGATE.start(upstreams);
+      return { ...running, request: () => running.request(request) };
     },
   };
 }
 
 /** Everything that is measured, in order. */
-export function benchCases({ quick, stores, nodes }: CaseOptions): readonly Case[] {
+export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
   const base = {
-    reference: 'koa',
+    measures: 'requests',
+    reference: 'plain',
+    request: json(2048),
     connections: 32,
     rounds: quick ? 3 : 7,
-    leastRounds: quick ? 2 : 5,
-    windowMs: quick ? 800 : 2000,
-    warmUp: quick ? 3000 : 15_000,
-    measures: 'requests',
-    ask: json(2 * KB),
+    leastRounds: quick ? 3 : 5,
+    windowMs: quick ? 1000 : 2000,
+    warmUp: quick ? 4000 : 15_000,
   } as const;
-  const others = present(BARE, KOA, KOA_GOT, NGINX, PORTKEY);
-
-  const asked = Object.entries(sizes).filter(([label]) => !quick || label !== '32 KB');
-  const requests: Case[] = asked.map(([label, bytes]) => ({
-    ...base,
-    id: `requests-${label.replace(' ', '').toLowerCase()}`,
-    title: `Requests of ${label}, answers of 2 KB, 32 connections`,
-    ask: json(bytes),
-    targets: label === '2 KB' ? [TOLLGATE, ...others] : present(TOLLGATE, BARE, KOA, quick ? undefined : PORTKEY),
-  }));
-  const latency: Case = {
-    ...base,
-    id: 'latency-300rps',
-    title: '300 requests a second, open loop, 2 KB',
-    measures: 'latency',
-    reference: 'direct',
-    rate: 300,
-    connections: 256,
-    windowMs: quick ? 1500 : 4000,
-    targets: quick ? present(DIRECT, TOLLGATE, KOA, PORTKEY) : [DIRECT, TOLLGATE, ...others],
-  };
-
+  const paced = { measures: 'latency', rate: 300, connections: 256, windowMs: quick ? 2000 : 4000 } as const;
   // Without Portkey: 1.15.2 answers these streams with 500 ("immutable") and leaves each of them open at the upstream.
   const relay = { ...base, measures: 'chunks', reference: 'bare' } as const;
-  const streaming = (id: string, title: string, chunks: number, intervalMs: number, connections: number): Case => {
-    const ask = (wire: Route) => stream(wire, chunks, intervalMs);
-    const as = (wire: Route, label: string) => asking(TOLLGATE, `tollgate-${wire}`, `Tollgate, ${label}`, ask(wire));
-    return {
-      ...relay,
-      id,
-      title,
-      connections,
-      ask: ask('openai'),
-      targets: present(
-        as('openai', 'identity stream'),
-        as('parsed', 'parsed OpenAI stream'),
-        as('gemini', 'Gemini translated'),
-        as('anthropic', 'Anthropic translated'),
-        BARE,
-        KOA,
-        NGINX,
-      ),
-    };
-  };
-  const streams = [
-    streaming('stream-paced', '100 streams, a chunk every 20 ms', ENDLESS, 20, 100),
-    streaming('stream-100', 'Streams of 100 chunks as fast as they go, 16 connections', 100, 0, 16),
-    ...(quick
-      ? []
-      : [streaming('stream-1000', 'Streams of 1,000 chunks as fast as they go, 16 connections', 1000, 0, 16)]),
+  const streaming = (chunks: number, intervalMs: number) => ({
+    request: stream('openai', chunks, intervalMs),
+    targets: present(
+      TOLLGATE,
+      translated('gemini', 'Gemini translated', stream('gemini', chunks, intervalMs)),
+      translated('anthropic', 'Anthropic translated', stream('anthropic', chunks, intervalMs)),
+      PLAIN,
+      BARE,
+      KOA,
+      NGINX,
+    ),
+  });
+  const young = [
+    tollgate('default', 'Tollgate, as Node starts'),
+    tollgate('young', 'Tollgate, with the flag', { nodeFlags: YOUNG }),
+    plain('plain-default', 'the yardstick, as Node starts'),
+    plain('plain-young', 'the yardstick, with the flag', YOUNG),
   ];
-
-  const open = (count: number): Case => ({
-    ...relay,
-    id: `open-${count}`,
-    title: `${count.toLocaleString('en')} open streams, a chunk every second`,
-    measures: 'memory',
-    rounds: quick ? 1 : 3,
-    leastRounds: quick ? 1 : 2,
-    windowMs: 3000,
-    connections: count,
-    ask: stream('openai', ENDLESS, 1000),
-    targets: present(TOLLGATE, BARE, quick ? undefined : NGINX),
-  });
-
-  const variants = (id: string, title: string, targets: readonly Target[], reference: string): Case => ({
-    ...base,
-    id,
-    title,
-    targets,
-    reference,
-  });
-  const plugins = (quick ? [0, 10] : [0, 5, 10]).map((count) =>
-    tollgate(`plugins-${count}`, `${count} plugins hooked`, { plugins: count }),
-  );
   const byStore = Object.entries({ memory: 'memory:', sqlite: 'sqlite:./data', ...stores }).map(([name, store]) =>
     tollgate(name, `store ${name}`, { store }),
   );
-  const bare = tollgate('bare-bones', 'Tollgate: key, validation, pipeline only', { bareBones: true });
-  const workers = [1, 2].map((count) =>
-    tollgate(`workers-${count}`, `${count} worker${count > 1 ? 's' : ''}`, { workers: count }),
-  );
-  const byNode = Object.entries(nodes).map(([version, node]) =>
-    tollgate(`node-${version}`, `Node ${version}`, { node }),
-  );
-  const chunkPlugins: Case = {
-    ...relay,
-    id: 'stream-plugins',
-    title: 'Identity streams of 100 chunks with 0, 5 and 10 chunk hooks',
-    reference: 'plugins-0',
-    connections: 16,
-    ask: stream('openai', 100, 0),
-    targets: plugins,
-  };
   return [
-    ...requests,
-    latency,
-    ...streams,
-    variants('stores', 'Requests of 2 KB by store', byStore, 'memory'),
-    variants('plugins', 'Requests of 2 KB with plugins that hook every step', [bare, ...plugins], 'plugins-0'),
-    ...(quick ? [] : [chunkPlugins]),
-    {
-      ...variants('workers', 'Requests of 2 KB by workers, both cores shared with the load', workers, 'workers-1'),
-      connections: 64,
-    },
-    ...(byNode.length > 0 ? [variants('nodes', 'Requests of 2 KB by Node', [TOLLGATE, ...byNode], 'tollgate')] : []),
-    ...(quick ? [] : [open(1000)]),
-    open(5000),
     {
       ...base,
+      id: 'requests',
+      title: 'Requests and responses of 2 KB, 32 connections',
+      targets: present(TOLLGATE, BONES, PLAIN, BARE, KOA, NGINX, PORTKEY),
+    },
+    {
+      ...base,
+      id: 'requests-32kb',
+      title: 'Requests of 32 KB, responses of 2 KB, 32 connections',
+      request: json(32 * 1024),
+      targets: present(TOLLGATE, PLAIN, BARE, KOA, PORTKEY),
+    },
+    {
+      ...base,
+      ...paced,
+      id: 'latency',
+      title: '300 requests a second, open loop, 2 KB',
+      targets: present(DIRECT, TOLLGATE, PLAIN, BARE, KOA, NGINX, PORTKEY),
+    },
+    {
+      ...relay,
+      ...streaming(ENDLESS, 20),
+      id: 'stream-paced',
+      title: '100 streams, a chunk every 20 ms',
+      connections: 100,
+    },
+    {
+      ...relay,
+      ...streaming(100, 0),
+      id: 'stream-burst',
+      title: 'Streams of 100 chunks as fast as they go, 16 connections',
+      connections: 16,
+    },
+    {
+      ...relay,
+      measures: 'memory',
+      id: 'open',
+      title: '1,000 open streams, a chunk every second',
+      request: stream('openai', ENDLESS, 1000),
+      connections: 1000,
+      rounds: quick ? 1 : 3,
+      leastRounds: quick ? 1 : 3,
+      windowMs: 3000,
+      targets: present(TOLLGATE, PLAIN, BARE, NGINX),
+    },
+    { ...base, id: 'stores', title: 'Requests of 2 KB by store', reference: 'memory', targets: byStore },
+    {
+      ...base,
+      id: 'plugins',
+      title: 'Requests of 2 KB with plugins that hook every step',
+      reference: 'tollgate',
+      targets: [TOLLGATE, tollgate('plugins-10', '10 plugins hooked', { plugins: 10 })],
+    },
+    {
+      ...base,
+      id: 'young',
+      title: `Requests of 2 KB with \`${YOUNG.join(' ')}\``,
+      reference: 'default',
+      targets: young,
+    },
+    {
+      ...base,
+      ...paced,
+      id: 'young-latency',
+      title: `300 requests a second with \`${YOUNG.join(' ')}\``,
+      reference: 'default',
+      targets: young,
+    },
+    {
+      ...base,
+      measures: 'boot',
       id: 'boot',
       title: 'From start to listening',
-      measures: 'boot',
       rounds: quick ? 3 : 7,
-      leastRounds: quick ? 3 : 7,
-      targets: present(TOLLGATE, KOA, PORTKEY),
+      targets: present(TOLLGATE, PLAIN, KOA, PORTKEY),
     },
   ];
 }

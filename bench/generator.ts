@@ -26,23 +26,23 @@ export async function startGenerator(): Promise<Generator> {
       const { connections, rate } = which;
       const job: Job = {
         port: gateway.port,
-        request: gateway.request(which.ask),
+        request: gateway.request(which.request),
         connections,
         hasChunks,
         ...(rate && { rate }),
       };
-      await ask(program.child, { do: 'start', job });
+      await send(program.child, { do: 'start', job });
       try {
-        return await work({ mark: () => ask<Mark>(program.child, { do: 'mark' }) });
+        return await work({ mark: () => send<Mark>(program.child, { do: 'mark' }) });
       } finally {
-        await ask(program.child, { do: 'stop' });
+        await send(program.child, { do: 'stop' });
       }
     },
     stop: () => program.stop(),
   };
 }
 
-async function ask<T>(child: ChildProcess, order: Order): Promise<T> {
+async function send<T>(child: ChildProcess, order: Order): Promise<T> {
   child.send(order);
   return ((await once(child, 'message')) as [T])[0];
 }

@@ -28,7 +28,7 @@ export function describeMachine(): Machine {
     versions: {
       tollgate: tried(() => execFileSync('git', ['-C', PACKAGE, 'rev-parse', '--short', 'HEAD']).toString().trim()),
       node: process.versions.node,
-      ...Object.fromEntries(['koa', '@koa/router', 'undici', 'got'].map((name) => [name, versionOf(name)])),
+      ...Object.fromEntries(['koa', '@koa/router', 'undici'].map((name) => [name, versionOf(name)])),
       nginx: tried(() => readNginx(findProgram('nginx'))),
       portkey: tried(() => readVersion(path.join(portkeyFolder() ?? '', 'package.json'))),
     },

@@ -1,11 +1,11 @@
 import { type Generator, type Load, startGenerator } from './generator.ts';
-import { median } from './load/numbers.ts';
+import { median } from './numbers.ts';
 import { cpuMicros, residentBytes } from './proc.ts';
 import { sleep } from './programs.ts';
 import { ratioOf } from './report.ts';
-import type { Ask, Running, Target, Upstreams } from './targets/target.ts';
+import type { BenchRequest, Running, Target, Upstreams } from './targets/target.ts';
 
-/** What one round told of one target. Absent fields were not measured. */
+/** What one round measured of one target. Absent fields were not measured. */
 export interface Sample {
   /** CPU of the gateway's processes, in microseconds, for each request or chunk. */
   readonly cpuUs?: number;
@@ -25,14 +25,14 @@ export interface Case {
   /** The target that the others are divided by. */
   readonly reference: string;
   readonly targets: readonly Target[];
-  readonly ask: Ask;
+  readonly request: BenchRequest;
   readonly connections: number;
   readonly rate?: number;
-  /** The most rounds; the case ends after `leastRounds` (all, unless told) when they agree. */
+  /** The most rounds; the case ends after `leastRounds` (all, unless set) when they agree. */
   readonly rounds: number;
   readonly leastRounds?: number;
   readonly windowMs: number;
-  /** Requests or chunks that a target sees before it is measured; {@link WARM_UP} unless told. */
+  /** Requests or chunks that a target sees before it is measured; {@link WARM_UP} unless set. */
   readonly warmUp?: number;
 }
 
@@ -40,7 +40,7 @@ export interface TargetResult {
   readonly name: string;
   readonly label: string;
   readonly samples: readonly Sample[];
-  /** Why there are no samples, such as answers that were errors. */
+  /** Why there are no samples, such as responses that were errors. */
   error?: string;
 }
 
@@ -57,7 +57,7 @@ const WARM_UP = 8000;
 const WARM_UP_MIN_MS = 500;
 /** The most that a warm-up waits for each of its requests. */
 const WARM_UP_MAX_MS_EACH = 1;
-/** How many callers warm up a target that is then asked at a rate: by that alone it would take half a minute. */
+/** How many callers warm up a target that then gets requests at a rate: by that alone it would take half a minute. */
 const WARM_UP_CONNECTIONS = 32;
 const SETTLE_MS = 200;
 
@@ -149,7 +149,8 @@ async function measureLoad(which: Case, gateway: Running, generator: Generator, 
     const mark = await load.mark();
     const isChunks = which.measures === 'chunks';
     const count = isChunks ? mark.chunks : mark.requests;
-    if (mark.errors.length > 0 || count === 0) throw new Error(`${which.id}: ${mark.errors.join('; ') || 'no answer'}`);
+    if (mark.errors.length > 0 || count === 0)
+      throw new Error(`${which.id}: ${mark.errors.join('; ') || 'no response'}`);
     return {
       cpuUs: cpu / count,
       perSecond: count / seconds,

@@ -3,27 +3,26 @@
  *
  *   npm run bench:policies [-- --quick --only memory,sqlite]
  *
- * Compiled, because tsx names every function at run time. Calls run through the pipeline in this process, without HTTP and
- * with a provider that answers at once, so that nothing else is in the figures. Every round runs each store and each set
- * of policies once, interleaved; a figure is the median of the rounds, less that of the same pipeline with none.
+ * Compiled, because tsx names every function at run time. Calls run through a generation in this process, without HTTP and
+ * with a provider that responds at once, so that nothing else is in the figures. Every round runs each store and each set
+ * of policies once, interleaved; a figure is the median of the rounds, less that of the same call with none.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
+import type { CallDeps } from '../core/calls/call-deps.ts';
 import { completeChat } from '../core/calls/chat.ts';
-import type { PipelineDeps } from '../core/calls/run.ts';
-import { createRuntime } from '../core/calls/runtime.ts';
+import { createGeneration } from '../core/calls/generation.ts';
 import { createLogger } from '../core/cli/logger.ts';
 import type { Principal } from '../core/contract/call.ts';
-import { assemble } from '../core/plugins/assemble.ts';
+import { openFoundation } from '../core/plugins/foundation.ts';
 import { loadConfig } from '../core/plugins/load-config.ts';
-import { runReady } from '../core/plugins/set-up.ts';
 import { POSTGRES, startPostgresServer } from '../test/support/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../test/support/redis-server.ts';
 import type { TestServer } from '../test/support/server-process.ts';
-import { median } from './load/numbers.ts';
+import { median } from './numbers.ts';
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } },
@@ -69,31 +68,44 @@ async function startSubject(name: string, store: string, set: object, known: str
   const providers = { echo: { prices: { '*': { input: 1, output: 2 } } } };
   const text = { store, providers, auth: { 'api-key': { bootstrap: true } }, ...config };
   writeFileSync(configPath, JSON.stringify(text));
-  const assembly = await assemble(await loadConfig({ cwd: folder, env: {}, configPath }), log);
-  const runtime = createRuntime(assembly);
-  await runReady(assembly.registry);
-  const key = assembly.registry.announcements[0]?.value;
+  const loaded = await loadConfig({ cwd: folder, env: {}, configPath });
+  const foundation = await openFoundation(loaded, log);
+  const generation = await createGeneration(foundation, loaded);
+  await generation.ready();
+  const key = generation.registry.announcements[0]?.value;
   const credential = auth ? (key ?? known) : undefined;
   return {
     key,
-    call: () => call(runtime.deps, credential),
-    finish: () => assembly.store.ledger.balance('local'),
-    close: () => runtime.close(),
+    call: () => call(generation.deps, credential),
+    async finish() {
+      await foundation.pending.idle();
+      await foundation.store.ledger.balance('local');
+    },
+    async close() {
+      await foundation.pending.idle();
+      await generation.close();
+      await foundation.close();
+    },
   };
 }
 
-async function call(deps: PipelineDeps, credential: string | undefined): Promise<void> {
-  const { authenticate } = deps.hooks.chat;
-  const known = credential && authenticate?.({ credential, bearer: true, now: Date.now() });
-  const principal = credential ? await known : NOBODY;
-  if (!principal) throw new Error('the key of the bench was not taken');
-  const ask = {
+async function call(deps: CallDeps, credential: string | undefined): Promise<void> {
+  const principal = credential ? await authenticate(deps, credential) : NOBODY;
+  if (!principal) throw new Error('the key of the bench was refused');
+  const asked = {
     operation: 'chat',
     request: REQUEST,
     stream: false,
     targets: [{ provider: 'echo', model: 'echo' }],
   } as const;
-  await completeChat(deps, ask, { requestId: 'req_bench', principal, signal: new AbortController().signal });
+  await completeChat(deps, asked, { requestId: 'req_bench', principal, signal: new AbortController().signal });
+}
+
+function authenticate(deps: CallDeps, credential: string): Promise<Principal | undefined> | undefined {
+  return deps.partsOf('chat').hooks.authenticate?.({
+    ...{ credential, bearer: true, now: Date.now(), method: 'POST', path: '/v1/chat/completions' },
+    ...{ headers: {}, address: '127.0.0.1', rawBody: async () => new Uint8Array() },
+  });
 }
 
 /** Calls that come over sockets begin in turns of their own. */

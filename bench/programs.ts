@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 
 /** The gateway under test has a processor of its own; load and upstream share the other. */
 export const GATEWAY_CORES = '0';
-export const BOTH_CORES = '0,1';
 export const LOAD_CORES = os.cpus().length > 1 ? '1' : '0';
 
 /** How long a program may take to be ready, and to go. */
@@ -25,7 +24,7 @@ export interface Program {
 
 const running = new Set<Program>();
 
-/** Finds a program of the system, or answers undefined. */
+/** Finds a program of the system, or returns undefined. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/local/bin', '/usr/bin'];
   return folders.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
@@ -38,7 +37,7 @@ function pinned(command: string, args: readonly string[], cores: string): [strin
   return TASKSET ? [TASKSET, ['-c', cores, command, ...args]] : [command, [...args]];
 }
 
-/** Starts any program; `until` is asked until it answers something. */
+/** Starts any program; `until` is called until it returns something. */
 export async function startProgram<T>(
   command: string,
   args: readonly string[],
@@ -68,11 +67,11 @@ export async function startProgram<T>(
 export async function forkProgram<T>(
   file: string,
   args: readonly string[],
-  options: { cores: string; env?: NodeJS.ProcessEnv; node?: string },
+  options: { cores: string; nodeFlags?: readonly string[] },
 ): Promise<Program & { readonly ready: T }> {
   const module = fileURLToPath(new URL(file, import.meta.url));
-  const [execPath, execArgv] = pinned(options.node ?? process.execPath, [], options.cores);
-  const child = fork(module, args, { execPath, execArgv, env: { ...process.env, ...options.env } });
+  const [execPath, execArgv] = pinned(process.execPath, options.nodeFlags ?? [], options.cores);
+  const child = fork(module, args, { execPath, execArgv });
   const program = own(child);
   const [ready] = (await Promise.race([once(child, 'message'), once(child, 'exit').then(() => [undefined])])) as [T];
   if (ready === undefined) throw new Error(`${file} did not start`);

@@ -1,6 +1,6 @@
-import { type Spread, spread } from './load/numbers.ts';
 import type { Machine } from './machine.ts';
 import type { CaseResult, Sample } from './measure.ts';
+import { type Spread, spread } from './numbers.ts';
 
 export interface BenchResult {
   readonly createdAt: string;
@@ -10,13 +10,26 @@ export interface BenchResult {
   readonly cases: readonly CaseResult[];
 }
 
-/** The figure that a case is about; its ratio to the reference is what is compared between commits. */
-const MAIN: Readonly<Record<CaseResult['measures'], keyof Sample>> = {
-  requests: 'cpuUs',
-  latency: 'p50',
-  chunks: 'cpuUs',
-  memory: 'kbEach',
-  boot: 'bootMs',
+type Figure = readonly [field: keyof Sample, label: string];
+
+/** The figures whose ratios to the reference are told; the first is what a case is about. */
+const RATIOS: Readonly<Record<CaseResult['measures'], readonly [Figure, ...Figure[]]>> = {
+  requests: [
+    ['cpuUs', 'CPU'],
+    ['perSecond', 'requests / s'],
+    ['p99', 'p99'],
+  ],
+  latency: [
+    ['p50', 'p50'],
+    ['p99', 'p99'],
+    ['cpuUs', 'CPU'],
+  ],
+  chunks: [
+    ['cpuUs', 'CPU'],
+    ['p99', 'p99'],
+  ],
+  memory: [['kbEach', 'KB']],
+  boot: [['bootMs', 'ms']],
 };
 
 const COLUMNS: Readonly<Record<CaseResult['measures'], readonly (readonly [keyof Sample, string, number])[]>> = {
@@ -50,9 +63,12 @@ const COLUMNS: Readonly<Record<CaseResult['measures'], readonly (readonly [keyof
   ],
 };
 
-/** The ratio of a target's main figure to the reference's of the same round, over all rounds. */
-export function ratioOf(result: CaseResult, name: string): Spread | undefined {
-  const field = MAIN[result.measures];
+/** The ratio of a target's figure (the main one unless set) to the reference's of the same round, over all rounds. */
+export function ratioOf(
+  result: CaseResult,
+  name: string,
+  field: keyof Sample = RATIOS[result.measures][0][0],
+): Spread | undefined {
   const own = result.targets.find((target) => target.name === name)?.samples ?? [];
   const reference = result.targets.find((target) => target.name === result.reference)?.samples ?? [];
   const ratios = own.flatMap((sample, round) => {
@@ -70,7 +86,7 @@ export function renderReport(result: BenchResult): string {
     `\`${result.command}\`, ${result.createdAt.slice(0, 16)}Z, ${result.seconds} s`,
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.kernel}; load before ${machine.loadBefore.toFixed(1)}`,
     versions.join(', '),
-    'Medians over interleaved rounds, in brackets the least and the most.',
+    'Medians over interleaved rounds, in brackets the least and the most; a ratio is taken between figures of the same round.',
     ...result.cases.map(renderCase),
     '',
   ].join('\n\n');
@@ -79,15 +95,16 @@ export function renderReport(result: BenchResult): string {
 function renderCase(result: CaseResult): string {
   const columns = COLUMNS[result.measures];
   const reference = result.targets.find(({ name }) => name === result.reference)?.label ?? result.reference;
-  const head = ['', ...columns.map(([, label]) => label), `× ${reference}`];
+  const ratios = RATIOS[result.measures];
+  const head = ['', ...columns.map(([, label]) => label), ...ratios.map(([, label]) => `× ${label}`)];
   const rows = result.targets.map(({ name, label, samples }) => [
     label,
     ...columns.map(([field, , digits]) => renderSpread(samples, field, digits)),
-    renderRatio(result, name),
+    ...ratios.map(([field]) => renderRatio(result, name, field)),
   ]);
   const failed = result.targets.flatMap(({ label, error }) => (error ? [`${label} was not measured: ${error}.`] : []));
   const lines = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-  return [`### ${result.title}`, lines.join('\n'), ...failed].join('\n\n');
+  return [`### ${result.title}`, `Ratios to: ${reference}.`, lines.join('\n'), ...failed].join('\n\n');
 }
 
 function renderSpread(samples: readonly Sample[], field: keyof Sample, digits: number): string {
@@ -99,8 +116,8 @@ function renderSpread(samples: readonly Sample[], field: keyof Sample, digits: n
   return values.length === 1 ? show(median) : `${show(median)} (${show(min)}–${show(max)})`;
 }
 
-function renderRatio(result: CaseResult, name: string): string {
-  const ratio = ratioOf(result, name);
+function renderRatio(result: CaseResult, name: string, field: keyof Sample): string {
+  const ratio = ratioOf(result, name, field);
   if (!ratio) return '–';
   return `**${ratio.median.toFixed(2)}** (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
 }

@@ -1,5 +1,5 @@
 /**
- * Measures the gateway against others: `npm run bench`, `npm run bench -- --quick`, `npm run bench -- --only requests-2kb,boot`.
+ * Measures the gateway against others: `npm run bench`, `npm run bench -- --quick`, `npm run bench -- --only requests,boot`.
  * Prints a table, and writes it and the raw samples to `bench/results/`.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,9 +22,6 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     out: { type: 'string' },
-    /** Puts the report into docs/performance.md, in place of the one there. */
-    docs: { type: 'boolean', default: false },
-    node: { type: 'string', multiple: true, default: [] },
   },
 });
 
@@ -51,19 +48,12 @@ async function startStores(): Promise<Record<string, string>> {
   return stores;
 }
 
-/** `22=/path/to/node` → `{ 22: '/path/to/node' }`. */
-function readNodes(): Record<string, string> {
-  return Object.fromEntries(
-    values.node.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
-  );
-}
-
 async function main(): Promise<void> {
-  const vendor = await forkProgram<number>('./vendor.js', [], { cores: LOAD_CORES });
+  const upstream = await forkProgram<number>('./upstream.js', [], { cores: LOAD_CORES });
   const nginx = await startNginxUpstream(folder, LOAD_CORES);
-  const stream = `http://127.0.0.1:${vendor.ready}`;
+  const stream = `http://127.0.0.1:${upstream.ready}`;
   const upstreams = { folder, stream, json: nginx ? `http://127.0.0.1:${nginx.port}` : stream };
-  const all = benchCases({ quick: values.quick, stores: await startStores(), nodes: readNodes() });
+  const all = benchCases({ quick: values.quick, stores: await startStores() });
   const only = values.only?.split(',');
   const name = values.out ?? (values.quick ? 'quick' : only ? 'partial' : 'full');
   const base = path.resolve(PACKAGE, 'bench', 'results', name);
@@ -79,22 +69,12 @@ async function main(): Promise<void> {
       say(`${each.id} FAILED: ${(error as Error).message}`);
       process.exitCode = 1;
     }
-    // After every case, so that a run that is interrupted has told what it knew.
+    // After every case, so that a run that is interrupted has written what it measured.
     write(base, machine, results);
   }
   const report = readFileSync(`${base}.md`, 'utf8');
   process.stdout.write(report);
-  if (values.docs) publish(report);
   say(`written to ${base}.json and .md`);
-}
-
-function publish(report: string): void {
-  const page = path.join(PACKAGE, 'docs', 'performance.md');
-  const text = readFileSync(page, 'utf8');
-  writeFileSync(
-    page,
-    text.replace(/(<!-- RUN -->\n)[\s\S]*?(\n<!-- \/RUN -->)/, (_, before, after) => `${before}${report}${after}`),
-  );
 }
 
 function write(base: string, machine: BenchResult['machine'], cases: readonly CaseResult[]): void {

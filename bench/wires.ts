@@ -89,8 +89,8 @@ export const WIRES: Readonly<Record<WireName, Wire>> = {
   },
 };
 
-/** A whole answer of 2 KB. */
-export const ANSWER = JSON.stringify({
+/** A whole response of 2 KB. */
+export const RESPONSE = JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion',
   created: 1_790_000_000,

@@ -4,9 +4,9 @@ export interface Job {
   /** A whole HTTP request. */
   readonly request: string;
   readonly connections: number;
-  /** Requests a second, sent when due (open loop); absent sends the next when the last is answered (closed loop). */
+  /** Requests a second, sent when due (open loop); absent sends the next when the last has its response (closed loop). */
   readonly rate?: number;
-  /** Whether answers are streams whose chunks are counted. */
+  /** Whether responses are streams whose chunks are counted. */
   readonly hasChunks: boolean;
 }
 

@@ -7,7 +7,7 @@ export interface Lane {
 }
 
 export interface LaneEvents {
-  /** Bytes of an answer, headers of the first read included. */
+  /** Bytes of a response, headers of the first read included. */
   onBytes(bytes: Buffer): void;
   onDone(status: number): void;
   onBroken(error: Error): void;

@@ -1,17 +1,18 @@
 /**
- * The load of the bench, in a process of its own. It is told what to do by messages and answers each with one:
- * `start` → when all connections have seen an answer begin, `mark` → what was counted since the last mark, `stop`.
+ * The load of the bench, in a process of its own. Messages say what to do, and each gets one back:
+ * `start` → when all connections have seen a response begin, `mark` → what was counted since the last mark, `stop`.
  */
+
+import { percentile } from '../numbers.ts';
 import { STAMP } from '../wires.ts';
 import type { Job, Mark, Order } from './job.ts';
 import { type Lane, openLane } from './lane.ts';
-import { percentile } from './numbers.ts';
 
-/** Callers come in groups, each when the one before is being answered or has waited this long: nobody's all come at once. */
+/** Callers come in groups, each when the one before has a response or has waited this long: real callers do not all come at once. */
 const RAMP = 50;
 const RAMP_MS = 1000;
 const START_MS = 60_000;
-/** Who was refused (503) comes back after this, as `retry-after` asks. */
+/** Who was refused (503) comes back after this, as `retry-after` says. */
 const RETRY_MS = 1000;
 
 let callers: Lane[] = [];
@@ -48,7 +49,7 @@ interface CallerEvents {
   onIdle(lane: Lane): void;
 }
 
-/** Asks over one connection; opens another, a moment later, when it is refused or cut. */
+/** Sends over one connection; opens another, a moment later, when it is refused or cut. */
 function startCaller(job: Job, request: Buffer, { onBegun, onRefused, onIdle }: CallerEvents): Lane {
   let lane: Lane;
   let sentAt = 0;

@@ -1,12 +1,11 @@
-/** Koa, its router and undici's `request` (or got, when asked for), with nothing on: what most gateways of this kind start from. */
+/** Koa, its router and undici's `request`, with nothing on: what most gateways of this kind start from. */
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
-import got from 'got';
 import Koa from 'koa';
 import { Pool } from 'undici';
 
-const [json = '', stream = '', client = 'undici'] = process.argv.slice(2);
+const [json = '', stream = ''] = process.argv.slice(2);
 const options = { headersTimeout: 0, bodyTimeout: 0 };
 const pools = { json: new Pool(json, options), stream: new Pool(stream, options) };
 
@@ -25,18 +24,11 @@ const router = new Router();
 router.post('/:kind/v1/chat/completions', async (ctx) => {
   const body = await readBody(ctx.req);
   const isStream = ctx['params'].kind === 'stream';
-  if (client === 'got') {
-    const url = `${isStream ? stream : json}${ctx.url}`;
-    const answer = got.post(url, { headers: HEADERS, body, retry: { limit: 0 }, followRedirect: false });
-    ctx.type = 'application/json';
-    ctx.body = await answer.buffer();
-    return;
-  }
   const pool = isStream ? pools.stream : pools.json;
-  const answer = await pool.request({ path: ctx.url, method: 'POST', headers: HEADERS, body });
-  ctx.status = answer.statusCode;
-  ctx.set('content-type', String(answer.headers['content-type']));
-  ctx.body = isStream ? answer.body : Buffer.from(await answer.body.arrayBuffer());
+  const response = await pool.request({ path: ctx.url, method: 'POST', headers: HEADERS, body });
+  ctx.status = response.statusCode;
+  ctx.set('content-type', String(response.headers['content-type']));
+  ctx.body = isStream ? response.body : Buffer.from(await response.body.arrayBuffer());
 });
 
 const app = new Koa();

@@ -1,37 +1,46 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
 import { findProgram, forkProgram, freePort, GATEWAY_CORES, startProgram } from '../programs.ts';
-import { ANSWER } from '../wires.ts';
-import { type Ask, post, type Running, type Target, type Upstreams } from './target.ts';
+import { RESPONSE } from '../wires.ts';
+import { type BenchRequest, post, type Running, type Target, type Upstreams } from './target.ts';
 
-const plainPath = ({ kind, body }: Ask): string => post(`/${kind}/v1/chat/completions`, {}, body);
+const plainRequest = ({ kind, body }: BenchRequest): string =>
+  post(`/${kind}/v1/chat/completions`, { authorization: `Bearer ${SECRET}` }, body);
 
-function forked(name: string, label: string, file: string, ...args: readonly string[]): Target {
+const SECRET = 'bench';
+
+function forked(name: string, label: string, file: string, nodeFlags: readonly string[] = []): Target {
   return {
     name,
     label,
-    async start({ json, stream }) {
+    async start({ json, stream, folder }) {
       const began = performance.now();
-      const program = await forkProgram<number>(file, [json, stream, ...args], { cores: GATEWAY_CORES });
+      const own = mkdtempSync(path.join(folder, `${name}-`));
+      const program = await forkProgram<number>(file, [json, stream, own, SECRET], { cores: GATEWAY_CORES, nodeFlags });
       const bootMs = performance.now() - began;
-      return { port: program.ready, pid: program.pid, bootMs, request: plainPath, stop: () => program.stop() };
+      return { port: program.ready, pid: program.pid, bootMs, request: plainRequest, stop: () => program.stop() };
     },
   };
 }
 
+export const PLAIN = plain('plain', 'the yardstick');
 export const BARE = forked('bare', 'bare Node, undici proxy', './targets/bare.js');
 export const KOA = forked('koa', 'Koa + undici, nothing on', './targets/koa.js');
-export const KOA_GOT = forked('got', 'Koa + got, nothing on', './targets/koa.js', 'got');
+
+/** The yardstick, with options of Node. */
+export function plain(name: string, label: string, nodeFlags: readonly string[] = []): Target {
+  return forked(name, label, './targets/plain.js', nodeFlags);
+}
 
 /** No gateway at all: what the upstream and the load take by themselves. */
 export const DIRECT: Target = {
   name: 'direct',
   label: 'no gateway',
   async start({ json, stream }) {
-    const port = (kind: Ask['kind']) => Number(new URL(kind === 'json' ? json : stream).port);
-    return { port: port('json'), pid: process.pid, bootMs: 0, request: plainPath, stop: async () => {} };
+    const port = (kind: BenchRequest['kind']) => Number(new URL(kind === 'json' ? json : stream).port);
+    return { port: port('json'), pid: process.pid, bootMs: 0, request: plainRequest, stop: async () => {} };
   },
 };
 
@@ -58,7 +67,7 @@ function nginxProxy(): Target {
   };
 }
 
-/** An nginx that answers one JSON text, as fast as anything does; undefined when nginx is not installed. */
+/** An nginx that responds with one JSON text, faster than Node; undefined when nginx is not installed. */
 export function startNginxUpstream(folder: string, cores: string): Promise<Running> | undefined {
   if (!NGINX_PROGRAM) return undefined;
   return startNginx(
@@ -66,7 +75,7 @@ export function startNginxUpstream(folder: string, cores: string): Promise<Runni
     'upstream',
     cores,
     '',
-    `location / { default_type application/json; return 200 '${ANSWER}'; }`,
+    `location / { default_type application/json; return 200 '${RESPONSE}'; }`,
   );
 }
 
@@ -101,7 +110,7 @@ client_max_body_size 0; client_body_buffer_size 1m; ${locations} } }\n`,
     port,
     pid: program.pid,
     bootMs: performance.now() - began,
-    request: plainPath,
+    request: plainRequest,
     stop: () => program.stop(),
   };
 }
@@ -139,7 +148,7 @@ function portkey(): Target | undefined {
         },
         () => accepts(port),
       );
-      const request = ({ kind, body }: Ask): string =>
+      const request = ({ kind, body }: BenchRequest): string =>
         post(
           '/v1/chat/completions',
           {

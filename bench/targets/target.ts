@@ -1,12 +1,10 @@
 import type { WireName } from '../wires.ts';
 
-/** How the upstream's stream reaches the caller: `parsed` is OpenAI's wire, but read and written anew. */
-export type Route = WireName | 'parsed';
-
-/** What is asked of a gateway. */
-export interface Ask {
-  readonly wire: Route;
-  /** Whether the slow, chunked upstream answers or the fast one. */
+/** A chat request that every gateway is sent. */
+export interface BenchRequest {
+  /** The format that the upstream speaks. */
+  readonly wire: WireName;
+  /** Whether the upstream responds with a stream or as a whole. */
   readonly kind: 'json' | 'stream';
   readonly body: string;
 }
@@ -18,7 +16,7 @@ export interface Running {
   /** From being started to accepting requests, in milliseconds. */
   readonly bootMs: number;
   /** The whole HTTP request that brings this to the upstream. */
-  request(ask: Ask): string;
+  request(request: BenchRequest): string;
   stop(): Promise<void>;
 }
 

@@ -1,8 +1,8 @@
 import { createWriteStream, existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { BOTH_CORES, GATEWAY_CORES, startProgram } from '../programs.ts';
-import { type Ask, post, type Running, type Target, type Upstreams } from './target.ts';
+import { fileURLToPath } from 'node:url';
+import { GATEWAY_CORES, startProgram } from '../programs.ts';
+import { type BenchRequest, post, type Running, type Target, type Upstreams } from './target.ts';
 
 /** The package under test: its `dist/`, built before. */
 export const PACKAGE = process.env['BENCH_TOLLGATE'] ?? findPackage(path.dirname(fileURLToPath(import.meta.url)));
@@ -13,16 +13,12 @@ function findPackage(folder: string): string {
 
 export interface TollgateOptions {
   readonly store?: string;
-  readonly workers?: number;
-  /** Plugins with a hook at every step, a chunk hook among them. */
+  /** Plugins that hook every step. */
   readonly plugins?: number;
-  /** Providers beside the ones that are asked. */
-  readonly moreProviders?: number;
-  /** Without limits, metering, metrics and access log: what is left is key, validation and the pipeline. */
+  /** Without limits, metering, metrics and access log: what is left is key, validation and the way of a call. */
   readonly bareBones?: boolean;
-  readonly node?: string;
-  /** Called with the folder before the start, to fill the store. */
-  prepare?(folder: string, configFile: string): Promise<void>;
+  /** Options of Node. */
+  readonly nodeFlags?: readonly string[];
 }
 
 /** Tollgate as it ships: key, validation, limits, ledger, metrics and access log are on. */
@@ -30,28 +26,27 @@ export function tollgate(name: string, label: string, options: TollgateOptions =
   return { name, label, start: (upstreams) => startTollgate(name, options, upstreams) };
 }
 
-/** For the profiler, which Node does not take from `NODE_OPTIONS`. */
-function nodeArguments(): readonly string[] {
-  return process.env['BENCH_NODE_ARGUMENTS']?.split(' ') ?? [];
-}
-
 async function startTollgate(name: string, options: TollgateOptions, upstreams: Upstreams): Promise<Running> {
   const folder = mkdtempSync(path.join(upstreams.folder, `${name}-`));
   const configFile = path.join(folder, 'tollgate.config.json');
-  writeFileSync(path.join(folder, 'parsed.mjs'), PARSED_PROVIDER);
   for (let at = 0; at < (options.plugins ?? 0); at += 1) {
     writeFileSync(path.join(folder, `noop${at}.mjs`), NOOP_PLUGIN.replace('NAME', `noop${at}`));
   }
   writeFileSync(configFile, JSON.stringify(configOf(options, upstreams)));
-  await options.prepare?.(folder, configFile);
   const began = performance.now();
   let said = '';
   let listens = false;
   const program = await startProgram(
-    options.node ?? process.execPath,
-    [...nodeArguments(), path.join(PACKAGE, 'dist', 'core', 'cli', 'main.js'), 'start', '--config', configFile],
+    process.execPath,
+    [
+      ...(options.nodeFlags ?? []),
+      path.join(PACKAGE, 'dist', 'core', 'cli', 'main.js'),
+      'start',
+      '--config',
+      configFile,
+    ],
     {
-      cores: (options.workers ?? 1) > 1 ? BOTH_CORES : GATEWAY_CORES,
+      cores: GATEWAY_CORES,
       cwd: folder,
       env: { ...process.env, NO_COLOR: '1', TERM: 'dumb' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -69,7 +64,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
     },
   );
   const { port, key, bootMs } = program.ready;
-  const request = ({ kind, wire, body }: Ask): string => {
+  const request = ({ kind, wire, body }: BenchRequest): string => {
     const provider = wire === 'openai' ? kind : wire;
     return post(`/api/core/${provider}/chat/completions`, { authorization: `Bearer ${key}` }, body);
   };
@@ -77,26 +72,17 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
 }
 
 function configOf(options: TollgateOptions, { json, stream }: Upstreams): object {
-  const { store = 'sqlite:./data', workers = 1, plugins = 0, moreProviders = 0, bareBones = false } = options;
-  const prices = { '*': { input: 1, output: 4 } };
-  const common = { apiKey: 'upstream-key', models: ['*'], prices };
-  const more = Object.fromEntries(
-    Array.from({ length: moreProviders }, (_, at) => [
-      `more${at}`,
-      { plugin: 'openai-compatible', ...common, baseUrl: `http://127.0.0.1:${10_000 + at}/v1` },
-    ]),
-  );
+  const { store = 'sqlite:./data', plugins = 0, bareBones = false } = options;
+  const common = { apiKey: 'upstream-key', models: ['*'], prices: { '*': { input: 1, output: 4 } } };
   return {
-    server: { host: '127.0.0.1', port: 0, workers, maxConnections: 20_000, drainTimeout: '1s' },
+    server: { host: '127.0.0.1', port: 0, maxConnections: 20_000, drainTimeout: '1s' },
     store,
     logging: { format: 'json' },
     providers: {
       json: { plugin: 'openai-compatible', ...common, baseUrl: `${json}/v1` },
       stream: { plugin: 'openai-compatible', ...common, baseUrl: `${stream}/v1` },
-      parsed: { plugin: './parsed.mjs', ...common, baseUrl: `${stream}/v1` },
       gemini: { ...common, baseUrl: `${stream}/v1beta` },
       anthropic: { ...common, baseUrl: stream },
-      ...more,
     },
     auth: { 'api-key': { bootstrap: true } },
     ...(bareBones
@@ -106,19 +92,13 @@ function configOf(options: TollgateOptions, { json, stream }: Upstreams): object
   };
 }
 
-const entry = (file: string): string => JSON.stringify(pathToFileURL(path.join(PACKAGE, 'dist', file)).href);
-
-/** OpenAI's wire, with a difference that makes every event be parsed and written anew. */
-const PARSED_PROVIDER = `import { openaiCompatible } from ${entry('plugins/providers/openai-compatible.js')};
-export default openaiCompatible({ name: 'parsed', baseUrl: '', anyModel: true, repeatsReasoning: true });
-`;
-
 /** A plugin that looks at every step and changes nothing. */
 const NOOP_PLUGIN = `const nothing = () => undefined;
 export default {
   name: 'NAME', kind: 'policy', apiVersion: 1,
   setup(api) {
-    for (const hook of ['admit', 'prepare', 'route', 'send', 'receive', 'chunk', 'error', 'finish']) api.hook(hook, nothing);
+    for (const hook of ['admit', 'prepare', 'route', 'reserve', 'send', 'receive', 'error', 'finish']) api.hook(hook, nothing);
+    api.hook('stream', () => ({ push: (chunk) => [chunk] }));
   },
 };
 `;

@@ -1,5 +1,5 @@
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { Session } from 'node:inspector';
+import { getHeapStatistics } from 'node:v8';
 import { definePlugin, GatewayError, parseDuration } from '../../core/index.ts';
 
 /** How often the event loop and the heap are measured. */
@@ -11,7 +11,7 @@ const WEIGHT = 0.3;
 /** A heap that seems full is collected before a request is refused, and again after this time while it stays full. */
 const COLLECT_MS = 5_000;
 
-/** Monitors must get a response when nobody else does. */
+/** Monitors get a response also while every other request is refused. */
 const SPARED: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
 
 const REASONS = Object.freeze({
@@ -78,11 +78,10 @@ export default definePlugin({
 });
 
 /**
- * Whether more than this part of the heap is in use. V8 lets garbage lie until it needs the room, and a gateway that refuses
- * everything needs none: so it is made to collect before the heap counts as full, and again while it stays full.
+ * Tells whether more than this part of the heap is in use. V8 keeps garbage until it needs the room, and a gateway that refuses
+ * every request needs none. So the heap is collected before it counts as full, and again from time to time while it stays full.
  */
 function createHeapCheck(maxPart: number): () => boolean {
-  let collect: (() => void) | undefined;
   let collectedAt = Number.NEGATIVE_INFINITY;
   let full = false;
   const isOver = (): boolean => {
@@ -92,19 +91,22 @@ function createHeapCheck(maxPart: number): () => boolean {
   return () => {
     if (!isOver()) full = false;
     else if (performance.now() - collectedAt > COLLECT_MS) {
-      collect ??= exposeCollector();
-      collect();
       collectedAt = performance.now();
-      full = isOver();
+      collectGarbage(() => {
+        full = isOver();
+      });
     }
     return full;
   };
 }
 
-/** V8 shows its collector to contexts that are made while this flag is set. */
-function exposeCollector(): () => void {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  setFlagsFromString('--no-expose-gc');
-  return collect;
+/** Collects the heap, by the command of the inspector for it: https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/ */
+function collectGarbage(onDone: () => void): void {
+  const session = new Session();
+  session.connect();
+  session.post('HeapProfiler.collectGarbage', () => {
+    onDone();
+    // Not here: a session that is closed by its own response never returns.
+    setImmediate(() => session.disconnect());
+  });
 }
