@@ -5,13 +5,12 @@
 import { openaiCompatible } from './openai-compatible/provider.ts';
 import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
 
-export { classifyError, readVendorError, type VendorError } from './openai-compatible/errors.ts';
+export { classifyError, type ErrorRules, readVendorError, type VendorError } from './openai-compatible/errors.ts';
 export { CHAT_FIELDS, refusal } from './openai-compatible/fields.ts';
 export { shortId } from './openai-compatible/messages.ts';
 export { OPENAI_MODELS } from './openai-compatible/openai-models.ts';
 export { openaiCompatible } from './openai-compatible/provider.ts';
-export { isRecord, text } from './openai-compatible/records.ts';
-export { readRetryAfter } from './openai-compatible/retry.ts';
+
 export {
   type CompatibleRule,
   type CompatibleRules,
@@ -25,7 +24,7 @@ export {
   rename,
   within,
 } from './openai-compatible/rules.ts';
-export type { CompatibleSpec, Differences, ErrorRules, RoleRules, Variant } from './openai-compatible/spec.ts';
+export type { CompatibleSpec, Differences, RoleRules, Variant } from './openai-compatible/spec.ts';
 
 /** Any server that speaks the wire: vLLM, llama.cpp, LM Studio, a relay. What it does not take, the operator says. */
 export default openaiCompatible({

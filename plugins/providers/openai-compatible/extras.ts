@@ -1,4 +1,4 @@
-import { isRecord } from './records.ts';
+import { isObject } from '../../../core/index.ts';
 
 /** Vendors' additions that mean nothing to a caller, or repeat what stands elsewhere. */
 const NOISE = new Set([
@@ -21,10 +21,10 @@ const isText = (value: unknown): boolean => typeof value === 'string';
 /** OpenAI's optional fields: a vendor that means something else by the name does not get through. */
 const CHECKS = new Map<string, (value: unknown) => boolean>([
   ['annotations', Array.isArray],
-  ['audio', isRecord],
-  ['function_call', (value) => isRecord(value) && isText(value['arguments'])],
-  ['metadata', (value) => isRecord(value) && Object.values(value).every(isText)],
-  ['moderation', isRecord],
+  ['audio', isObject],
+  ['function_call', (value) => isObject(value) && isText(value['arguments'])],
+  ['metadata', (value) => isObject(value) && Object.values(value).every(isText)],
+  ['moderation', isObject],
   ['service_tier', (value) => TIERS.has(value)],
   ['system_fingerprint', isText],
 ]);

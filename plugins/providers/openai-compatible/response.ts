@@ -3,6 +3,8 @@ import {
   type ChatChoice,
   type ChatResponse,
   type CodecCall,
+  isObject,
+  readString,
   StreamFailure,
 } from '../../../core/index.ts';
 import { readContent } from './content.ts';
@@ -10,7 +12,6 @@ import { copyExtras } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
 import { readLogprobs } from './logprobs.ts';
-import { isRecord, text } from './records.ts';
 import type { Differences } from './spec.ts';
 import { readToolCalls } from './tool-calls.ts';
 import { count, readUsage } from './usage.ts';
@@ -31,16 +32,16 @@ const MESSAGE = new Set([
 export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isRecord(body) || !Array.isArray(body['choices'])) {
+  if (!isObject(body) || !Array.isArray(body['choices'])) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
   }
   const usage = readUsage(body['usage'], differences.reasoningTokens);
   const response: Record<string, unknown> = {
-    id: text(body['id']) ?? call.id,
+    id: readString(body['id']) ?? call.id,
     object: 'chat.completion',
     created: unixSeconds(body['created']) ?? call.created,
-    model: text(body['model']) ?? call.model,
-    choices: body['choices'].filter(isRecord).map((choice, at) => readChoice(choice, at, call, differences)),
+    model: readString(body['model']) ?? call.model,
+    choices: body['choices'].filter(isObject).map((choice, at) => readChoice(choice, at, call, differences)),
     ...(usage && { usage }),
   };
   copyExtras(body, TOP, response);
@@ -53,10 +54,10 @@ function readChoice(
   call: CodecCall,
   differences: Differences,
 ): ChatChoice {
-  const message = readMessage(isRecord(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
+  const message = readMessage(isObject(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
   const calledTools = message.tool_calls !== undefined;
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken answer.
-  const reason = text(choice['finish_reason']) ?? 'stop';
+  const reason = readString(choice['finish_reason']) ?? 'stop';
   const read: Record<string, unknown> = {
     index: count(choice['index']) ?? position,
     message,
@@ -73,7 +74,7 @@ function readMessage(message: Readonly<Record<string, unknown>>, seed: string): 
   const read: Record<string, unknown> = {
     role: 'assistant',
     content: content ?? null,
-    refusal: text(message['refusal']) ?? null,
+    refusal: readString(message['refusal']) ?? null,
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
     ...(toolCalls && { tool_calls: toolCalls }),
   };

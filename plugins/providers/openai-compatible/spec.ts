@@ -6,13 +6,12 @@ import type {
   FailureClass,
   FinishReason,
   ModelInfo,
-  ResponseHeaders,
   Schema,
   Timeouts,
   Transport,
 } from '../../../core/index.ts';
 import type { ProviderConfig } from '../kit/index.ts';
-import type { VendorError } from './errors.ts';
+import type { ErrorRules } from './errors.ts';
 import type { CompatibleRules } from './rules.ts';
 
 /** Rules for some models or requests only, laid over the vendor's own; the first that applies is taken. */
@@ -31,19 +30,6 @@ export interface Variant {
 export interface RoleRules {
   readonly system?: 'developer' | 'system';
   readonly developer?: 'developer' | 'system';
-}
-
-export interface ErrorRules {
-  /** Classes by the vendor's own code or type, exactly as sent, in lower case. */
-  readonly codes?: Readonly<Record<string, FailureClass>>;
-  /** Classes by text, for failures that the vendor gives neither a status nor a code of their own. */
-  readonly messages?: readonly {
-    readonly status: readonly number[];
-    readonly text: RegExp;
-    readonly is: FailureClass;
-  }[];
-  /** For what tables do not reach; undefined leaves it to them. */
-  readonly classify?: (error: VendorError, status: number, headers: ResponseHeaders) => FailureClass | undefined;
 }
 
 /** How a vendor differs from OpenAI's chat completions. Everything is optional but its name and address. */

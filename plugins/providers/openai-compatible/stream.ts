@@ -2,6 +2,8 @@ import {
   type ChatChunk,
   type ChunkChoice,
   type CodecCall,
+  isObject,
+  readString,
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
@@ -12,7 +14,6 @@ import { copyExtras } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
 import { readLogprobs } from './logprobs.ts';
-import { isRecord, text } from './records.ts';
 import { unixSeconds } from './response.ts';
 import type { Differences } from './spec.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
@@ -48,14 +49,14 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
     const chunk = parseChunk(json);
     const failure = failureIn(chunk, differences.errors, event === 'error');
     if (failure) throw new StreamFailure(failure);
-    if (!isRecord(chunk)) return [];
+    if (!isObject(chunk)) return [];
     usage = usageOf(chunk, differences) ?? usage;
-    const sent = Array.isArray(chunk['choices']) ? chunk['choices'].filter(isRecord) : [];
+    const sent = Array.isArray(chunk['choices']) ? chunk['choices'].filter(isObject) : [];
     const read = sent.flatMap((choice) => readChoice(choice) ?? []);
     if (read.length === 0) return [];
     head = {
-      id: head.id || (text(chunk['id']) ?? call.id),
-      model: head.model || (text(chunk['model']) ?? call.model),
+      id: head.id || (readString(chunk['id']) ?? call.id),
+      model: head.model || (readString(chunk['model']) ?? call.model),
       created: head.created || (unixSeconds(chunk['created']) ?? call.created),
     };
     const canonical = newChunk(head, read);
@@ -66,11 +67,11 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
   function readChoice(choice: Readonly<Record<string, unknown>>): ChunkChoice | undefined {
     const index = count(choice['index']) ?? 0;
     // Azure annotates with choices that have no delta; one vendor is said to send `message` for it.
-    const sent = isRecord(choice['delta']) ? choice['delta'] : isRecord(choice['message']) ? choice['message'] : {};
+    const sent = isObject(choice['delta']) ? choice['delta'] : isObject(choice['message']) ? choice['message'] : {};
     const known = choices.get(index);
     const state = known ?? { tools: trackToolCalls(`${call.id}:${index}`), finished: false, lastReasoning: undefined };
     const delta = readDelta(sent, state, !known && hasRole(sent), differences);
-    const reason = state.finished ? undefined : text(choice['finish_reason']);
+    const reason = state.finished ? undefined : readString(choice['finish_reason']);
     const meant = Object.keys(delta).length > 0 || reason !== undefined;
     if (!meant && (known || !hasRole(sent))) return undefined;
     choices.set(index, state);
@@ -116,7 +117,7 @@ function readDelta(
   const toolCalls = state.tools.push(sent['tool_calls']);
   if (typeof content === 'string' && (content !== '' || opening)) delta['content'] = content;
   else if (content === null && toolCalls && opening) delta['content'] = null;
-  if (text(sent['refusal'])) delta['refusal'] = sent['refusal'];
+  if (readString(sent['refusal'])) delta['refusal'] = sent['refusal'];
   if (toolCalls) delta['tool_calls'] = toolCalls;
   copyExtras(sent, DELTA, delta);
   return delta;
@@ -141,8 +142,8 @@ function usageOf(chunk: Readonly<Record<string, unknown>>, { reasoningTokens }: 
   const { x_groq: groq, choices } = chunk;
   const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
   return (
-    (isRecord(groq) ? readUsage(groq['usage'], reasoningTokens) : undefined) ??
-    (isRecord(first) ? readUsage(first['usage'], reasoningTokens) : undefined)
+    (isObject(groq) ? readUsage(groq['usage'], reasoningTokens) : undefined) ??
+    (isObject(first) ? readUsage(first['usage'], reasoningTokens) : undefined)
   );
 }
 

@@ -1,23 +1,26 @@
-import type { ToolCall, ToolCallDelta } from '../../../core/index.ts';
+import { isObject, readString, type ToolCall, type ToolCallDelta } from '../../../core/index.ts';
 import { shortId } from './messages.ts';
-import { isRecord, text } from './records.ts';
 
 /** Tool calls of a whole answer: ids made where they are missing or repeated, arguments always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();
-  const calls = value.filter(isRecord).map((call, position): ToolCall => {
-    let id = text(call['id']);
+  const calls = value.filter(isObject).map((call, position): ToolCall => {
+    let id = readString(call['id']);
     if (id === undefined || ids.has(id)) id = newCallId(seed, position);
     ids.add(id);
     const { index: _index, ...rest } = call;
     if (call['type'] === 'custom') return { ...rest, id } as unknown as ToolCall;
-    const called = isRecord(call['function']) ? call['function'] : {};
+    const called = isObject(call['function']) ? call['function'] : {};
     return {
       ...rest,
       id,
       type: 'function',
-      function: { ...called, name: text(called['name']) ?? '', arguments: argumentsText(called['arguments']) || '{}' },
+      function: {
+        ...called,
+        name: readString(called['name']) ?? '',
+        arguments: argumentsText(called['arguments']) || '{}',
+      },
     };
   });
   return calls.length > 0 ? calls : undefined;
@@ -63,9 +66,9 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   }
 
   function repair(delta: Readonly<Record<string, unknown>>): ToolCallDelta[] {
-    const called = isRecord(delta['function']) ? delta['function'] : {};
-    const id = text(delta['id']);
-    const name = text(called['name']);
+    const called = isObject(delta['function']) ? delta['function'] : {};
+    const id = readString(delta['id']);
+    const name = readString(called['name']);
     const sent = argumentsText(called['arguments']);
     const index = typeof delta['index'] === 'number' && Number.isInteger(delta['index']) ? delta['index'] : undefined;
     const known = find(index, id, name);
@@ -82,7 +85,7 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   return {
     push(deltas) {
       if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
-      const repaired = deltas.filter(isRecord).flatMap(repair);
+      const repaired = deltas.filter(isObject).flatMap(repair);
       return repaired.length > 0 ? repaired : undefined;
     },
     used: () => opened > 0,
@@ -96,7 +99,13 @@ function firstDelta(
 ): ToolCallDelta {
   const { id: _id, index: _index, type: _type, function: _function, ...extras } = delta;
   const { name, arguments: _arguments, ...more } = called;
-  return { ...extras, index, id, type: 'function', function: { ...more, name: text(name) ?? '', arguments: sent } };
+  return {
+    ...extras,
+    index,
+    id,
+    type: 'function',
+    function: { ...more, name: readString(name) ?? '', arguments: sent },
+  };
 }
 
 /** Arguments as OpenAI sends them: JSON in a string, also where the vendor sends the object itself. */

@@ -1,5 +1,4 @@
-import type { Usage } from '../../../core/index.ts';
-import { isRecord } from './records.ts';
+import { isObject, type Usage } from '../../../core/index.ts';
 
 /** Cached tokens under whatever name a vendor has for them; the first that is a count is taken. */
 function cachedIn(value: Readonly<Record<string, unknown>>): number | undefined {
@@ -29,7 +28,7 @@ const REWRITTEN = new Set([
  * for what is not usage (garbage is not billed). `outside` adds reasoning tokens to the completion's.
  */
 export function readUsage(value: unknown, reasoningTokens: 'inside' | 'outside' = 'inside'): Usage | undefined {
-  if (!isRecord(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const promptTold = count(value['prompt_tokens']);
   const completionTold = count(value['completion_tokens']);
   const totalTold = count(value['total_tokens']);
@@ -71,7 +70,7 @@ export function count(value: unknown): number | undefined {
 /** The counts among a usage's details, with the cached tokens wherever the vendor told them. */
 function details(value: unknown, cached: number | undefined): Record<string, number> | undefined {
   let all: Record<string, number> | undefined;
-  if (isRecord(value)) {
+  if (isObject(value)) {
     for (const key of Object.keys(value)) {
       const tokens = count(value[key]);
       if (tokens === undefined) continue;
@@ -83,5 +82,5 @@ function details(value: unknown, cached: number | undefined): Record<string, num
 }
 
 function at(value: unknown, key: string): unknown {
-  return isRecord(value) ? value[key] : undefined;
+  return isObject(value) ? value[key] : undefined;
 }
