@@ -6,7 +6,7 @@ import type { Differences, Variant } from './spec.ts';
 /** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`). */
 export const CHAT_FIELDS: ReadonlySet<string> = new Set(
   `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
-  modalities moderation n parallel_tool_calls prediction prompt_cache_key prompt_cache_options prompt_cache_retention
+  modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
   reasoning_effort response_format safety_identifier seed service_tier stop store temperature tool_choice tools
   top_logprobs top_p user verbosity web_search_options`.split(/\s+/),
 );
