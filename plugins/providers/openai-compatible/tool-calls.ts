@@ -1,4 +1,4 @@
-import { isObject, readString, type ToolCall, type ToolCallDelta } from '../../../core/index.ts';
+import { isObject, parseJson, readString, type ToolCall, type ToolCallDelta } from '../../../core/index.ts';
 import { shortId } from './messages.ts';
 
 /** Tool calls of a whole answer: ids made where they are missing or repeated, arguments always text. */
@@ -30,7 +30,9 @@ interface OpenCall {
   readonly index: number;
   /** The id that the vendor gave, if any. */
   readonly vendorId: string | undefined;
-  named: boolean;
+  name: string | undefined;
+  /** Arguments so far. */
+  written: string;
 }
 
 export interface ToolCallTracker {
@@ -53,13 +55,12 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   function find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
     if (index === undefined) return id !== undefined ? byId.get(id) : name === undefined ? last : undefined;
     const call = byIndex.get(index);
-    // Another id together with a name is another call, whatever the index says.
-    const another = call?.named && id !== undefined && name !== undefined && call.vendorId !== id;
-    return another ? byId.get(id) : call;
+    if (!call || !isAnother(call, id, name)) return call;
+    return id === undefined ? undefined : byId.get(id);
   }
 
   function open(index: number | undefined, vendorId: string | undefined): OpenCall {
-    const call = { index: opened++, vendorId, named: false };
+    const call: OpenCall = { index: opened++, vendorId, name: undefined, written: '' };
     if (index !== undefined) byIndex.set(index, call);
     if (vendorId !== undefined) byId.set(vendorId, call);
     return call;
@@ -75,8 +76,9 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     if (!known && id === undefined && name === undefined && sent === '') return [];
     const call = known ?? open(index, id);
     last = call;
-    const naming = name !== undefined && !call.named;
-    if (naming) call.named = true;
+    const naming = name !== undefined && call.name === undefined;
+    if (naming) call.name = name;
+    call.written += sent;
     if (!known) return [firstDelta(delta, called, { index: call.index, id: id ?? newCallId(seed, call.index), sent })];
     if (sent === '' && !naming) return [];
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
@@ -90,6 +92,16 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     },
     used: () => opened > 0,
   };
+}
+
+/**
+ * Whether a delta begins another call than the one that has its index: some vendors give every call index 0. Another id
+ * together with a name says so; without an id, another name does, or any name once the arguments were whole.
+ */
+function isAnother(call: OpenCall, id: string | undefined, name: string | undefined): boolean {
+  if (call.name === undefined || name === undefined) return false;
+  if (id !== undefined) return call.vendorId !== id;
+  return name !== call.name || isObject(parseJson(call.written));
 }
 
 function firstDelta(
