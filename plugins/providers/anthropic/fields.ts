@@ -51,7 +51,7 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     tools: { rule: 'passed', note: '`parameters` becomes `input_schema`, `cache_control` stays.' },
     tool_choice: {
       rule: 'passed',
-      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later) get an instruction, and the field is told as dropped.',
+      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction, and the field is told as dropped. Beside a named tool the others stay.',
     },
     parallel_tool_calls: { rule: 'renamed', to: 'tool_choice.disable_parallel_tool_use', neutral: [true] },
     reasoning_effort: {

@@ -4,7 +4,7 @@ import { cacheControlOf } from './blocks.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicMessages } from './messages.ts';
 import { type AnthropicTraits, anthropicTraits } from './models.ts';
-import { isThinking, planThinking } from './thinking.ts';
+import { isThinking, planThinking, wantsThinking } from './thinking.ts';
 import { planTools } from './tools.ts';
 import type { AnthropicRequest } from './types.ts';
 
@@ -15,7 +15,7 @@ export function anthropicRequest(input: ChatRequest, call: CodecCall): HttpReque
   const traits = anthropicTraits(call.model);
   const dropped = applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic');
   const conversation = readConversation(input.messages);
-  const { tools, choice, format, instruction } = planTools(input, conversation, traits, dropped);
+  const { tools, choice, format, instruction } = planTools(input, conversation, toolTraits(input, traits), dropped);
   const forced = choice?.type === 'any' || choice?.type === 'tool';
   const maxTokens = input.max_completion_tokens ?? input.max_tokens ?? traits.maxOutput;
   const thinking = planThinking(input, traits, { conversation, maxTokens, forced }, dropped);
@@ -39,6 +39,11 @@ export function anthropicRequest(input: ChatRequest, call: CodecCall): HttpReque
     ...cacheControlOf(input),
   };
   return { path: '/v1/messages', body, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** A call cannot be forced while a model thinks; one that thinks by a budget stops thinking instead. */
+function toolTraits(input: ChatRequest, traits: AnthropicTraits): AnthropicTraits {
+  return wantsThinking(input, traits) ? { ...traits, forcedTools: false } : traits;
 }
 
 function sampling(
