@@ -9,7 +9,7 @@ import {
   readString,
   StreamFailure,
 } from '../../../core/index.ts';
-import { finishReason, geminiUsage, isBlocked, readEnd, readPieces } from './candidates.ts';
+import { createCandidateState, finishReason, geminiUsage, isBlocked, readPieces } from './candidates.ts';
 import { geminiFailure } from './errors.ts';
 import { geminiLogprobs } from './logprobs.ts';
 import { signatureField } from './signatures.ts';
@@ -40,7 +40,8 @@ export function unwrap(body: unknown): JsonObject {
 
 function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
   const index = readCount(candidate['index']) ?? position;
-  const { text, reasoning, calls, images, signature } = readPieces(candidate, call, index);
+  const state = createCandidateState();
+  const { text, reasoning, calls, images, signature } = readPieces(candidate, call, index, state);
   return {
     index,
     message: {
@@ -52,7 +53,7 @@ function toChoice(candidate: JsonObject, call: CodecCall, position: number): Cha
       ...(images.length > 0 && { images }),
       ...signatureField(signature),
     },
-    finish_reason: finishReason(readEnd(candidate) ?? 'STOP', calls.length > 0),
+    finish_reason: finishReason(state.reason ?? 'STOP', calls.length > 0),
     logprobs: geminiLogprobs(candidate),
   };
 }
