@@ -4,6 +4,7 @@ export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
 export type * from './embedding-types.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
+export { mergeExtraBody } from './extra-body.ts';
 export { applyFieldRules, tellDropped } from './field-rules.ts';
 export type { EndpointDefaults, ProviderConfig } from './options.ts';
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';

@@ -1,12 +1,9 @@
-import { isObject } from '../../../core/index.ts';
+import { isObject, type JsonObject } from '../../../core/index.ts';
 
 /** Vendors' additions that mean nothing to a caller, or repeat what stands elsewhere. */
 const NOISE = new Set([
   'obfuscation',
   'x_groq',
-  'prompt_filter_results',
-  'content_filter_results',
-  'content_filter_offsets',
   'native_finish_reason',
   'warnings',
   'prompt',
@@ -22,6 +19,8 @@ const isText = (value: unknown): boolean => typeof value === 'string';
 const CHECKS = new Map<string, (value: unknown) => boolean>([
   ['annotations', Array.isArray],
   ['audio', isObject],
+  ['content_filter_results', isObject],
+  ['prompt_filter_results', Array.isArray],
   ['function_call', (value) => isObject(value) && isText(value['arguments'])],
   ['metadata', (value) => isObject(value) && Object.values(value).every(isText)],
   ['moderation', isObject],
@@ -29,18 +28,14 @@ const CHECKS = new Map<string, (value: unknown) => boolean>([
   ['system_fingerprint', isText],
 ]);
 
-/**
- * Copies what is not known into `target`: OpenAI's newer fields and a vendor's useful ones stay, nulls and noise go.
- */
-export function copyExtras(
-  source: Readonly<Record<string, unknown>>,
-  known: ReadonlySet<string>,
-  target: Record<string, unknown>,
-): void {
+/** What is not known of an object: OpenAI's newer fields and a vendor's useful ones stay, nulls and noise go. */
+export function extrasOf(source: JsonObject, known: ReadonlySet<string>): JsonObject {
+  const extras: JsonObject = {};
   for (const key in source) {
     if (known.has(key) || NOISE.has(key) || key === '__proto__') continue;
     const value = source[key];
     if (value === null || value === undefined || CHECKS.get(key)?.(value) === false) continue;
-    target[key] = value;
+    extras[key] = value;
   }
+  return extras;
 }

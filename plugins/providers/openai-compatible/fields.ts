@@ -49,9 +49,25 @@ function finder(
 ): (field: string) => CompatibleRule {
   const rules = new Map(Object.entries(fields));
   const other = unknown === 'passed' ? PASSED : DROPPED;
+  const isKnown = (field: string): boolean =>
+    OWN.has(field) || CHAT_FIELDS.has(field) || ROUTING_FIELDS.has(field) || rules.has(field) || extras.has(field);
   return (field) =>
     rules.get(field) ??
-    (extras.has(field) || CHAT_FIELDS.has(field) ? PASSED : ROUTING_FIELDS.has(field) ? DROPPED : other);
+    (extras.has(field) || CHAT_FIELDS.has(field)
+      ? PASSED
+      : ROUTING_FIELDS.has(field) || isKnown(foldCase(field))
+        ? DROPPED
+        : other);
+}
+
+/** A name in another case: a vendor whose parser folds case reads `Model` as `model`, and U+017F as an s. */
+function foldCase(field: string): string {
+  return field.toUpperCase().toLowerCase();
+}
+
+/** Whether a field may come in `extra_body`: the vendor's own ones and unknown ones, where they would pass beside it. */
+export function isExtraField(field: string, ruleOf: (field: string) => CompatibleRule): boolean {
+  return !OWN.has(field) && !CHAT_FIELDS.has(field) && ruleOf(field).rule === 'passed';
 }
 
 /** The caller's fields as the vendor spells them. Null means absent, as it does at OpenAI. */

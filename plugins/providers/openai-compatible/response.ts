@@ -8,7 +8,7 @@ import {
   StreamFailure,
 } from '../../../core/index.ts';
 import { readContent } from './content.ts';
-import { copyExtras } from './extras.ts';
+import { extrasOf } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
 import { readLogprobs } from './logprobs.ts';
@@ -35,17 +35,16 @@ export function readResponse(body: unknown, call: CodecCall, differences: Differ
   if (!isObject(body) || !Array.isArray(body['choices'])) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
   }
-  const usage = readUsage(body['usage'], differences.reasoningTokens);
-  const response: Record<string, unknown> = {
+  const usage = readUsage(body['usage'], differences);
+  return {
     id: readString(body['id']) ?? call.id,
     object: 'chat.completion',
     created: unixSeconds(body['created']) ?? call.created,
     model: readString(body['model']) ?? call.model,
     choices: body['choices'].filter(isObject).map((choice, at) => readChoice(choice, at, call, differences)),
     ...(usage && { usage }),
+    ...extrasOf(body, TOP),
   };
-  copyExtras(body, TOP, response);
-  return response as unknown as ChatResponse;
 }
 
 function readChoice(
@@ -58,28 +57,26 @@ function readChoice(
   const calledTools = message.tool_calls !== undefined;
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken answer.
   const reason = readString(choice['finish_reason']) ?? 'stop';
-  const read: Record<string, unknown> = {
+  return {
     index: count(choice['index']) ?? position,
     message,
     logprobs: readLogprobs(choice['logprobs']),
     finish_reason: mapFinishReason(reason, calledTools, differences),
+    ...extrasOf(choice, CHOICE),
   };
-  copyExtras(choice, CHOICE, read);
-  return read as unknown as ChatChoice;
 }
 
 function readMessage(message: Readonly<Record<string, unknown>>, seed: string): AssistantMessage {
   const { content, reasoning } = readContent(message);
   const toolCalls = readToolCalls(message['tool_calls'], seed);
-  const read: Record<string, unknown> = {
+  return {
     role: 'assistant',
     content: content ?? null,
     refusal: readString(message['refusal']) ?? null,
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
     ...(toolCalls && { tool_calls: toolCalls }),
+    ...extrasOf(message, MESSAGE),
   };
-  copyExtras(message, MESSAGE, read);
-  return read as unknown as AssistantMessage;
 }
 
 /** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */

@@ -1,29 +1,36 @@
-import { isObject, parseJson, readString, type ToolCall, type ToolCallDelta } from '../../../core/index.ts';
+import {
+  isObject,
+  type JsonObject,
+  parseJson,
+  readObject,
+  readString,
+  type ToolCall,
+  type ToolCallDelta,
+} from '../../../core/index.ts';
 import { shortId } from './messages.ts';
 
 /** Tool calls of a whole answer: ids made where they are missing or repeated, arguments always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();
-  const calls = value.filter(isObject).map((call, position): ToolCall => {
+  const calls = value.filter(isObject).flatMap((call, position): readonly ToolCall[] => {
     let id = readString(call['id']);
     if (id === undefined || ids.has(id)) id = newCallId(seed, position);
     ids.add(id);
     const { index: _index, ...rest } = call;
-    if (call['type'] === 'custom') return { ...rest, id } as unknown as ToolCall;
-    const called = isObject(call['function']) ? call['function'] : {};
-    return {
-      ...rest,
-      id,
-      type: 'function',
-      function: {
-        ...called,
-        name: readString(called['name']) ?? '',
-        arguments: argumentsText(called['arguments']) || '{}',
-      },
-    };
+    const custom: JsonObject = { ...rest, id };
+    if (isCustomCall(custom)) return [custom];
+    const called = readObject(call['function']);
+    const name = readString(called['name']) ?? '';
+    const text = argumentsText(called['arguments']) || '{}';
+    return [{ ...rest, id, type: 'function', function: { ...called, name, arguments: text } }];
   });
   return calls.length > 0 ? calls : undefined;
+}
+
+/** A call of a custom tool: a kind that OpenAI has and the canonical types do not name; it passes as it is. */
+function isCustomCall(call: JsonObject): call is JsonObject & ToolCall {
+  return call['type'] === 'custom';
 }
 
 interface OpenCall {

@@ -1,4 +1,5 @@
 import { isObject, type Usage } from '../../../core/index.ts';
+import type { Differences } from './spec.ts';
 
 /** Cached tokens under whatever name a vendor has for them; the first that is a count is taken. */
 function cachedIn(value: Readonly<Record<string, unknown>>): number | undefined {
@@ -25,9 +26,9 @@ const REWRITTEN = new Set([
 
 /**
  * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
- * for what is not usage (garbage is not billed). `outside` adds reasoning tokens to the completion's.
+ * for what is not usage (garbage is not billed). `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
  */
-export function readUsage(value: unknown, reasoningTokens: 'inside' | 'outside' = 'inside'): Usage | undefined {
+export function readUsage(value: unknown, differences: Pick<Differences, 'reasoningTokens'> = {}): Usage | undefined {
   if (!isObject(value)) return undefined;
   const promptTold = count(value['prompt_tokens']);
   const completionTold = count(value['completion_tokens']);
@@ -38,20 +39,19 @@ export function readUsage(value: unknown, reasoningTokens: 'inside' | 'outside' 
   let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
   let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
   if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
-  if (reasoning && (reasoningTokens === 'outside' || isOutside(reasoning, prompt, completion, totalTold))) {
-    completion += reasoning;
-  }
-  const usage: Record<string, unknown> = {
+  const outside = differences.reasoningTokens === 'outside';
+  if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
+  const promptDetails = details(value['prompt_tokens_details'], cached);
+  const completionDetails = details(value['completion_tokens_details'], undefined);
+  const kept = Object.entries(value).filter(([key, told]) => !REWRITTEN.has(key) && told !== null);
+  return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
+    ...(promptDetails && { prompt_tokens_details: promptDetails }),
+    ...(completionDetails && { completion_tokens_details: completionDetails }),
+    ...Object.fromEntries(kept),
   };
-  const promptDetails = details(value['prompt_tokens_details'], cached);
-  const completionDetails = details(value['completion_tokens_details'], undefined);
-  if (promptDetails) usage['prompt_tokens_details'] = promptDetails;
-  if (completionDetails) usage['completion_tokens_details'] = completionDetails;
-  for (const key of Object.keys(value)) if (!REWRITTEN.has(key) && value[key] !== null) usage[key] = value[key];
-  return usage as unknown as Usage;
 }
 
 /** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
