@@ -1,4 +1,5 @@
-import { OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
+import type { ChatRequest } from '../../core/index.ts';
+import { type CompatibleRule, OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
 
 /**
  * Azure OpenAI: `model` is the deployment's name. Rules and prices are found by the model it begins with, or that
@@ -55,8 +56,20 @@ export default openaiCompatible({
 /** OpenAI's rules, looked up by the model behind a deployment. */
 function variantsOf(deployments: Readonly<Record<string, string>>): readonly Variant[] {
   const models = new Map(Object.entries(deployments));
-  return OPENAI_MODELS.map((variant) => ({
-    ...variant,
-    applies: (request) => variant.applies({ ...request, model: models.get(request.model) ?? request.model }),
-  }));
+  const behind = (request: ChatRequest): ChatRequest => ({
+    ...request,
+    model: models.get(request.model) ?? request.model,
+  });
+  const ruleBehind = (rule: CompatibleRule): CompatibleRule => {
+    const { apply } = rule;
+    return apply ? { ...rule, apply: (value, request) => apply(value, behind(request)) } : rule;
+  };
+  return OPENAI_MODELS.map((variant) => {
+    const fields = Object.entries(variant.fields ?? {}).map(([field, rule]) => [field, ruleBehind(rule)] as const);
+    return {
+      ...variant,
+      applies: (request) => variant.applies(behind(request)),
+      fields: Object.fromEntries(fields),
+    };
+  });
 }

@@ -120,8 +120,9 @@ function emulateField(
   rule: CompatibleRule,
   request: ChatRequest,
 ): void {
-  const { body = {}, dropped = false } = rule.apply?.(value, request) ?? {};
+  const { body = {}, dropped = false, told = [] } = rule.apply?.(value, request) ?? {};
   if (dropped) tell(mapped.dropped, field);
+  for (const part of told) tell(mapped.dropped, part);
   for (const [name, replacement] of Object.entries(body)) {
     if (replacement === undefined) delete mapped.body[name];
     else mapped.body[name] = replacement;

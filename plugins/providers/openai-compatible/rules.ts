@@ -5,6 +5,8 @@ export interface Emulation {
   readonly body?: Readonly<Record<string, unknown>>;
   /** True when the wish could not be met in full: the field is told in `x-tollgate-dropped`. */
   readonly dropped?: boolean;
+  /** Parts of the field that are left out, such as `tools.strict`; told in `x-tollgate-dropped`. */
+  readonly told?: readonly string[];
 }
 
 /** A field rule that also says how, with small pure functions where data does not reach. */
@@ -53,6 +55,19 @@ export function emulate(
 /** A conversion that looks values up and keeps those the table does not have. */
 export function mapped(table: Readonly<Record<string, unknown>>): (value: unknown) => unknown {
   return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
+}
+
+export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+
+/** From little to much. */
+const EFFORTS: readonly unknown[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+/** The effort nearest to the one that is wanted, of those that a model takes; a word that nobody knows stays as it is. */
+export function nearestEffort(wanted: unknown, taken: readonly Effort[]): unknown {
+  const at = EFFORTS.indexOf(wanted);
+  if (at < 0) return wanted;
+  const distance = (effort: Effort): number => Math.abs(EFFORTS.indexOf(effort) - at);
+  return taken.toSorted((a, b) => distance(a) - distance(b))[0];
 }
 
 /** Fields that only OpenAI has: hints are left out, what would change the answer is refused. */

@@ -1,9 +1,12 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/index.ts';
 import anthropic from '../../../plugins/providers/anthropic/index.ts';
+import azure from '../../../plugins/providers/azure.ts';
+import deepseek from '../../../plugins/providers/deepseek.ts';
 import gemini from '../../../plugins/providers/gemini/index.ts';
 import hyperbolic from '../../../plugins/providers/hyperbolic.ts';
 import mistral from '../../../plugins/providers/mistral.ts';
+import openai from '../../../plugins/providers/openai.ts';
 import compatible from '../../../plugins/providers/openai-compatible.ts';
 import openrouter from '../../../plugins/providers/openrouter.ts';
 import together from '../../../plugins/providers/together.ts';
@@ -99,5 +102,48 @@ describe('fields that go to vendors', () => {
 
       expect(body).to.have.all.keys('model', 'messages', ...(plugin === compatible ? ['Models'] : []));
     }
+  });
+
+  const EFFORTS: readonly (readonly [model: string, given: string, sent: string | undefined])[] = [
+    ['gpt-5', 'none', 'minimal'],
+    ['gpt-5', 'xhigh', 'high'],
+    ['gpt-5.1', 'minimal', 'none'],
+    ['gpt-5.4', 'max', 'xhigh'],
+    ['gpt-5.6-sol', 'max', 'max'],
+    ['gpt-6-astra', 'none', 'low'],
+    ['gpt-6-sol', 'none', 'none'],
+    ['o4-mini', 'minimal', 'low'],
+    ['ft:o4-mini:acme::a1', 'max', 'high'],
+    ['gpt-4o', 'low', undefined],
+  ];
+  for (const [model, given, sent] of EFFORTS) {
+    it(`D26: OpenAI’s ${model} gets the effort ${sent ?? 'not'} for ${given}`, () => {
+      const { body, dropped } = translate(openai, { model, reasoning_effort: given });
+      expect(body['reasoning_effort']).to.equal(sent);
+      expect(dropped).to.deep.equal(sent === undefined ? ['reasoning_effort'] : []);
+    });
+  }
+
+  it('D26: efforts are those of the model behind a deployment of Azure', () => {
+    const config = { resource: 'acme', deployments: { prod: 'gpt-5' } };
+    expect(translate(azure, { model: 'prod', reasoning_effort: 'max' }, config).body).to.include({
+      reasoning_effort: 'high',
+    });
+  });
+
+  it('D26: together switches reasoning off for the effort none', () => {
+    const { body } = translate(together, { reasoning_effort: 'none' });
+    expect(body)
+      .to.deep.include({ reasoning: { enabled: false } })
+      .and.not.have.property('reasoning_effort');
+  });
+
+  it('D26: deepseek gets strict tools on its beta base only', () => {
+    const tools = [{ type: 'function', function: { name: 'f', strict: true } }];
+    const plain = translate(deepseek, { tools });
+    expect(plain.body).to.deep.include({ tools: [{ type: 'function', function: { name: 'f' } }] });
+    expect(plain.dropped).to.deep.equal(['tools.strict']);
+    const beta = translate(deepseek, { tools }, { baseUrl: 'https://api.deepseek.com/beta' });
+    expect(beta.body).to.deep.include({ tools });
   });
 });
