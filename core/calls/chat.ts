@@ -86,7 +86,7 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
     });
   const asked = call.request as ChatRequest;
   const input = asked.model === target.model ? asked : { ...asked, model: target.model };
-  const codecCall = codecCallOf(call, target);
+  const codecCall: CodecCall = { ...codecCallOf(call, target), request: input };
   const request = provider.chat.request(input, codecCall);
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   const { dropped = [] } = request;

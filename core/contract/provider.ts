@@ -37,6 +37,8 @@ export interface CodecCall {
   readonly created: number;
   /** Unique for the attempt, for vendors that give answers no id. */
   readonly id: string;
+  /** The request as the codec was given it, for responses whose form depends on it (names that were changed on the way out). */
+  readonly request?: ChatRequest;
 }
 
 /** An HTTP request relative to the provider's base URL. Holds no credential: core adds it, for declared hosts only. */

@@ -34,6 +34,7 @@ export default openaiCompatible({
   baseUrl: '',
   keyRequired: false,
   anyModel: true,
+  unlimited: true,
   roles: { developer: 'system' },
   replay: 'reasoning_content',
   embeddings: {},

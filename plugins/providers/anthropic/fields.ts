@@ -1,4 +1,5 @@
 import type { FieldTable } from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS } from '../kit/index.ts';
 
 /** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
@@ -94,7 +95,6 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     modalities: { rule: 'refused', note: 'it answers in text.', neutral: [['text']] },
     audio: { rule: 'refused', note: 'speech is at `POST /{vendor}/tts`.' },
     web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
-    functions: { rule: 'refused', note: 'use `tools`.', neutral: [[]] },
-    function_call: { rule: 'refused', note: 'use `tool_choice`.', neutral: ['none', 'auto'] },
+    ...LEGACY_FUNCTIONS,
   },
 };

@@ -14,6 +14,8 @@ export default openaiCompatible({
   fields: {
     ...OPENAI_ONLY,
     frequency_penalty: drop(),
+    function_call: refuse('it calls no tools', 'auto', 'none'),
+    functions: drop('it calls no tools'),
     logit_bias: drop(),
     logprobs: drop(undefined, false),
     parallel_tool_calls: drop(),

@@ -1,4 +1,5 @@
 import type { FieldRule, FieldRules, FieldTable } from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS } from '../kit/index.ts';
 
 const NO_PENALTY: FieldRule = { rule: 'dropped', neutral: [0] };
 
@@ -85,8 +86,7 @@ const FIELDS: FieldRules = Object.freeze({
   prompt_cache_retention: { rule: 'dropped' },
   verbosity: { rule: 'dropped', neutral: ['medium'] },
   web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
-  functions: { rule: 'refused', note: 'use `tools`.', neutral: [[]] },
-  function_call: { rule: 'refused', note: 'use `tool_choice`.', neutral: ['none', 'auto'] },
+  ...LEGACY_FUNCTIONS,
 });
 
 /** What becomes of each field of a chat request; `docs/providers/gemini.md` shows this table. */

@@ -1,5 +1,5 @@
 import { definePlugin, type HttpRequest, type Offer, readArray, readObject, readString } from '../../../core/index.ts';
-import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
 import { geminiFailure } from './errors.ts';
 import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from './fields.ts';
@@ -19,6 +19,9 @@ const CONFIG_SCHEMA: object = {
     },
   },
 };
+
+/** What the vendor takes as the name of a function: it may not begin with a digit or a dash. */
+const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 interface GeminiConfig extends ProviderConfig {
   readonly cachedContent?: boolean;
@@ -45,11 +48,14 @@ export default definePlugin({
     };
     api.provider({
       ...endpoint,
-      chat: {
-        request: (input, call) => geminiRequest(input, call, fields),
-        response: geminiResponse,
-        stream: geminiStream,
-      },
+      chat: lenientChat(
+        {
+          request: (input, call) => geminiRequest(input, call, fields),
+          response: geminiResponse,
+          stream: geminiStream,
+        },
+        { toolNames: TOOL_NAMES },
+      ),
       fields,
       listModels: { request: listRequest, response: listedModels },
     });

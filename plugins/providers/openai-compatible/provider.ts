@@ -1,5 +1,5 @@
 import { type ChatCodec, isObject, type Plugin, type Provider, readString } from '../../../core/index.ts';
-import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
 import { fieldTable } from './field-table.ts';
@@ -74,11 +74,16 @@ function createProvider(
 }
 
 function createChatCodec(differences: Differences): ChatCodec {
-  return {
+  const codec: ChatCodec = {
     request: createRequestMapper(differences),
     response: (body, call) => readResponse(body, call, differences),
     stream: (call) => decodeStream(call, differences),
   };
+  const { unlimited, fields } = differences;
+  return lenientChat(codec, {
+    ...(unlimited !== undefined && { unlimited }),
+    ownFunctions: fields?.['functions'] !== undefined,
+  });
 }
 
 function modelLister({ path }: Differences): NonNullable<Provider['listModels']> {

@@ -73,8 +73,6 @@ export function nearestEffort(wanted: unknown, taken: readonly Effort[]): unknow
 /** Fields that only OpenAI has: hints are left out, what would change the answer is refused. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   audio: refuse('no audio output'),
-  function_call: refuse('use tool_choice'),
-  functions: refuse('use tools'),
   metadata: drop(),
   modalities: refuse('text only', ['text']),
   moderation: drop(),

@@ -84,6 +84,8 @@ export interface Differences {
   /** What a caller may notice and no rule says; a sentence each, for the docs. */
   readonly notes?: readonly string[];
   readonly models?: readonly ModelInfo[];
+  /** True where `max_tokens: 0` or `-1` means "no limit", as at servers of one's own; elsewhere it is refused. */
+  readonly unlimited?: boolean;
   /** True accepts every model name while the configuration lists none. */
   readonly anyModel?: boolean;
   readonly keyRequired?: boolean;
