@@ -2,8 +2,8 @@ import type { ChatRequest } from '../../core/index.ts';
 import { type CompatibleRule, OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
 
 /**
- * Azure OpenAI: `model` is the deployment's name. Rules and prices are found by the model it begins with, or that
- * `deployments` names.
+ * Azure OpenAI: `model` is the deployment's name. Rules are found by the model it begins with, or that `deployments` names;
+ * prices by the model that it is, with a date or without, or that `deployments` names.
  * Sources: openai SDK `azure.ts`, vercel/ai `packages/azure`.
  */
 export default openaiCompatible({
@@ -32,19 +32,23 @@ export default openaiCompatible({
     deployments: {
       type: 'object',
       additionalProperties: { type: 'string', minLength: 1 },
-      description: 'The model behind a deployment whose name does not begin with it, as `prod: gpt-5`; its rules hold.',
+      description:
+        'The model behind a deployment whose name does not begin with it, as `prod: gpt-5`; its rules and prices hold.',
     },
   },
   configure: ({ baseUrl, resource, apiVersion, deployments }) => {
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
     if (root === undefined) throw new TypeError('the provider azure needs `resource` or `baseUrl`');
-    const variants = variantsOf((deployments ?? {}) as Readonly<Record<string, string>>);
-    if (typeof apiVersion !== 'string') return { baseUrl: root, variants };
+    const models = (deployments ?? {}) as Readonly<Record<string, string>>;
+    const variants = variantsOf(models);
+    const addModels = Object.entries(models).map(([id, base]) => ({ id, base }));
+    if (typeof apiVersion !== 'string') return { baseUrl: root, variants, addModels };
     const version = `?api-version=${encodeURIComponent(apiVersion)}`;
     return {
       baseUrl: root,
       variants,
+      addModels,
       path: (operation, model) =>
         operation === 'models'
           ? `/models${version}`

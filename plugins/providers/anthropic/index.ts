@@ -32,6 +32,7 @@ export default definePlugin({
     api.provider({
       specVersion: 1,
       vendor: 'anthropic',
+      priceFactors: { cache_write_1h: 2 },
       ...options,
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),

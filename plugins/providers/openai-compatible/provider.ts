@@ -64,6 +64,7 @@ function createProvider(
     vendor,
     ...(differences.anyModel && !config.models && { anyModel: true }),
     ...configured,
+    ...(differences.addModels && { addModels: [...differences.addModels, ...(configured.addModels ?? [])] }),
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
     ...(transport && { transport }),
     fields: fieldTable(differences),

@@ -5,6 +5,7 @@ import type {
   Credential,
   FailureClass,
   FinishReason,
+  JsonObject,
   ModelInfo,
   Schema,
   Timeouts,
@@ -68,6 +69,8 @@ export interface Differences {
   readonly streamOptions?: Readonly<Record<string, unknown>>;
   /** `outside`: reasoning tokens come on top of completion tokens. */
   readonly reasoningTokens?: 'inside' | 'outside';
+  /** What the vendor says a call cost, in US dollars, where it is not simply `usage.cost`. */
+  readonly usageCost?: (usage: JsonObject) => number | undefined;
   /** Finish reasons of the vendor's own; a failure class ends the call with that failure. */
   readonly finishReasons?: Readonly<Record<string, FinishReason | { readonly failure: FailureClass }>>;
   /** True when `stop` beside tool calls is meant (OpenAI says so for a forced function). */
@@ -84,6 +87,8 @@ export interface Differences {
   /** What a caller may notice and no rule says; a sentence each, for the docs. */
   readonly notes?: readonly string[];
   readonly models?: readonly ModelInfo[];
+  /** Added to the models of the vendor's table. */
+  readonly addModels?: readonly ModelInfo[];
   /** True where `max_tokens: 0` or `-1` means "no limit", as at servers of one's own; elsewhere it is refused. */
   readonly unlimited?: boolean;
   /** True accepts every model name while the configuration lists none. */
