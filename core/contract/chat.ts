@@ -111,6 +111,8 @@ export interface Usage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly total_tokens: number;
+  /** The vendor's own figure of what the call cost, in US dollars; it wins over price tables. */
+  readonly cost?: number;
   readonly prompt_tokens_details?: {
     readonly cached_tokens?: number;
     readonly cache_write_tokens?: number;

@@ -50,6 +50,8 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
+  // Ten thousand million ticks are a dollar.
+  usageCost: ({ cost_in_usd_ticks: ticks }) => (typeof ticks === 'number' ? ticks / 1e10 : undefined),
   repeatsReasoning: true,
   notes: [
     'When the last message is an assistant’s, the vendor may begin its answer with the same words, and the caller gets them: answers are read without their request, so the repetition cannot be told from an answer.',

@@ -34,6 +34,22 @@ export const PROVIDER_OPTIONS = Object.freeze({
         cache_write_1h: { type: 'number', minimum: 0 },
         characters: { type: 'number', minimum: 0 },
         seconds: { type: 'number', minimum: 0 },
+        service_tiers: {
+          type: 'object',
+          description: 'Prices by `service_tier`; a tier that is not here is not sent.',
+          additionalProperties: {
+            type: 'object',
+            additionalProperties: false,
+            required: ['input', 'output'],
+            properties: {
+              input: { type: 'number', minimum: 0 },
+              output: { type: 'number', minimum: 0 },
+              cached_input: { type: 'number', minimum: 0 },
+              cache_write: { type: 'number', minimum: 0 },
+              cache_write_1h: { type: 'number', minimum: 0 },
+            },
+          },
+        },
       },
     },
   },

@@ -28,7 +28,10 @@ const REWRITTEN = new Set([
  * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
  * for what is not usage (garbage is not billed). `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
  */
-export function readUsage(value: unknown, differences: Pick<Differences, 'reasoningTokens'> = {}): Usage | undefined {
+export function readUsage(
+  value: unknown,
+  differences: Pick<Differences, 'reasoningTokens' | 'usageCost'> = {},
+): Usage | undefined {
   if (!isObject(value)) return undefined;
   const promptTold = count(value['prompt_tokens']);
   const completionTold = count(value['completion_tokens']);
@@ -43,6 +46,7 @@ export function readUsage(value: unknown, differences: Pick<Differences, 'reason
   if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
   const promptDetails = details(value['prompt_tokens_details'], cached);
   const completionDetails = details(value['completion_tokens_details'], undefined);
+  const cost = differences.usageCost?.(value);
   const kept = Object.entries(value).filter(([key, told]) => !REWRITTEN.has(key) && told !== null);
   return {
     prompt_tokens: prompt,
@@ -51,6 +55,7 @@ export function readUsage(value: unknown, differences: Pick<Differences, 'reason
     ...(promptDetails && { prompt_tokens_details: promptDetails }),
     ...(completionDetails && { completion_tokens_details: completionDetails }),
     ...Object.fromEntries(kept),
+    ...(cost !== undefined && { cost }),
   };
 }
 
