@@ -41,7 +41,7 @@ export default openaiCompatible({
   },
   embeddings: {},
   options: {
-    delay: { type: 'string', format: 'duration', description: 'Waits this long before every word; `0ms` unless told.' },
+    delay: { type: 'string', format: 'duration', description: 'Waits this long before every word; `0ms` unless set.' },
   },
   configure: ({ delay }) => ({
     transport: echoTransport({ delayMs: typeof delay === 'string' ? parseDuration(delay) : 0 }),

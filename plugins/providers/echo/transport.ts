@@ -14,16 +14,16 @@ export function echoTransport({ delayMs }: { readonly delayMs: number }): Transp
     const body = readBody(request);
     if (request.path === '/models') return json({ object: 'list', data: [{ id: 'echo' }, { id: 'echo-embedding' }] });
     if (request.path === '/embeddings') return embed(body);
-    const answer = readChat(body);
+    const reply = readChat(body);
     if (body['stream'] !== true) {
-      if (delayMs > 0) await wait(delayMs * answer.words.length, undefined, { signal });
-      return json(completion(answer));
+      if (delayMs > 0) await wait(delayMs * reply.words.length, undefined, { signal });
+      return json(completion(reply));
     }
-    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream(answer, delayMs, signal) };
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream(reply, delayMs, signal) };
   };
 }
 
-interface Answer {
+interface Reply {
   readonly model: string;
   readonly words: readonly string[];
   readonly finish: 'stop' | 'length';
@@ -32,7 +32,7 @@ interface Answer {
 }
 
 /** The last user message, cut by `stop` and `max_tokens`; a word counts as a token. */
-function readChat(body: Readonly<Record<string, unknown>>): Answer {
+function readChat(body: Readonly<Record<string, unknown>>): Reply {
   const messages = Array.isArray(body['messages']) ? body['messages'].filter(isObject) : [];
   const last = messages.findLast((message) => message['role'] === 'user');
   const said = splitWords(formatted(cutAtStop(contentText(last?.['content']), body['stop']), body['response_format']));
@@ -51,7 +51,7 @@ function readChat(body: Readonly<Record<string, unknown>>): Answer {
   };
 }
 
-function completion({ words, finish, choices, ...rest }: Answer): object {
+function completion({ words, finish, choices, ...rest }: Reply): object {
   const message = { role: 'assistant', content: words.join(''), refusal: null };
   return {
     object: 'chat.completion',
@@ -61,8 +61,8 @@ function completion({ words, finish, choices, ...rest }: Answer): object {
   };
 }
 
-async function* stream(answer: Answer, delayMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const { model, words, finish, choices, usage } = answer;
+async function* stream(reply: Reply, delayMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { model, words, finish, choices, usage } = reply;
   const all = Array.from({ length: choices }, (_, index) => index);
   const frame = (delta: object, reason: string | null = null) =>
     all.map((index) => event({ model, choices: [{ index, delta, logprobs: null, finish_reason: reason }] })).join('');

@@ -141,8 +141,8 @@ export function finishReason(reason: string, called: boolean): FinishReason {
 }
 
 /** Whether the prompt itself was blocked: then there are no candidates, at status 200. */
-export function isBlocked(answer: JsonObject): boolean {
-  const reason = readString(readObject(answer['promptFeedback'])['blockReason']);
+export function isBlocked(response: JsonObject): boolean {
+  const reason = readString(readObject(response['promptFeedback'])['blockReason']);
   return reason !== undefined && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(reason);
 }
 

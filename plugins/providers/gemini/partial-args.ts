@@ -57,7 +57,7 @@ function readArgs({ args }: JsonObject): JsonObject {
   return isObject(args) ? args : {};
 }
 
-/** Puts one piece into the arguments; answers whether its text goes on. */
+/** Puts one piece into the arguments; returns whether its text goes on. */
 function foldPiece(args: JsonObject, piece: unknown): boolean {
   const path = isObject(piece) ? readPath(readString(piece['jsonPath'])) : undefined;
   if (!isObject(piece) || !path) throw broken('sent arguments of a function call that cannot be put together');

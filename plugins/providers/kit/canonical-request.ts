@@ -5,7 +5,7 @@ const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
 /**
  * A request in its canonical form: what is null is left out, tools and calls have their `type`, and there is one limit of output.
- * Answers the same object where nothing has to change. `unlimited` is for servers that read 0 and −1 as "no limit".
+ * Returns the same object where nothing has to change. `unlimited` is for servers that read 0 and −1 as "no limit".
  */
 export function canonicalRequest(input: ChatRequest, unlimited: boolean): ChatRequest {
   const { messages, tools, stream_options, logit_bias } = input;

@@ -86,11 +86,11 @@ export interface ProviderConfig {
 
 export interface EndpointDefaults {
   readonly baseUrl: string;
-  /** How the key is sent; `authorization: Bearer` unless told. */
+  /** How the key is sent; `authorization: Bearer` unless set. */
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
   /** The environment variable that usually holds the key, for messages. */
   readonly apiKeyEnv?: string;
-  /** False for vendors that also answer without a key. */
+  /** False for vendors that also respond without a key. */
   readonly keyRequired?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly models?: readonly ModelInfo[];

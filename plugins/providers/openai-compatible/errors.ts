@@ -102,7 +102,7 @@ const CONTEXT_LENGTH: readonly RegExp[] = Object.freeze([
 ]);
 const CONTEXT_STATUS: ReadonlySet<number> = new Set([400, 413, 422]);
 
-/** The class of an error answer, its message and when to try again. */
+/** The class of an error response, its message and when to try again. */
 export function classifyError(
   status: number,
   body: unknown,

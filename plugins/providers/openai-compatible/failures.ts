@@ -2,8 +2,8 @@ import { isObject, readString, type UpstreamFailure } from '../../../core/index.
 import { classifyError, type ErrorRules } from './errors.ts';
 
 /**
- * The failure that came in an answer with a good status, or in an event of a stream; undefined when there is none.
- * Vendors put it at the top, in a choice, or send an error body where an answer was due.
+ * The failure that came in a response with a good status, or in an event of a stream; undefined when there is none.
+ * Vendors put it at the top, in a choice, or send an error body where a response was due.
  */
 export function failureIn(
   body: unknown,

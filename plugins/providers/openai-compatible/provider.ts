@@ -70,7 +70,7 @@ function createProvider(
     fields: fieldTable(differences),
     chat: createChatCodec(differences),
     ...(listsModels && { listModels: modelLister(differences) }),
-    error: (status, body, answered) => classifyError(status, body, answered, differences.errors),
+    error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
   };
 }
 

@@ -28,7 +28,7 @@ const MESSAGE = new Set([
   'reasoning_text',
 ]);
 
-/** A whole answer in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
+/** A whole response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
 export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
@@ -55,7 +55,7 @@ function readChoice(
 ): ChatChoice {
   const message = readMessage(isObject(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
   const calledTools = message.tool_calls !== undefined;
-  // The body arrived whole, so a missing reason is a vendor's omission, not a broken answer.
+  // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
   const reason = readString(choice['finish_reason']) ?? 'stop';
   return {
     index: count(choice['index']) ?? position,

@@ -39,7 +39,7 @@ export function drop(note?: string, ...neutral: readonly unknown[]): CompatibleR
   return { rule: 'dropped', ...(note && { note }), ...(neutral.length > 0 && { neutral }) };
 }
 
-/** Answered with 400, except for a value that asks for nothing anyway. */
+/** Refused with 400, except for a value that asks for nothing anyway. */
 export function refuse(note: string, ...neutral: readonly unknown[]): CompatibleRule {
   return { rule: 'refused', note, ...(neutral.length > 0 && { neutral }) };
 }
@@ -70,7 +70,7 @@ export function nearestEffort(wanted: unknown, taken: readonly Effort[]): unknow
   return taken.toSorted((a, b) => distance(a) - distance(b))[0];
 }
 
-/** Fields that only OpenAI has: hints are left out, what would change the answer is refused. */
+/** Fields that only OpenAI has: hints are left out, what would change the response is refused. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   audio: refuse('no audio output'),
   metadata: drop(),

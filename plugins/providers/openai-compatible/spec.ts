@@ -5,7 +5,6 @@ import type {
   Credential,
   FailureClass,
   FinishReason,
-  JsonObject,
   ModelInfo,
   Schema,
   Timeouts,
@@ -14,6 +13,7 @@ import type {
 import type { ProviderConfig } from '../kit/index.ts';
 import type { ErrorRules } from './errors.ts';
 import type { CompatibleRules } from './rules.ts';
+import type { UsageRules } from './usage.ts';
 
 /** Rules for some models or requests only, laid over the vendor's own; the first that applies is taken. */
 export interface Variant {
@@ -34,17 +34,17 @@ export interface RoleRules {
 }
 
 /** How a vendor differs from OpenAI's chat completions. Everything is optional but its name and address. */
-export interface Differences {
+export interface Differences extends UsageRules {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
   readonly timeouts?: Partial<Timeouts>;
-  /** The path of an operation, with its query; the vendor-neutral one unless told. */
+  /** The path of an operation, with its query; the vendor-neutral one unless set. */
   readonly path?: (operation: 'chat/completions' | 'embeddings' | 'models', model: string) => string;
   /** A field of OpenAI's chat completions that is not named is passed. */
   readonly fields?: CompatibleRules;
-  /** Fields that OpenAI does not have: `passed` unless told. */
+  /** Fields that OpenAI does not have: `passed` unless set. */
   readonly unknown?: 'passed' | 'dropped';
   /** The vendor's own fields, passed when unknown ones are dropped, and routing names that are its own. */
   readonly extras?: readonly string[];
@@ -52,10 +52,10 @@ export interface Differences {
   /** Fields sent when the caller gave none. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly roles?: RoleRules;
-  /** The name under which earlier thinking is sent back; `drop` unless told. */
+  /** The name under which earlier thinking is sent back; `drop` unless set. */
   readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
   /**
-   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. Unless told, ids
+   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. By default ids
    * of more than 64 characters are: no vendor gives such, but Gemini's carry a signature.
    */
   readonly toolIds?: { readonly valid: RegExp; readonly length: number };
@@ -67,10 +67,6 @@ export interface Differences {
   readonly streamUsage?: 'ask' | 'always';
   /** Put into `stream_options` beside `include_usage`. */
   readonly streamOptions?: Readonly<Record<string, unknown>>;
-  /** `outside`: reasoning tokens come on top of completion tokens. */
-  readonly reasoningTokens?: 'inside' | 'outside';
-  /** What the vendor says a call cost, in US dollars, where it is not simply `usage.cost`. */
-  readonly usageCost?: (usage: JsonObject) => number | undefined;
   /** Finish reasons of the vendor's own; a failure class ends the call with that failure. */
   readonly finishReasons?: Readonly<Record<string, FinishReason | { readonly failure: FailureClass }>>;
   /** True when `stop` beside tool calls is meant (OpenAI says so for a forced function). */
@@ -82,7 +78,7 @@ export interface Differences {
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** False when the vendor does not list its models. */
   readonly listsModels?: boolean;
-  /** What its answers never show, and how that is known. */
+  /** What its responses never show, and how that is known. */
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
   /** What a caller may notice and no rule says; a sentence each, for the docs. */
   readonly notes?: readonly string[];

@@ -9,7 +9,7 @@ import {
 } from '../../../core/index.ts';
 import { shortId } from './messages.ts';
 
-/** Tool calls of a whole answer: ids made where they are missing or repeated, arguments always text. */
+/** Tool calls of a whole response: ids made where they are missing or repeated, arguments always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();

@@ -1,5 +1,12 @@
-import { isObject, type Usage } from '../../../core/index.ts';
-import type { Differences } from './spec.ts';
+import { isObject, type JsonObject, type Usage } from '../../../core/index.ts';
+
+/** How a vendor's usage differs from OpenAI's. */
+export interface UsageRules {
+  /** `outside`: reasoning tokens come on top of completion tokens. */
+  readonly reasoningTokens?: 'inside' | 'outside';
+  /** What the vendor says a call cost, in US dollars, where it is not simply `usage.cost`. */
+  readonly usageCost?: (usage: JsonObject) => number | undefined;
+}
 
 /** Cached tokens under whatever name a vendor has for them; the first that is a count is taken. */
 function cachedIn(value: Readonly<Record<string, unknown>>): number | undefined {
@@ -28,10 +35,7 @@ const REWRITTEN = new Set([
  * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
  * for what is not usage (garbage is not billed). `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
  */
-export function readUsage(
-  value: unknown,
-  differences: Pick<Differences, 'reasoningTokens' | 'usageCost'> = {},
-): Usage | undefined {
+export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undefined {
   if (!isObject(value)) return undefined;
   const promptTold = count(value['prompt_tokens']);
   const completionTold = count(value['completion_tokens']);
@@ -42,11 +46,11 @@ export function readUsage(
   let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
   let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
   if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
-  const outside = differences.reasoningTokens === 'outside';
+  const outside = rules.reasoningTokens === 'outside';
   if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
   const promptDetails = details(value['prompt_tokens_details'], cached);
   const completionDetails = details(value['completion_tokens_details'], undefined);
-  const cost = differences.usageCost?.(value);
+  const cost = rules.usageCost?.(value);
   const kept = Object.entries(value).filter(([key, told]) => !REWRITTEN.has(key) && told !== null);
   return {
     prompt_tokens: prompt,
