@@ -78,11 +78,11 @@ async function startSubject(name: string, store: string, set: object, known: str
     key,
     call: () => call(generation.deps, credential),
     async finish() {
-      await foundation.pending.idle();
+      await generation.deps.pending.idle(30_000);
       await foundation.store.ledger.balance('local');
     },
     async close() {
-      await foundation.pending.idle();
+      await generation.deps.pending.idle(30_000);
       await generation.close();
       await foundation.close();
     },

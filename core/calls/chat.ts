@@ -8,6 +8,7 @@ import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAtt
 import type { CallDeps } from './call-deps.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
+import { askedTier, pricedTier } from './pricing.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { runCall, tryTargets } from './run-call.ts';
 import { estimateTextTokens } from './tokens.ts';
@@ -76,6 +77,21 @@ export interface OpenedChat extends ResponseNotes {
   readonly codecCall: CodecCall;
 }
 
+/** The request as one target gets it: with the target's own name of the model, and no service tier at an unknown price. */
+function requestFor(
+  deps: CallDeps,
+  asked: ChatRequest,
+  target: Target,
+): { readonly input: ChatRequest; readonly told: readonly string[] } {
+  const { catalog } = deps.partsOf('chat');
+  const input = asked.model === target.model ? asked : { ...asked, model: target.model };
+  if (askedTier(input) === undefined) return { input, told: [] };
+  const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
+  if (pricedTier(input, price) !== undefined) return { input, told: [] };
+  const { service_tier: _tier, ...rest } = input;
+  return { input: rest, told: ['service_tier'] };
+}
+
 /** Translates and sends a chat request to one target. */
 export async function openChat(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenedChat> {
   const provider: Provider | undefined = deps.partsOf('chat').offers.get(target.provider);
@@ -84,12 +100,12 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
       param: 'model',
     });
-  const asked = call.request as ChatRequest;
-  const input = asked.model === target.model ? asked : { ...asked, model: target.model };
-  const codecCall = codecCallOf(call, target);
+  const { input, told } = requestFor(deps, call.request as ChatRequest, target);
+  const codecCall: CodecCall = { ...codecCallOf(call, target), request: input };
   const request = provider.chat.request(input, codecCall);
+  const dropped = [...told, ...(request.dropped ?? [])];
+  call.record.serviceTier = dropped.includes('service_tier') ? undefined : askedTier(input);
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
-  const { dropped = [] } = request;
   return {
     ...responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers }),
     upstreamResponse,

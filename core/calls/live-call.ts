@@ -37,6 +37,8 @@ export interface CallRecord {
   /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
   readonly sentTo: Target[];
   usage: Usage | undefined;
+  /** The service tier that the last attempt was sent with, where it is not the standard one. */
+  serviceTier: string | undefined;
   metered: Metered | undefined;
   firstByteMs: number | undefined;
   upstreamMs: number;
@@ -61,6 +63,7 @@ export class LiveCall implements Call {
     status: undefined,
     sentTo: [],
     usage: undefined,
+    serviceTier: undefined,
     metered: undefined,
     firstByteMs: undefined,
     upstreamMs: 0,

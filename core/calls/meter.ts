@@ -3,7 +3,7 @@ import type { ChatRequest, Usage } from '../contract/chat.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
-import { costOf, estimateChat } from './pricing.ts';
+import { costOf, estimateChat, toldCost } from './pricing.ts';
 import { estimateInputTokens } from './tokens.ts';
 
 /**
@@ -59,8 +59,11 @@ function noteUsage(deps: CallDeps, call: LiveCall, target: Target, usage: Usage,
   const { catalog } = deps.partsOf(call.operation);
   const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
   const { prompt_tokens, completion_tokens } = usage;
+  // What the vendor charges is what the call costs, unless the operator has a price of their own.
+  const told = estimated || catalog.hasOwnPrice(target) ? undefined : toldCost(usage);
+  const cost = told ?? costOf(usage, price, call.record.serviceTier);
   call.record.usage = usage;
-  call.record.metered = { units: { prompt_tokens, completion_tokens }, cost: costOf(usage, price), estimated };
+  call.record.metered = { units: { prompt_tokens, completion_tokens }, cost, estimated };
 }
 
 function estimatedUsage(prompt: number, completion: number): Usage {

@@ -10,7 +10,21 @@ type Facts = Omit<ModelInfo, 'id'>;
 /** What `config/models.json` holds: facts by vendor and model; a vendor that is a name shares that vendor's rows. */
 export interface ModelTable {
   readonly vendors: Readonly<Record<string, string | Readonly<Record<string, Facts>>>>;
+  readonly families?: Readonly<Record<string, Family>>;
 }
+
+/** How a vendor names its models, listed or not. */
+interface Family {
+  /** Beginnings of names that are accepted, without a price, while the operator lists no models. */
+  readonly accepts?: readonly string[];
+  /** Beginnings that say nothing: `models/x` is `x`. */
+  readonly strips?: readonly string[];
+  /** What is known of every model with such an ending: `:free` has a price of 0. */
+  readonly endings?: Readonly<Record<string, Facts>>;
+}
+
+/** What may stand behind a listed name for the whole to be the same model at some date. */
+const DATED = /^[-@](?:(?:preview|exp)-)?(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4}|\d{3,8}|latest)$/;
 
 /** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */
 export function loadModelTable(): ModelTable {
@@ -30,6 +44,7 @@ export function createCatalog(
     finders.set(name, createFinder(provider, listed, table));
   };
   for (const [name, provider] of providers) layOut(name, provider);
+  const ownPrices = new Map([...providers].map(([name, provider]) => [name, findOwnPrice(provider)]));
   const pricers = new Map([...providers].map(([name, provider]) => [name, createPricer(provider)]));
   return {
     learn(name, ids) {
@@ -47,6 +62,7 @@ export function createCatalog(
     providers: () => [...providers.keys()],
     has: (provider) => providers.has(provider),
     list: (provider) => (models.get(provider) ?? []).map(({ id }) => id),
+    hasOwnPrice: ({ provider, model }) => ownPrices.get(provider)?.(model) !== undefined,
     priceOf({ provider, model }, info) {
       const price = pricers.get(provider);
       return price ? price(model, info) : info?.price;
@@ -57,8 +73,8 @@ export function createCatalog(
 /** The models of a provider: its own list, else its vendor's rows; then those the operator adds. */
 export function modelsOf(provider: Offer, table: ModelTable): readonly ModelInfo[] {
   const rows = rowsOf(provider.vendor, table);
-  const findFacts = longestPrefix(rows);
-  const withFacts = (model: ModelInfo): ModelInfo => ({ ...findFacts(model.id), ...model });
+  const findFacts = findListed(rows);
+  const withFacts = ({ base, ...model }: ModelInfo): ModelInfo => ({ ...findFacts(base ?? model.id), ...model });
   const listed = provider.models?.map(withFacts) ?? rows;
   const all = [...listed, ...(provider.addModels ?? []).map(withFacts)];
   return [...new Map(all.map((model) => [model.id, model])).values()];
@@ -66,20 +82,32 @@ export function modelsOf(provider: Offer, table: ModelTable): readonly ModelInfo
 
 type Pricer = (requested: string, model: ModelInfo | undefined) => Price | undefined;
 
+/** Finds the operator's price of a requested model: the row with the longest matching prefix; `*` is the shortest. */
+function findOwnPrice({ prices = {} }: Offer): (requested: string) => Partial<Price> | undefined {
+  const find = longestPrefix(Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price })));
+  return (requested) => find(requested)?.price;
+}
+
 /**
- * Prices of requested models: the operator's row with the longest matching prefix (`*` is the shortest) over what the table
- * says. Undefined while input or output is not known: unknown is never free.
+ * Prices of requested models: the operator's over what the table says. Undefined while input or output is not known: unknown is
+ * never free.
  */
-function createPricer({ prices = {}, priceFactors }: Offer): Pricer {
-  const rows = Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price }));
-  const find = longestPrefix(rows);
-  const withFactors = (price: Price | undefined): Price | undefined =>
-    price && priceFactors && price.cache_write_1h === undefined
-      ? { ...price, cache_write_1h: price.input * priceFactors.cache_write_1h }
-      : price;
+function createPricer(offer: Offer): Pricer {
+  const { priceFactors } = offer;
+  const findOwn = findOwnPrice(offer);
   return (requested, model) => {
-    const own = find(requested)?.price;
-    return withFactors(own ? mergePrice(own, model) : model?.price);
+    const own = findOwn(requested);
+    const price = own ? mergePrice(own, model) : model?.price;
+    return price && priceFactors ? withFactors(price, priceFactors) : price;
+  };
+}
+
+/** A price with the rates that follow from its input rate, in each of its tiers. */
+function withFactors<P extends Omit<Price, 'service_tiers'>>(price: P, factors: NonNullable<Offer['priceFactors']>): P {
+  return {
+    ...price,
+    cache_write_1h: price.cache_write_1h ?? price.input * factors.cache_write_1h,
+    ...(price.tiers && { tiers: price.tiers.map((tier) => withFactors(tier, factors)) }),
   };
 }
 
@@ -91,17 +119,43 @@ function mergePrice(own: Partial<Price>, model: ModelInfo | undefined): Price | 
   return input === undefined || output === undefined ? undefined : { input, output, ...rates };
 }
 
+/**
+ * Finds what a requested name stands for. A listed name and its dated variants have their row. Other versions and families are
+ * accepted by prefix, but nothing is known of them: `gpt-5.7` is no `gpt-5`.
+ */
 function createFinder(
   provider: Offer,
   models: readonly ModelInfo[],
   table: ModelTable,
 ): (requested: string) => ModelInfo | undefined {
-  const find = longestPrefix(models);
-  if (!provider.anyModel) return remembered(find);
-  const findFacts = longestPrefix(rowsOf(provider.vendor, table));
-  return remembered(
-    (requested) => find(requested) ?? (requested === '' ? undefined : { ...findFacts(requested), id: requested }),
-  );
+  const findRow = findListed(models);
+  const findFacts = provider.anyModel ? findListed(rowsOf(provider.vendor, table)) : () => undefined;
+  const findPrefix = longestPrefix(models);
+  const { accepts = [], strips = [], endings = {} } = familyOf(provider, table);
+  const accept = (name: string): ModelInfo | undefined => {
+    const near = findPrefix(name);
+    if (near) return { id: name, ...(near.kind !== undefined && { kind: near.kind }) };
+    return accepts.some((prefix) => name.startsWith(prefix)) ? { id: name } : undefined;
+  };
+  const find = (requested: string): ModelInfo | undefined => {
+    const prefix = strips.find((each) => requested.startsWith(each)) ?? '';
+    const name = requested.slice(prefix.length);
+    const listed = findRow(name);
+    if (listed) return listed;
+    const accepted = accept(name);
+    const ending = Object.keys(endings).find((each) => name.endsWith(each));
+    if (accepted) return ending === undefined ? accepted : { ...accepted, ...endings[ending] };
+    return provider.anyModel && name !== '' ? { ...findFacts(name), id: name } : undefined;
+  };
+  return remembered(find);
+}
+
+/** An operator's own list says all that is accepted. */
+function familyOf({ vendor, models }: Offer, { families = {} }: ModelTable): Family {
+  const family = Object.hasOwn(families, vendor) ? families[vendor] : undefined;
+  if (!family || !models) return family ?? {};
+  const { accepts: _accepts, ...rest } = family;
+  return rest;
 }
 
 /** Names that are remembered, and their length: callers make names up, memory must not grow with them. */
@@ -129,14 +183,24 @@ function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelInfo[] {
   return Object.entries(rows).map(([id, facts]) => ({ id, ...facts }));
 }
 
+/** Finds the entry of a name, or the longest one that the name is a dated variant of. */
+function findListed<T extends { readonly id: string }>(entries: readonly T[]): (name: string) => T | undefined {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const dated = longestPrefix(entries, (rest) => DATED.test(rest));
+  return (name) => byId.get(name) ?? dated(name);
+}
+
 /** Finds the entry whose id is the longest prefix of a name: one look-up for each length that occurs. */
-function longestPrefix<T extends { readonly id: string }>(entries: readonly T[]): (name: string) => T | undefined {
+function longestPrefix<T extends { readonly id: string }>(
+  entries: readonly T[],
+  mayFollow: (rest: string) => boolean = () => true,
+): (name: string) => T | undefined {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const lengths = [...new Set(entries.map(({ id }) => id.length))].sort((a, b) => b - a);
   return (name) => {
     for (const length of lengths) {
       const found = length <= name.length ? byId.get(name.slice(0, length)) : undefined;
-      if (found) return found;
+      if (found && mayFollow(name.slice(length))) return found;
     }
     return undefined;
   };

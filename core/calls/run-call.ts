@@ -1,8 +1,10 @@
 import type { Target } from '../contract/call.ts';
+import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { attemptReport, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
+import { assertNoDisguisedFields } from './disguised-fields.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { meterUnfinished } from './meter.ts';
 import { assertAllowed } from './targets.ts';
@@ -20,11 +22,12 @@ export async function runCall<T>(
   init: CallInit,
   { answered, ask }: CallWork<T>,
 ): Promise<T> {
-  const { hooks, catalog } = deps.partsOf(asked.operation);
+  const { hooks, catalog, definition } = deps.partsOf(asked.operation);
   const call = new LiveCall(asked, init, hooks);
   deps.pending.track(call.ended, 'a call');
   try {
     throwIfAborted(call.signal);
+    assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
     assertAllowed(catalog, call.principal, asked.targets, asked.requested);
     await hooks.admit?.(call);
     if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);

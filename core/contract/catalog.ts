@@ -3,7 +3,10 @@ import type { ModelInfo, Price } from './provider.ts';
 
 /** The models of all instances that take part in an operation, as calls, model lists and the command line see them. */
 export interface ModelCatalog {
-  /** The model whose id is the longest prefix of `model`; undefined when the provider has none. */
+  /**
+   * What is known of a model; undefined when the provider does not accept the name. A listed name and its dated variants have the
+   * row of the list; another name that is accepted, by prefix or family, stands for itself, without a price.
+   */
   find(provider: string, model: string): ModelInfo | undefined;
   /** At most three ids near to `model`, best first. */
   suggest(provider: string, model: string): readonly string[];
@@ -14,6 +17,8 @@ export interface ModelCatalog {
   list(provider: string): readonly string[];
   /** Adds what a vendor itself lists; replaces what was learnt of it before. */
   learn(provider: string, ids: readonly string[]): void;
+  /** Whether the operator set a price for a model: then that one holds, whatever the vendor says. */
+  hasOwnPrice(target: Target): boolean;
   /** The price of a model, operator's over table; undefined when it is not known. */
   priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
 }

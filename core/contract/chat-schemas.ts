@@ -1,11 +1,12 @@
 import type { Schema } from './json.ts';
 
-/** The request schemas of the OpenAI surface: types and ranges of spec 2.1, open to fields that vendors add. */
+/**
+ * The request schemas of the OpenAI surface: types and ranges of spec 2.1, open to fields that vendors add. They take what clients
+ * are known to send beside the canonical form: null for "not set", `functions` for tools, calls and tools without `type`, 0 or −1
+ * for "no limit". Codecs get the canonical form; `plugins/providers/kit/lenient-chat.ts` makes it.
+ */
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
-
-/** The most tokens one may ask for: what 32 bits hold, so that a price times tokens times choices stays an exact number. */
-const MAX_TOKENS = 2_147_483_647;
 
 const contentPart: Schema = {
   type: 'object',
@@ -16,7 +17,7 @@ const contentPart: Schema = {
     image_url: {
       type: 'object',
       required: ['url'],
-      properties: { url: { type: 'string', minLength: 1 }, detail: { type: 'string', maxLength: 32 } },
+      properties: { url: { type: 'string', minLength: 1 }, detail: nullable('string', { maxLength: 32 }) },
     },
   },
   allOf: [
@@ -27,10 +28,10 @@ const contentPart: Schema = {
 
 const toolCall: Schema = {
   type: 'object',
-  required: ['id', 'type', 'function'],
+  required: ['id', 'function'],
   properties: {
     id: { type: 'string' },
-    type: { const: 'function' },
+    type: { enum: ['function', null] },
     function: {
       type: 'object',
       required: ['name', 'arguments'],
@@ -39,47 +40,68 @@ const toolCall: Schema = {
   },
 };
 
+/** What an assistant may have said in place of words. */
+const CALLS = [{ required: ['tool_calls'] }, { required: ['function_call'] }];
+
+const ofRole = (role: string, then: Schema): Schema => ({
+  if: { required: ['role'], properties: { role: { const: role } } },
+  then,
+});
+
 const message: Schema = {
   type: 'object',
   required: ['role'],
   properties: {
-    role: { enum: ['system', 'developer', 'user', 'assistant', 'tool'] },
+    role: { enum: ['system', 'developer', 'user', 'assistant', 'tool', 'function'] },
     content: { type: ['string', 'array', 'null'], items: contentPart },
-    name: { type: 'string', maxLength: 256 },
+    name: nullable('string', { maxLength: 256 }),
     tool_calls: nullable('array', { items: toolCall, maxItems: 1024 }),
-    tool_call_id: { type: 'string', maxLength: 4096 },
+    tool_call_id: nullable('string', { maxLength: 4096 }),
+    function_call: nullable('object', {
+      required: ['name', 'arguments'],
+      properties: { name: { type: 'string', minLength: 1, maxLength: 256 }, arguments: { type: 'string' } },
+    }),
+    refusal: nullable('string'),
     reasoning_content: nullable('string'),
   },
   allOf: [
     {
-      // An assistant may have said nothing but tool calls; everybody else has content.
-      if: { not: { properties: { role: { const: 'assistant' } } } },
+      // An assistant may have said nothing but calls, a tool may have answered nothing; everybody else has content.
+      if: { not: { properties: { role: { enum: ['assistant', 'tool', 'function'] } } } },
       then: { required: ['content'], properties: { content: { type: ['string', 'array'] } } },
-      else: { if: { not: { required: ['tool_calls'] } }, then: { required: ['content'] } },
     },
-    { if: { required: ['role'], properties: { role: { const: 'tool' } } }, then: { required: ['tool_call_id'] } },
+    {
+      if: { properties: { role: { const: 'assistant' } }, not: { anyOf: CALLS } },
+      then: { required: ['content'] },
+    },
+    ofRole('tool', { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } }),
+    ofRole('function', { required: ['name'], properties: { name: { type: 'string', minLength: 1 } } }),
   ],
+};
+
+const functionObject: Schema = {
+  type: 'object',
+  required: ['name'],
+  properties: {
+    name: { type: 'string', minLength: 1, maxLength: 256 },
+    description: nullable('string'),
+    parameters: nullable('object'),
+    strict: nullable('boolean'),
+  },
 };
 
 const tool: Schema = {
   type: 'object',
-  required: ['type'],
-  properties: {
-    type: { type: 'string', minLength: 1, maxLength: 64 },
-    function: {
-      type: 'object',
-      required: ['name'],
-      properties: {
-        name: { type: 'string', minLength: 1, maxLength: 256 },
-        description: { type: 'string' },
-        parameters: { type: 'object' },
-        strict: nullable('boolean'),
-      },
-    },
-  },
-  if: { required: ['type'], properties: { type: { const: 'function' } } },
+  properties: { type: nullable('string', { minLength: 1, maxLength: 64 }), function: functionObject },
+  if: { properties: { type: { enum: ['function', null] } } },
   then: { required: ['function'] },
 };
+
+/** More output than any model writes; with it, and `n` at its most, no sum of tokens or money overflows. */
+const MAX_TOKENS = 2_147_483_647;
+const limit = nullable('integer', { minimum: -1, maximum: MAX_TOKENS });
+/** A 64-bit number, as far as JSON's numbers tell. */
+const MAX_SEED = 2 ** 63;
 
 export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ChatCompletionRequest',
@@ -91,17 +113,17 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
     messages: { type: 'array', minItems: 1, items: message },
     temperature: nullable('number', { minimum: 0, maximum: 2 }),
     top_p: nullable('number', { minimum: 0, maximum: 1 }),
-    max_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
-    max_completion_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
+    max_tokens: limit,
+    max_completion_tokens: limit,
     stream: nullable('boolean'),
     stream_options: nullable('object', {
-      properties: { include_usage: { type: 'boolean' }, include_obfuscation: { type: 'boolean' } },
+      properties: { include_usage: nullable('boolean'), include_obfuscation: nullable('boolean') },
     }),
     frequency_penalty: nullable('number', { minimum: -2, maximum: 2 }),
     presence_penalty: nullable('number', { minimum: -2, maximum: 2 }),
     stop: { type: ['string', 'array', 'null'], items: { type: 'string' }, maxItems: 16 },
     n: nullable('integer', { minimum: 1, maximum: 128 }),
-    seed: nullable('integer'),
+    seed: nullable('integer', { minimum: -MAX_SEED, maximum: MAX_SEED }),
     logprobs: nullable('boolean'),
     top_logprobs: nullable('integer', { minimum: 0, maximum: 20 }),
     logit_bias: nullable('object', { additionalProperties: { type: 'number', minimum: -100, maximum: 100 } }),
@@ -109,25 +131,43 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
     tools: nullable('array', { items: tool, maxItems: 1024 }),
     tool_choice: { type: ['string', 'object', 'null'], properties: { type: { type: 'string' } } },
     parallel_tool_calls: nullable('boolean'),
+    functions: nullable('array', { items: functionObject, maxItems: 1024 }),
+    function_call: { type: ['string', 'object', 'null'], properties: { name: { type: 'string' } } },
     response_format: {
       type: ['object', 'null'],
       required: ['type'],
       properties: {
         type: { enum: ['text', 'json_object', 'json_schema'] },
         json_schema: {
-          type: 'object',
+          type: ['object', 'null'],
           required: ['name'],
           properties: {
             name: { type: 'string', minLength: 1, maxLength: 64 },
-            schema: { type: 'object' },
+            description: nullable('string'),
+            schema: nullable('object'),
             strict: nullable('boolean'),
           },
         },
       },
       if: { type: 'object', required: ['type'], properties: { type: { const: 'json_schema' } } },
-      then: { required: ['json_schema'] },
+      then: { required: ['json_schema'], properties: { json_schema: { type: 'object' } } },
     },
     reasoning_effort: nullable('string', { maxLength: 32 }),
+    // Carried as they are, to vendors that have them.
+    audio: {},
+    metadata: {},
+    modalities: {},
+    moderation: {},
+    prediction: {},
+    prompt_cache_key: {},
+    prompt_cache_options: {},
+    prompt_cache_retention: {},
+    safety_identifier: {},
+    service_tier: nullable('string', { maxLength: 64 }),
+    store: {},
+    verbosity: {},
+    web_search_options: {},
+    extra_body: {},
   },
 });
 

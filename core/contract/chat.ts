@@ -5,7 +5,8 @@
  * Source: https://platform.openai.com/docs/api-reference/chat (names stay snake_case: they are the wire's).
  */
 
-export type Role = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
+/** `function` is the old form of `tool`: it is accepted, and codecs get tools. */
+export type Role = 'system' | 'developer' | 'user' | 'assistant' | 'tool' | 'function';
 
 export interface TextPart {
   readonly type: 'text';
@@ -93,7 +94,7 @@ export interface ChatRequest {
   readonly logprobs?: boolean | null;
   readonly top_logprobs?: number | null;
   readonly logit_bias?: Readonly<Record<string, number>> | null;
-  readonly user?: string;
+  readonly user?: string | null;
   readonly tools?: readonly Tool[];
   readonly tool_choice?: ToolChoice;
   readonly parallel_tool_calls?: boolean;
@@ -110,6 +111,8 @@ export interface Usage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly total_tokens: number;
+  /** The vendor's own figure of what the call cost, in US dollars; it wins over price tables. */
+  readonly cost?: number;
   readonly prompt_tokens_details?: {
     readonly cached_tokens?: number;
     readonly cache_write_tokens?: number;

@@ -9,7 +9,9 @@ export interface Price {
   readonly cache_write?: number;
   /** Cache writes that live an hour. */
   readonly cache_write_1h?: number;
-  readonly tiers?: readonly (Omit<Price, 'tiers'> & { readonly input_tokens_above: number })[];
+  readonly tiers?: readonly (Omit<Price, 'tiers' | 'service_tiers'> & { readonly input_tokens_above: number })[];
+  /** What other service tiers cost, by the name in a request's `service_tier`; each replaces the rates above whole. */
+  readonly service_tiers?: Readonly<Record<string, Omit<Price, 'service_tiers' | 'characters' | 'seconds'>>>;
   /** US dollars per million characters, for speech. */
   readonly characters?: number;
   /** US dollars per million seconds of sound, for speech that is billed by time. */
@@ -17,8 +19,10 @@ export interface Price {
 }
 
 export interface ModelInfo {
-  /** A name; requests whose model begins with it are accepted (the longest wins). */
+  /** A name; requests whose model begins with it are accepted. What else is said here holds for the name and its dated variants. */
   readonly id: string;
+  /** The model of the vendor's table whose facts hold for this name, where the name itself says nothing. */
+  readonly base?: string;
   /** The operation it is for; chat unless set. */
   readonly kind?: string;
   readonly contextWindow?: number;
@@ -37,6 +41,8 @@ export interface CodecCall {
   readonly created: number;
   /** Unique for the attempt, for vendors that give answers no id. */
   readonly id: string;
+  /** The request as the codec was given it, for responses whose form depends on it (names that were changed on the way out). */
+  readonly request?: ChatRequest;
 }
 
 /** An HTTP request relative to the provider's base URL. Holds no credential: core adds it, for declared hosts only. */

@@ -32,9 +32,9 @@ const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
         minimum: 0,
       },
     },
-    encoding_format: { enum: ['float', 'base64'] },
-    dimensions: { type: 'integer', minimum: 1, maximum: 65_536 },
-    user: { type: 'string', maxLength: 512 },
+    encoding_format: { enum: ['float', 'base64', null] },
+    dimensions: { type: ['integer', 'null'], minimum: 1, maximum: 65_536 },
+    user: { type: ['string', 'null'], maxLength: 512 },
   },
 });
 

@@ -1,8 +1,9 @@
-import { OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
+import type { ChatRequest } from '../../core/index.ts';
+import { type CompatibleRule, OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
 
 /**
- * Azure OpenAI: `model` is the deployment's name. Rules and prices are found by the model it begins with, or that
- * `deployments` names.
+ * Azure OpenAI: `model` is the deployment's name. Rules are found by the model it begins with, or that `deployments` names;
+ * prices by the model that it is, with a date or without, or that `deployments` names.
  * Sources: openai SDK `azure.ts`, vercel/ai `packages/azure`.
  */
 export default openaiCompatible({
@@ -31,19 +32,23 @@ export default openaiCompatible({
     deployments: {
       type: 'object',
       additionalProperties: { type: 'string', minLength: 1 },
-      description: 'The model behind a deployment whose name does not begin with it, as `prod: gpt-5`; its rules hold.',
+      description:
+        'The model behind a deployment whose name does not begin with it, as `prod: gpt-5`; its rules and prices hold.',
     },
   },
   configure: ({ baseUrl, resource, apiVersion, deployments }) => {
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
     if (root === undefined) throw new TypeError('the provider azure needs `resource` or `baseUrl`');
-    const variants = variantsOf((deployments ?? {}) as Readonly<Record<string, string>>);
-    if (typeof apiVersion !== 'string') return { baseUrl: root, variants };
+    const models = (deployments ?? {}) as Readonly<Record<string, string>>;
+    const variants = variantsOf(models);
+    const addModels = Object.entries(models).map(([id, base]) => ({ id, base }));
+    if (typeof apiVersion !== 'string') return { baseUrl: root, variants, addModels };
     const version = `?api-version=${encodeURIComponent(apiVersion)}`;
     return {
       baseUrl: root,
       variants,
+      addModels,
       path: (operation, model) =>
         operation === 'models'
           ? `/models${version}`
@@ -55,8 +60,20 @@ export default openaiCompatible({
 /** OpenAI's rules, looked up by the model behind a deployment. */
 function variantsOf(deployments: Readonly<Record<string, string>>): readonly Variant[] {
   const models = new Map(Object.entries(deployments));
-  return OPENAI_MODELS.map((variant) => ({
-    ...variant,
-    applies: (request) => variant.applies({ ...request, model: models.get(request.model) ?? request.model }),
-  }));
+  const behind = (request: ChatRequest): ChatRequest => ({
+    ...request,
+    model: models.get(request.model) ?? request.model,
+  });
+  const ruleBehind = (rule: CompatibleRule): CompatibleRule => {
+    const { apply } = rule;
+    return apply ? { ...rule, apply: (value, request) => apply(value, behind(request)) } : rule;
+  };
+  return OPENAI_MODELS.map((variant) => {
+    const fields = Object.entries(variant.fields ?? {}).map(([field, rule]) => [field, ruleBehind(rule)] as const);
+    return {
+      ...variant,
+      applies: (request) => variant.applies(behind(request)),
+      fields: Object.fromEntries(fields),
+    };
+  });
 }

@@ -1,5 +1,32 @@
-import type { ChatMessage, ChatRequest } from '../../core/index.ts';
-import { drop, emulate, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+import { type ChatMessage, type ChatRequest, isObject, readArray, readObject } from '../../core/index.ts';
+import {
+  type CompatibleRules,
+  drop,
+  emulate,
+  mapped,
+  OPENAI_ONLY,
+  openaiCompatible,
+  pass,
+  refuse,
+  rename,
+} from './openai-compatible.ts';
+
+const FIELDS: CompatibleRules = {
+  ...OPENAI_ONLY,
+  frequency_penalty: drop('deprecated there', 0),
+  logit_bias: refuse('no token biases'),
+  max_completion_tokens: rename('max_tokens'),
+  n: refuse('one choice an answer', 1),
+  parallel_tool_calls: drop(undefined, true),
+  presence_penalty: drop('deprecated there', 0),
+  reasoning_effort: emulate('`low`, `high`, `max`; `none` switches thinking off', thinking),
+  response_format: emulate('`json_schema` becomes `json_object` with the schema in a system message', jsonMode),
+  seed: drop(),
+  temperature: pass('without effect while thinking'),
+  top_p: pass('without effect while thinking'),
+  tools: emulate('`strict` is for the base that ends with `/beta`; elsewhere it is left out and told', looseTools),
+  user: rename('user_id', 'other characters than `a-z A-Z 0-9 _ -` become `_`', userId),
+};
 
 /**
  * Sources: api-docs.deepseek.com (2026-10), vercel/ai `packages/deepseek`. Its error code is `invalid_request_error` for
@@ -9,26 +36,26 @@ export default openaiCompatible({
   name: 'deepseek',
   baseUrl: 'https://api.deepseek.com',
   apiKeyEnv: 'DEEPSEEK_API_KEY',
-  fields: {
-    ...OPENAI_ONLY,
-    frequency_penalty: drop('deprecated there', 0),
-    logit_bias: refuse('no token biases'),
-    max_completion_tokens: rename('max_tokens'),
-    n: refuse('one choice an answer', 1),
-    parallel_tool_calls: drop(undefined, true),
-    presence_penalty: drop('deprecated there', 0),
-    reasoning_effort: emulate('`low`, `high`, `max`; `none` switches thinking off', thinking),
-    response_format: emulate('`json_schema` becomes `json_object` with the schema in a system message', jsonMode),
-    seed: drop(),
-    temperature: pass('without effect while thinking'),
-    top_p: pass('without effect while thinking'),
-    user: rename('user_id', 'other characters than `a-z A-Z 0-9 _ -` become `_`', userId),
-  },
+  fields: FIELDS,
   extras: ['thinking'],
   roles: { developer: 'system' },
   replay: 'reasoning_content',
   messages: (messages, request) => withSchema(withThinking(messages), request),
+  // The beta base takes strict tools, and then wants all of them strict.
+  configure: ({ baseUrl }) => (/\/beta\/*$/.test(baseUrl ?? '') ? { fields: { ...FIELDS, tools: pass() } } : {}),
 });
+
+function looseTools(value: unknown) {
+  const tools = readArray(value);
+  const strictOf = (tool: unknown): unknown => readObject(readObject(tool)['function'])['strict'];
+  if (tools.every((tool) => strictOf(tool) === undefined)) return { body: { tools } };
+  const loose = tools.map((tool) => {
+    if (!isObject(tool) || !isObject(tool['function'])) return tool;
+    const { strict: _strict, ...rest } = tool['function'];
+    return { ...tool, function: rest };
+  });
+  return { body: { tools: loose }, told: tools.some((tool) => strictOf(tool) === true) ? ['tools.strict'] : [] };
+}
 
 const EFFORT = mapped({ minimal: 'low', medium: 'high', xhigh: 'max' });
 

@@ -27,7 +27,7 @@ export default openaiCompatible({
   messages: closedMessages,
   streamUsage: 'always',
   lacks: {
-    'log probabilities': 'requests and answers have no field for them',
+    'log probabilities': 'requests and responses have no field for them',
     'reasoning tokens': 'its usage, a closed schema, does not count them apart',
   },
   embeddings: {
@@ -36,7 +36,7 @@ export default openaiCompatible({
   },
   errors: {
     messages: [
-      // Mistral's own servers are full; neither our rate nor our request is at fault.
+      // Mistral's own servers are full; neither our rate nor our request is the reason.
       { status: [400, 429, 503], text: /^Service tier capacity exceeded/, is: 'overloaded' },
       // The same words for a bad key and for one whose quota is used up; the second passes by itself.
       { status: [401], text: /^Unauthorized$/, is: 'billing' },

@@ -8,6 +8,7 @@ export default openaiCompatible({
   apiKeyEnv: 'OLLAMA_API_KEY',
   keyRequired: false,
   anyModel: true,
+  unlimited: true,
   // The first call of a model may wait until it is read from disk.
   timeouts: { firstByteMs: 300_000 },
   fields: {

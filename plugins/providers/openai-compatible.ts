@@ -5,27 +5,28 @@
 import { openaiCompatible } from './openai-compatible/provider.ts';
 import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
 
-export { classifyError, readVendorError, type VendorError } from './openai-compatible/errors.ts';
+export { classifyError, type ErrorRules, readVendorError, type VendorError } from './openai-compatible/errors.ts';
 export { CHAT_FIELDS, refusal } from './openai-compatible/fields.ts';
 export { shortId } from './openai-compatible/messages.ts';
 export { OPENAI_MODELS } from './openai-compatible/openai-models.ts';
 export { openaiCompatible } from './openai-compatible/provider.ts';
-export { isRecord, text } from './openai-compatible/records.ts';
-export { readRetryAfter } from './openai-compatible/retry.ts';
+
 export {
   type CompatibleRule,
   type CompatibleRules,
   drop,
+  type Effort,
   type Emulation,
   emulate,
   mapped,
+  nearestEffort,
   OPENAI_ONLY,
   pass,
   refuse,
   rename,
   within,
 } from './openai-compatible/rules.ts';
-export type { CompatibleSpec, Differences, ErrorRules, RoleRules, Variant } from './openai-compatible/spec.ts';
+export type { CompatibleSpec, Differences, RoleRules, Variant } from './openai-compatible/spec.ts';
 
 /** Any server that speaks the wire: vLLM, llama.cpp, LM Studio, a relay. What it does not take, the operator says. */
 export default openaiCompatible({
@@ -33,6 +34,7 @@ export default openaiCompatible({
   baseUrl: '',
   keyRequired: false,
   anyModel: true,
+  unlimited: true,
   roles: { developer: 'system' },
   replay: 'reasoning_content',
   embeddings: {},

@@ -1,3 +1,4 @@
+import { type JsonObject, readObject } from '../../core/index.ts';
 import { drop, openaiCompatible } from './openai-compatible.ts';
 
 /** Sources: OpenRouterTeam/docs and its OpenAPI document (2026-08). */
@@ -23,6 +24,7 @@ export default openaiCompatible({
   replay: 'reasoning',
   cacheMarks: true,
   streamUsage: 'always',
+  usageCost,
   embeddings: {},
   options: {
     referer: { type: 'string', description: 'Your site, sent as `HTTP-Referer` for OpenRouter’s rankings.' },
@@ -44,3 +46,10 @@ export default openaiCompatible({
         : undefined,
   },
 });
+
+/** Credits, which are dollars; with a key of the operator's own for the vendor behind, that vendor's bill comes on top. */
+function usageCost({ cost, is_byok: ownKey, cost_details: details }: JsonObject): number | undefined {
+  if (typeof cost !== 'number') return undefined;
+  const upstream = readObject(details)['upstream_inference_cost'];
+  return ownKey === true && typeof upstream === 'number' ? cost + upstream : cost;
+}

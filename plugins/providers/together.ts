@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../core/index.ts';
-import { drop, emulate, mapped, OPENAI_ONLY, openaiCompatible, pass, rename } from './openai-compatible.ts';
+import { drop, emulate, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, rename } from './openai-compatible.ts';
 
 /** Sources: togethercomputer/openapi (2026-04), docs.together.ai. */
 export default openaiCompatible({
@@ -11,7 +11,7 @@ export default openaiCompatible({
     logprobs: emulate('a number there: `top_logprobs`, or 1', logprobs),
     max_completion_tokens: rename('max_tokens'),
     parallel_tool_calls: drop(undefined, true),
-    reasoning_effort: pass('`low`, `medium`, `high`', mapped({ minimal: 'low', xhigh: 'high', max: 'high' })),
+    reasoning_effort: emulate('`low`, `medium`, `high`; `none` switches reasoning off', effort),
     stop: pass('one text becomes a list', (stop) => (typeof stop === 'string' ? [stop] : stop)),
     top_logprobs: emulate('see `logprobs`'),
     user: drop(),
@@ -32,4 +32,9 @@ export default openaiCompatible({
 
 function logprobs(value: unknown, { top_logprobs: top }: ChatRequest) {
   return { body: value === true ? { logprobs: Math.max(top ?? 1, 1) } : {} };
+}
+
+function effort(value: unknown, { reasoning: own }: ChatRequest) {
+  if (value === 'none') return { body: own === undefined ? { reasoning: { enabled: false } } : {} };
+  return { body: { reasoning_effort: nearestEffort(value, ['low', 'medium', 'high']) } };
 }

@@ -1,5 +1,16 @@
 import type { ChatRequest } from '../../core/index.ts';
-import { drop, emulate, OPENAI_ONLY, openaiCompatible, pass, refuse, rename, within } from './openai-compatible.ts';
+import {
+  drop,
+  type Effort,
+  emulate,
+  nearestEffort,
+  OPENAI_ONLY,
+  openaiCompatible,
+  pass,
+  refuse,
+  rename,
+  within,
+} from './openai-compatible.ts';
 
 const NO_REASONING = /^grok-4\.20(-\d{4})?-non-reasoning/;
 const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
@@ -39,6 +50,8 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
+  // Ten thousand million ticks are a dollar.
+  usageCost: ({ cost_in_usd_ticks: ticks }) => (typeof ticks === 'number' ? ticks / 1e10 : undefined),
   repeatsReasoning: true,
   notes: [
     'When the last message is an assistant’s, the vendor may begin its answer with the same words, and the caller gets them: answers are read without their request, so the repetition cannot be told from an answer.',
@@ -54,18 +67,14 @@ export default openaiCompatible({
 });
 
 /** Efforts by model, from little to much. */
-const EFFORTS: readonly { readonly model: RegExp; readonly efforts: readonly string[] }[] = [
+const EFFORTS: readonly { readonly model: RegExp; readonly efforts: readonly Effort[] }[] = [
   { model: /^grok-4\.3/, efforts: ['none', 'low', 'medium', 'high'] },
   { model: /^grok-4\.5/, efforts: ['low', 'medium', 'high'] },
   { model: /^/, efforts: ['low', 'medium', 'high', 'xhigh'] },
 ];
-const ALL_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 
 function effort(value: unknown, { model }: ChatRequest) {
   const { efforts = [] } = EFFORTS.find((row) => row.model.test(model)) ?? {};
-  const wanted = ALL_EFFORTS.indexOf(String(value));
-  if (wanted < 0) return { body: { reasoning_effort: value } };
-  const distance = (name: string) => Math.abs(ALL_EFFORTS.indexOf(name) - wanted);
-  const nearest = [...efforts].sort((a, b) => distance(a) - distance(b))[0];
+  const nearest = nearestEffort(value, efforts);
   return { body: { reasoning_effort: nearest }, dropped: value === 'none' && nearest !== 'none' };
 }

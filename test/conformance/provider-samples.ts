@@ -17,7 +17,7 @@ const SCHEMA = {
 export const SAMPLES: Readonly<Record<string, { readonly value: unknown; readonly beside?: object }>> = Object.freeze({
   audio: { value: { voice: 'alloy', format: 'mp3' } },
   frequency_penalty: { value: 0.5 },
-  function_call: { value: { name: 'get_weather' } },
+  function_call: { value: { name: 'get_weather' }, beside: { functions: [TOOL.function] } },
   functions: { value: [TOOL.function] },
   logit_bias: { value: { '50256': -100 } },
   logprobs: { value: true },

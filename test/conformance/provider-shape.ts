@@ -96,7 +96,10 @@ function readChoice(
     finish_reason: null,
   };
   all.set(index, choice);
-  assert.equal(choice.finish_reason, null, 'nothing comes after the finish reason');
+  if (choice.finish_reason !== null) {
+    assert.ok(isAnnotation(delta, finish_reason), 'only notes come after the end');
+    return;
+  }
   choice.content += delta.content ?? '';
   choice.reasoning_content += delta.reasoning_content ?? '';
   choice.refusal += delta.refusal ?? '';
@@ -105,6 +108,11 @@ function readChoice(
   if (finish_reason === null) return;
   assert.ok(FINISH.has(finish_reason), `"${finish_reason}" is no finish reason of OpenAI's`);
   choice.finish_reason = finish_reason;
+}
+
+/** A choice that adds nothing to the answer: Azure's filter tells its results so, also after the end. */
+function isAnnotation(delta: object, finish: string | null): boolean {
+  return Object.keys(delta).length === 0 && finish === null;
 }
 
 function readLogprobs(logprobs: unknown): OutcomeChoice['logprobs'] {

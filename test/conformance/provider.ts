@@ -5,6 +5,7 @@ import { testErrors } from './provider-errors.ts';
 import { testFailures } from './provider-failures.ts';
 import { testLists } from './provider-lists.ts';
 import { testMessages } from './provider-messages.ts';
+import { testPublishedFields } from './provider-published.ts';
 import { testRequests } from './provider-requests.ts';
 import { testStreams } from './provider-streams.ts';
 import { createSubject, type ProviderKit, SECRET, setUpProvider } from './provider-subject.ts';
@@ -57,6 +58,7 @@ export function testProvider(kit: ProviderKit): void {
       });
     });
     testRequests(subject);
+    testPublishedFields(subject);
     testMessages(subject);
     testAnswers(subject);
     testStreams(subject);

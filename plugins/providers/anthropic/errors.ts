@@ -22,7 +22,7 @@ const CLASS_BY_TYPE: Readonly<Record<string, FailureClass>> = Object.freeze({
   overloaded_error: 'overloaded',
 });
 
-/** For answers without a type: a proxy in front of the vendor wrote them. */
+/** For responses without a type: a proxy in front of the vendor wrote them. */
 const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
   401: 'authentication',
   402: 'billing',
@@ -51,7 +51,7 @@ const CLASS_BY_TEXT: readonly (readonly [RegExp, FailureClass])[] = Object.freez
   [/prompt is too long|exceeds? (the )?context (window|limit)/i, 'context_length'],
 ]);
 
-/** Classifies an error answer, or the error inside an `error` event (its type counts then, not the 200 around it). */
+/** Classifies an error response, or the error inside an `error` event (its type counts then, not the 200 around it). */
 export function anthropicFailure(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const error = readObject(readObject(body)['error']);
   const text = readString(error['message']);

@@ -1,9 +1,10 @@
 import type { FieldTable } from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS } from '../kit/index.ts';
 
 /** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
-  extras: ['top_k', 'thinking', 'cache_control'],
+  extras: ['top_k', 'thinking', 'cache_control', 'betas', 'context_management', 'output_config', 'stop_sequences'],
   lacks: { 'log probabilities': 'the vendor tells none' },
   variants: [
     {
@@ -51,7 +52,7 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     tools: { rule: 'passed', note: '`parameters` becomes `input_schema`, `cache_control` stays.' },
     tool_choice: {
       rule: 'passed',
-      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later) get an instruction, and the field is told as dropped.',
+      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction, and the field is told as dropped. Beside a named tool the others stay.',
     },
     parallel_tool_calls: { rule: 'renamed', to: 'tool_choice.disable_parallel_tool_use', neutral: [true] },
     reasoning_effort: {
@@ -60,6 +61,17 @@ export const ANTHROPIC_FIELDS: FieldTable = {
       note: 'Adaptive thinking with an effort from 4.6 on, a token budget before. Where a model cannot stop thinking, `none` is its least.',
     },
     thinking: { rule: 'passed', note: 'The vendor’s own field; wins over `reasoning_effort`.' },
+    output_config: {
+      rule: 'passed',
+      note: 'The vendor’s own field; wins over `reasoning_effort` and `response_format`.',
+    },
+    context_management: { rule: 'passed', note: 'The vendor’s own field; wants a beta.' },
+    betas: { rule: 'renamed', to: 'anthropic-beta', note: 'A list of names, sent as the header.' },
+    stop_sequences: { rule: 'passed', note: 'The vendor’s own name; added to `stop`.' },
+    extra_body: {
+      rule: 'emulated',
+      note: 'The vendor’s own fields in it count as if they stood beside it; others are told.',
+    },
     cache_control: { rule: 'passed', note: 'Here, on messages, on content parts and on tools.' },
     user: { rule: 'renamed', to: 'metadata.user_id' },
     safety_identifier: { rule: 'renamed', to: 'metadata.user_id', note: 'Wins over `user`.' },
@@ -68,9 +80,13 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     presence_penalty: { rule: 'dropped', neutral: [0] },
     logit_bias: { rule: 'refused', note: 'token ids mean nothing to another tokenizer.', neutral: [{}] },
     moderation: { rule: 'dropped' },
-    metadata: { rule: 'dropped', neutral: [{}] },
+    metadata: { rule: 'dropped', note: 'Use `user`.', neutral: [{}] },
     store: { rule: 'dropped', neutral: [false] },
-    service_tier: { rule: 'dropped', neutral: ['auto', 'default'] },
+    service_tier: { rule: 'dropped', note: 'Its values are not OpenAI’s.', neutral: ['auto', 'default'] },
+    speed: { rule: 'dropped', note: 'Fast answers cost a multiple that no price here knows.', neutral: ['standard'] },
+    inference_geo: { rule: 'dropped', note: 'It has a price of its own.' },
+    container: { rule: 'dropped', note: 'Containers belong to the operator’s account, which all callers share.' },
+    mcp_servers: { rule: 'dropped', note: 'The vendor would connect to servers that a caller names.' },
     prediction: { rule: 'dropped' },
     prompt_cache_key: { rule: 'dropped', note: 'Use `cache_control`.' },
     prompt_cache_options: { rule: 'dropped', note: 'Use `cache_control`.' },
@@ -79,7 +95,6 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     modalities: { rule: 'refused', note: 'it answers in text.', neutral: [['text']] },
     audio: { rule: 'refused', note: 'speech is at `POST /{vendor}/tts`.' },
     web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
-    functions: { rule: 'refused', note: 'use `tools`.', neutral: [[]] },
-    function_call: { rule: 'refused', note: 'use `tool_choice`.', neutral: ['none', 'auto'] },
+    ...LEGACY_FUNCTIONS,
   },
 };

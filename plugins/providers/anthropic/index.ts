@@ -1,5 +1,5 @@
 import { definePlugin, type HttpRequest, readArray, readObject, readString } from '../../../core/index.ts';
-import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { anthropicFailure } from './errors.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicRateLimits } from './rate-limits.ts';
@@ -32,10 +32,11 @@ export default definePlugin({
     api.provider({
       specVersion: 1,
       vendor: 'anthropic',
+      priceFactors: { cache_write_1h: 2 },
       ...options,
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
-      chat: { request: anthropicRequest, response: anthropicResponse, stream: anthropicStream },
+      chat: lenientChat({ request: anthropicRequest, response: anthropicResponse, stream: anthropicStream }),
       fields: ANTHROPIC_FIELDS,
       listModels: { request: listRequest, response: listedModels },
       error: anthropicFailure,

@@ -1,5 +1,5 @@
 /**
- * What Claude models take differs by release, and the vendor answers 400 to what one does not. Source: models overview and
+ * What Claude models take differs by release, and the vendor responds 400 to what one does not. Source: models overview and
  * migration guides of https://platform.claude.com/docs, and the model catalogue of @ai-sdk/anthropic 4.0.105.
  */
 export interface AnthropicTraits {

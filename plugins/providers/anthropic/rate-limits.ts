@@ -6,7 +6,7 @@ const SOURCES: readonly (readonly [string, readonly string[]])[] = Object.freeze
   ['tokens', ['tokens', 'input-tokens']],
 ]);
 
-/** Anthropic's rate-limit headers as OpenAI's; the reset, a time of day, becomes a duration from the answer's own `date`. */
+/** Anthropic's rate-limit headers as OpenAI's; the reset, a time of day, becomes a duration from the response's own `date`. */
 export function anthropicRateLimits(headers: ResponseHeaders): Readonly<Record<string, string>> {
   const limits: Record<string, string> = {};
   for (const [name, sources] of SOURCES) {

@@ -1,28 +1,58 @@
-import { type ChatRequest, type CodecCall, type HttpRequest, readString } from '../../../core/index.ts';
-import { applyFieldRules, readConversation } from '../kit/index.ts';
+import {
+  type ChatRequest,
+  type CodecCall,
+  type HttpRequest,
+  isObject,
+  type JsonObject,
+  readArray,
+  readString,
+} from '../../../core/index.ts';
+import { applyFieldRules, invalid, mergeExtraBody, readConversation } from '../kit/index.ts';
 import { cacheControlOf } from './blocks.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicMessages } from './messages.ts';
 import { type AnthropicTraits, anthropicTraits } from './models.ts';
-import { isThinking, planThinking } from './thinking.ts';
+import { isThinking, planThinking, wantsThinking } from './thinking.ts';
 import { planTools } from './tools.ts';
-import type { AnthropicRequest } from './types.ts';
+import type { AnthropicRequest, OutputConfig } from './types.ts';
 
 const MAX_USER_ID = 256;
 
+/** The vendor's own fields, which may also stand in `extra_body`. */
+const EXTRAS: ReadonlySet<string> = new Set(ANTHROPIC_FIELDS.extras);
+
 /** A chat request as `POST /v1/messages`. */
-export function anthropicRequest(input: ChatRequest, call: CodecCall): HttpRequest {
+export function anthropicRequest(asked: ChatRequest, call: CodecCall): HttpRequest {
+  const told: string[] = [];
+  const input = mergeExtraBody(asked, (field) => EXTRAS.has(field), told);
+  const dropped = [...told, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
+  const headers = readBetas(input['betas']);
+  const body = anthropicBody(input, call, dropped);
+  return {
+    path: '/v1/messages',
+    body,
+    ...(headers && { headers }),
+    ...(dropped.length > 0 && { dropped }),
+  };
+}
+
+function anthropicBody(input: ChatRequest, call: CodecCall, dropped: string[]): AnthropicRequest {
   const traits = anthropicTraits(call.model);
-  const dropped = applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic');
   const conversation = readConversation(input.messages);
-  const { tools, choice, format, instruction } = planTools(input, conversation, traits, dropped);
+  const { tools, choice, format, instruction } = planTools(input, conversation, toolTraits(input, traits), dropped);
   const forced = choice?.type === 'any' || choice?.type === 'tool';
   const maxTokens = input.max_completion_tokens ?? input.max_tokens ?? traits.maxOutput;
   const thinking = planThinking(input, traits, { conversation, maxTokens, forced }, dropped);
-  const prefill = traits.prefill && !isThinking(thinking) && !format && !forced;
-  const stops = readStops(input.stop);
+  const outputConfig = {
+    ...(thinking.effort && { effort: thinking.effort }),
+    ...(format && { format }),
+    ...ownConfig(input),
+  };
+  const prefill = traits.prefill && !isThinking(thinking) && !outputConfig.format && !forced;
+  const stops = readStops(input);
   const user = readUser(input, dropped);
-  const body: AnthropicRequest = {
+  const management = ownObject(input, 'context_management');
+  return {
     model: call.model,
     max_tokens: maxTokens,
     ...anthropicMessages(conversation, instruction, prefill),
@@ -31,14 +61,43 @@ export function anthropicRequest(input: ChatRequest, call: CodecCall): HttpReque
     ...(tools.length > 0 && { tools }),
     ...(choice && { tool_choice: choice }),
     ...(thinking.thinking && { thinking: thinking.thinking }),
-    ...((thinking.effort || format) && {
-      output_config: { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) },
-    }),
+    ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
+    ...(management && { context_management: management }),
     ...sampling(input, traits, isThinking(thinking), dropped),
     ...(user && { metadata: { user_id: user } }),
     ...cacheControlOf(input),
   };
-  return { path: '/v1/messages', body, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** The caller's own `output_config`. */
+function ownConfig(input: ChatRequest): OutputConfig {
+  return ownObject(input, 'output_config') ?? {};
+}
+
+/** A field of the vendor's own that is an object. Throws `invalid_request` for any other value. */
+function ownObject(input: ChatRequest, field: string): JsonObject | undefined {
+  const value = input[field];
+  if (value === undefined || value === null) return undefined;
+  if (!isObject(value)) throw invalid(field, 'must be an object');
+  return value;
+}
+
+const MAX_BETAS = 32;
+
+/** Names of betas as the header that asks for them: a header is written, so only plain names are taken. */
+function readBetas(value: unknown): Readonly<Record<string, string>> | undefined {
+  if (value === undefined || value === null) return undefined;
+  const names = typeof value === 'string' ? value.split(',').map((name) => name.trim()) : readArray(value);
+  const isPlain = (name: unknown): boolean => typeof name === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(name);
+  if (names.length > MAX_BETAS || !names.every(isPlain)) {
+    throw invalid('betas', 'must be a list of names of letters, digits and dashes');
+  }
+  return names.length > 0 ? { 'anthropic-beta': names.join(',') } : undefined;
+}
+
+/** A call cannot be forced while a model thinks; one that thinks by a budget stops thinking instead. */
+function toolTraits(input: ChatRequest, traits: AnthropicTraits): AnthropicTraits {
+  return wantsThinking(input, traits) ? { ...traits, forcedTools: false } : traits;
 }
 
 function sampling(
@@ -65,8 +124,9 @@ function sampling(
   };
 }
 
-function readStops(stop: ChatRequest['stop']): readonly string[] {
-  return (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((text) => text.trim() !== '');
+function readStops({ stop, stop_sequences: own }: ChatRequest): readonly string[] {
+  const stops: readonly unknown[] = [...(typeof stop === 'string' ? [stop] : (stop ?? [])), ...readArray(own)];
+  return stops.filter((text): text is string => typeof text === 'string' && text.trim() !== '');
 }
 
 function readUser(input: ChatRequest, dropped: string[]): string | undefined {

@@ -16,21 +16,21 @@ import { anthropicUsage } from './usage.ts';
 
 /** A message as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
 export function anthropicResponse(body: unknown, call: CodecCall): ChatResponse {
-  const answer = readObject(body);
-  if (answer['type'] === 'error' || answer['error']) throw new StreamFailure(anthropicFailure(200, body, {}));
-  if (!Array.isArray(answer['content'])) {
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without content.' });
+  const message = readObject(body);
+  if (message['type'] === 'error' || message['error']) throw new StreamFailure(anthropicFailure(200, body, {}));
+  if (!Array.isArray(message['content'])) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent a message without content.' });
   }
-  const { text, reasoning, calls } = readBlocks(answer['content']);
-  const thinking = thinkingBlocksOf({ role: 'assistant', thinking_blocks: answer['content'] });
-  const reason = readString(answer['stop_reason']) ?? 'end_turn';
-  const refusal = refusalText(reason, answer['stop_details']);
-  const usage = anthropicUsage(answer['usage']);
+  const { text, reasoning, calls } = readBlocks(message['content']);
+  const thinking = thinkingBlocksOf({ role: 'assistant', thinking_blocks: message['content'] });
+  const reason = readString(message['stop_reason']) ?? 'end_turn';
+  const refusal = refusalText(reason, message['stop_details']);
+  const usage = anthropicUsage(message['usage']);
   return {
-    id: readString(answer['id']) ?? call.id,
+    id: readString(message['id']) ?? call.id,
     object: 'chat.completion',
     created: call.created,
-    model: readString(answer['model']) ?? call.model,
+    model: readString(message['model']) ?? call.model,
     choices: [
       {
         index: 0,
@@ -47,6 +47,7 @@ export function anthropicResponse(body: unknown, call: CodecCall): ChatResponse 
       },
     ],
     ...(usage && { usage }),
+    ...(isObject(message['context_management']) && { context_management: message['context_management'] }),
   };
 }
 

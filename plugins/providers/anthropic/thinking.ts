@@ -62,6 +62,14 @@ export function planThinking(
   return { thinking: { type: 'enabled', budget_tokens: budget } };
 }
 
+/** Whether thinking is certain, whatever else the request holds: asked for with an effort, or by the vendor's own field. */
+export function wantsThinking(input: ChatRequest, traits: AnthropicTraits): boolean {
+  const native = nativeThinking(input);
+  if (native) return native['type'] !== 'disabled';
+  const effort = input.reasoning_effort ?? 'none';
+  return traits.adaptive && effort !== 'none';
+}
+
 /** Whether the model thinks before it answers, which rules out sampling fields and a prefill. */
 export function isThinking({ thinking }: ThinkingPlan): boolean {
   return thinking !== undefined && thinking['type'] !== 'disabled';

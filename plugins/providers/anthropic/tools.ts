@@ -38,10 +38,7 @@ export function planTools(
 ): ToolPlan {
   const tools = readTools(input);
   const choice = readToolChoice(input, tools);
-  const { only } = choice;
-  const declared = tools
-    .filter(({ name }) => only === undefined || only.includes(name))
-    .map((tool) => declare(tool, traits, dropped));
+  const declared = tools.filter(({ name }) => isOffered(name, choice)).map((tool) => declare(tool, traits, dropped));
   const plan: ToolPlan = {
     tools: declared.length > 0 ? declared : replayedTools(conversation),
     ...chosen(choice, declared, traits, dropped),
@@ -50,6 +47,12 @@ export function planTools(
   // Beside a call that must be made, a format has no use.
   if (answer.kind === 'text' || choice.mode === 'required') return withParallel(plan, input);
   return withParallel(withFormat(plan, answer, choice, traits), input);
+}
+
+/** The vendor has no list of allowed tools, so others are left out; beside one that is named they stay. */
+function isOffered(name: string, { mode, only }: ToolMode): boolean {
+  const isNamed = mode === 'required' && only?.length === 1;
+  return only === undefined || isNamed || only.includes(name);
 }
 
 function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[]): AnthropicTool {

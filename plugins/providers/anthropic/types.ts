@@ -64,6 +64,7 @@ export type AnthropicToolChoice =
 export interface OutputConfig {
   readonly effort?: string;
   readonly format?: { readonly type: 'json_schema'; readonly schema: Schema };
+  readonly [field: string]: unknown;
 }
 
 export interface AnthropicRequest {
@@ -77,6 +78,7 @@ export interface AnthropicRequest {
   readonly tool_choice?: AnthropicToolChoice;
   readonly thinking?: JsonObject;
   readonly output_config?: OutputConfig;
+  readonly context_management?: JsonObject;
   readonly metadata?: { readonly user_id: string };
   readonly cache_control?: CacheControl;
   readonly temperature?: number;

@@ -14,6 +14,8 @@ export default openaiCompatible({
   fields: {
     ...OPENAI_ONLY,
     frequency_penalty: drop(),
+    function_call: refuse('it calls no tools', 'auto', 'none'),
+    functions: drop('it calls no tools'),
     logit_bias: drop(),
     logprobs: drop(undefined, false),
     parallel_tool_calls: drop(),
@@ -39,7 +41,7 @@ export default openaiCompatible({
   },
   embeddings: {},
   options: {
-    delay: { type: 'string', format: 'duration', description: 'Waits this long before every word; `0ms` unless told.' },
+    delay: { type: 'string', format: 'duration', description: 'Waits this long before every word; `0ms` unless set.' },
   },
   configure: ({ delay }) => ({
     transport: echoTransport({ delayMs: typeof delay === 'string' ? parseDuration(delay) : 0 }),

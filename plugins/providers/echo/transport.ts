@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { HttpRequest, Transport, TransportAnswer } from '../../../core/index.ts';
+import { type HttpRequest, isObject, readString, type Transport, type TransportAnswer } from '../../../core/index.ts';
 import { minimalInstance } from '../kit/index.ts';
-import { isRecord, text } from '../openai-compatible.ts';
 import { embedWords } from './embed.ts';
 
 const DEFAULT_DIMENSIONS = 64;
@@ -15,16 +14,16 @@ export function echoTransport({ delayMs }: { readonly delayMs: number }): Transp
     const body = readBody(request);
     if (request.path === '/models') return json({ object: 'list', data: [{ id: 'echo' }, { id: 'echo-embedding' }] });
     if (request.path === '/embeddings') return embed(body);
-    const answer = readChat(body);
+    const reply = readChat(body);
     if (body['stream'] !== true) {
-      if (delayMs > 0) await wait(delayMs * answer.words.length, undefined, { signal });
-      return json(completion(answer));
+      if (delayMs > 0) await wait(delayMs * reply.words.length, undefined, { signal });
+      return json(completion(reply));
     }
-    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream(answer, delayMs, signal) };
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream(reply, delayMs, signal) };
   };
 }
 
-interface Answer {
+interface Reply {
   readonly model: string;
   readonly words: readonly string[];
   readonly finish: 'stop' | 'length';
@@ -33,8 +32,8 @@ interface Answer {
 }
 
 /** The last user message, cut by `stop` and `max_tokens`; a word counts as a token. */
-function readChat(body: Readonly<Record<string, unknown>>): Answer {
-  const messages = Array.isArray(body['messages']) ? body['messages'].filter(isRecord) : [];
+function readChat(body: Readonly<Record<string, unknown>>): Reply {
+  const messages = Array.isArray(body['messages']) ? body['messages'].filter(isObject) : [];
   const last = messages.findLast((message) => message['role'] === 'user');
   const said = splitWords(formatted(cutAtStop(contentText(last?.['content']), body['stop']), body['response_format']));
   const limit =
@@ -44,7 +43,7 @@ function readChat(body: Readonly<Record<string, unknown>>): Answer {
   const prompt = messages.reduce((sum, message) => sum + splitWords(contentText(message['content'])).length, 0);
   const completed = words.length * choices;
   return {
-    model: text(body['model']) ?? 'echo',
+    model: readString(body['model']) ?? 'echo',
     words,
     finish: words.length < said.length ? 'length' : 'stop',
     choices,
@@ -52,7 +51,7 @@ function readChat(body: Readonly<Record<string, unknown>>): Answer {
   };
 }
 
-function completion({ words, finish, choices, ...rest }: Answer): object {
+function completion({ words, finish, choices, ...rest }: Reply): object {
   const message = { role: 'assistant', content: words.join(''), refusal: null };
   return {
     object: 'chat.completion',
@@ -62,8 +61,8 @@ function completion({ words, finish, choices, ...rest }: Answer): object {
   };
 }
 
-async function* stream(answer: Answer, delayMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const { model, words, finish, choices, usage } = answer;
+async function* stream(reply: Reply, delayMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { model, words, finish, choices, usage } = reply;
   const all = Array.from({ length: choices }, (_, index) => index);
   const frame = (delta: object, reason: string | null = null) =>
     all.map((index) => event({ model, choices: [{ index, delta, logprobs: null, finish_reason: reason }] })).join('');
@@ -86,17 +85,17 @@ function embed(body: Readonly<Record<string, unknown>>): TransportAnswer {
   return json({
     object: 'list',
     data: texts.map((item, index) => ({ object: 'embedding', index, embedding: embedWords(item, dimensions) })),
-    model: text(body['model']) ?? 'echo-embedding',
+    model: readString(body['model']) ?? 'echo-embedding',
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   });
 }
 
 /** The words in the JSON that was asked for: an instance of the schema with the words where it takes text. */
 function formatted(said: string, format: unknown): string {
-  if (!isRecord(format)) return said;
+  if (!isObject(format)) return said;
   if (format['type'] === 'json_object') return JSON.stringify({ message: said });
-  const { schema } = isRecord(format['json_schema']) ? format['json_schema'] : {};
-  return isRecord(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
+  const { schema } = isObject(format['json_schema']) ? format['json_schema'] : {};
+  return isObject(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
 }
 
 /** Words with the space before them, the last also with what follows; joined they are the text again. */
@@ -109,11 +108,11 @@ function splitWords(said: string): readonly string[] {
 function contentText(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.map((part: unknown) => (isRecord(part) ? (text(part['text']) ?? '') : '')).join('');
+  return content.map((part: unknown) => (isObject(part) ? (readString(part['text']) ?? '') : '')).join('');
 }
 
 function cutAtStop(said: string, stop: unknown): string {
-  const stops = (Array.isArray(stop) ? stop : [stop]).filter((item): item is string => text(item) !== undefined);
+  const stops = (Array.isArray(stop) ? stop : [stop]).filter((item): item is string => readString(item) !== undefined);
   return stops.reduce((left, item) => left.split(item, 1)[0] ?? '', said);
 }
 
@@ -123,7 +122,7 @@ function wholeNumber(value: unknown): number | undefined {
 
 function readBody({ body }: HttpRequest): Readonly<Record<string, unknown>> {
   const value: unknown = body instanceof Uint8Array ? JSON.parse(new TextDecoder().decode(body)) : body;
-  return isRecord(value) ? value : {};
+  return isObject(value) ? value : {};
 }
 
 function json(value: object): TransportAnswer {

@@ -12,6 +12,7 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { ANSWER_TOOL } from '../kit/index.ts';
+import { createPartialCalls, type PartialCalls, type WholeCall } from './partial-args.ts';
 import { signatureField, signedCallId } from './signatures.ts';
 
 /** `STOP` is looked at apart: Gemini says it for tool calls too. */
@@ -49,38 +50,65 @@ export interface Pieces {
   readonly signature?: string;
 }
 
-/**
- * Reads the parts of one candidate. `earlierCalls` is how many calls the same candidate made in earlier events of its
- * stream, so that made-up ids stay unique.
- */
-export function readPieces(candidate: JsonObject, call: CodecCall, index: number, earlierCalls = 0): Pieces {
-  let text = '';
-  let answer: string | undefined;
-  let reasoning = '';
-  let signature: string | undefined;
-  const calls: ToolCall[] = [];
-  const images: JsonObject[] = [];
+/** What is known of a candidate from earlier events of its stream. */
+export interface CandidateState {
+  /** How many calls it made, so that made-up ids stay unique. */
+  calls: number;
+  /** Why it ended, if it has. */
+  reason: string | undefined;
+  readonly partial: PartialCalls;
+}
+
+export function createCandidateState(): CandidateState {
+  return { calls: 0, reason: undefined, partial: createPartialCalls() };
+}
+
+/** Reads the parts of one candidate, and notes its calls and its end. Throws {@link StreamFailure} when the model failed. */
+export function readPieces(candidate: JsonObject, call: CodecCall, index: number, state: CandidateState): Pieces {
+  const pieces: Gathered = { text: '', reasoning: '', calls: [], images: [] };
+  const add = (whole: WholeCall | undefined): void => {
+    if (whole) addCall(pieces, whole, `call_${call.id}_${index}_${state.calls + pieces.calls.length}`);
+  };
   for (const part of readArray(readObject(candidate['content'])['parts'])) {
     if (!isObject(part)) continue;
-    const signed = readString(part['thoughtSignature']);
     const called = part['functionCall'];
-    if (isObject(called) && typeof called['name'] === 'string') {
-      if (called['name'] === ANSWER_TOOL) answer = JSON.stringify(called['args'] ?? {});
-      else calls.push(toolCall(called, signed, `call_${call.id}_${index}_${earlierCalls + calls.length}`));
-      continue;
-    }
-    if (typeof part['text'] === 'string') {
-      if (part['thought'] === true) reasoning += part['text'];
-      else text += part['text'];
-    }
-    if (part['thought'] !== true) {
-      signature = signed ?? signature;
-      const image = readImage(part['inlineData']);
-      if (image) images.push(image);
-    }
+    if (isObject(called)) add(state.partial.read(called, readString(part['thoughtSignature'])));
+    else addPart(pieces, part);
   }
+  state.reason = readEnd(candidate) ?? state.reason;
+  if (state.reason !== undefined) add(state.partial.end());
+  state.calls += pieces.calls.length;
+  const { answer, ...rest } = pieces;
   // A formed answer is the whole content: words beside it would break its form.
-  return { text: answer ?? text, reasoning, calls, images, ...(signature && { signature }) };
+  return { ...rest, text: answer ?? rest.text };
+}
+
+/** Pieces that are being gathered; `answer` is a formed answer. */
+interface Gathered {
+  text: string;
+  reasoning: string;
+  readonly calls: ToolCall[];
+  readonly images: JsonObject[];
+  signature?: string;
+  answer?: string;
+}
+
+function addPart(pieces: Gathered, part: JsonObject): void {
+  const { text } = part;
+  if (part['thought'] === true) {
+    if (typeof text === 'string') pieces.reasoning += text;
+    return;
+  }
+  if (typeof text === 'string') pieces.text += text;
+  const signed = readString(part['thoughtSignature']);
+  if (signed) pieces.signature = signed;
+  const image = readImage(part['inlineData']);
+  if (image) pieces.images.push(image);
+}
+
+function addCall(pieces: Gathered, { called, signature }: WholeCall, fallbackId: string): void {
+  if (called['name'] === ANSWER_TOOL) pieces.answer = JSON.stringify(called['args'] ?? {});
+  else pieces.calls.push(toolCall(called, signature, fallbackId));
 }
 
 function toolCall(called: JsonObject, signature: string | undefined, fallbackId: string): ToolCall {
@@ -100,7 +128,7 @@ function readImage(inline: unknown): JsonObject | undefined {
 }
 
 /** Why a candidate ended, if it has. Throws {@link StreamFailure} when it ended because the model failed. */
-export function readEnd(candidate: JsonObject): string | undefined {
+function readEnd(candidate: JsonObject): string | undefined {
   const reason = readString(candidate['finishReason']);
   if (reason === undefined || !FAILED.has(reason)) return reason;
   throw new StreamFailure({ class: 'upstream_error', message: `The model broke off its answer (${reason}).` });
@@ -113,8 +141,8 @@ export function finishReason(reason: string, called: boolean): FinishReason {
 }
 
 /** Whether the prompt itself was blocked: then there are no candidates, at status 200. */
-export function isBlocked(answer: JsonObject): boolean {
-  const reason = readString(readObject(answer['promptFeedback'])['blockReason']);
+export function isBlocked(response: JsonObject): boolean {
+  const reason = readString(readObject(response['promptFeedback'])['blockReason']);
   return reason !== undefined && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(reason);
 }
 

@@ -56,11 +56,11 @@ export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): Ht
  * Where the vendor counts no tokens they are estimated, and `usage.estimated` is true.
  */
 export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse {
-  const answer = readObject(body);
-  const list = answer['embedding'] ? [answer['embedding']] : readArray(answer['embeddings']);
+  const response = readObject(body);
+  const list = response['embedding'] ? [response['embedding']] : readArray(response['embeddings']);
   const texts = readTexts(input.input);
   if (list.length !== texts.length) throw invalidAnswer(`sent ${list.length} vectors for ${texts.length} texts`);
-  const counted = readCount(readObject(answer['usageMetadata'])['promptTokenCount']);
+  const counted = readCount(readObject(response['usageMetadata'])['promptTokenCount']);
   const tokens = counted ?? texts.reduce((sum, text) => sum + estimateTextTokens(text), 0);
   return {
     object: 'list',

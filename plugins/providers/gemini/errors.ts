@@ -32,7 +32,7 @@ const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({
   DEADLINE_EXCEEDED: 'timeout',
 });
 
-/** For answers without a status name: a proxy's page, an empty body. */
+/** For responses without a status name: a proxy's page, an empty body. */
 const CLASS_BY_CODE: Readonly<Record<number, FailureClass>> = Object.freeze({
   401: 'authentication',
   402: 'billing',
@@ -50,7 +50,7 @@ const CONTEXT_TEXT = /input token count .*exceeds the maximum|exceeds the maximu
 /** A day's quota comes back at midnight in California; without a clock, an hour is as good as "not soon". */
 const DAILY_QUOTA_WAIT_MS = 3_600_000;
 
-/** Classifies an error answer, or the error inside an event (its own code counts then, not the 200 around it). */
+/** Classifies an error response, or the error inside an event (its own code counts then, not the 200 around it). */
 export function geminiFailure(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
   const error = readObject(readObject(Array.isArray(body) ? body[0] : body)['error']);
   const details = readArray(error['details']).filter(isObject);

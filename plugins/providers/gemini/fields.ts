@@ -1,4 +1,5 @@
 import type { FieldRule, FieldRules, FieldTable } from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS } from '../kit/index.ts';
 
 const NO_PENALTY: FieldRule = { rule: 'dropped', neutral: [0] };
 
@@ -49,11 +50,22 @@ const FIELDS: FieldRules = Object.freeze({
     note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least). The model’s thinking comes back as `reasoning_content` only when this field asks for some.',
   },
   extra_body: {
+    rule: 'emulated',
+    note: 'The vendor’s own fields in it or in its `google`, as in Google’s own OpenAI endpoint; others are told.',
+  },
+  thinking_config: {
     rule: 'renamed',
     to: 'generationConfig.thinkingConfig',
-    note: 'Only `google.thinking_config`, as in Google’s own OpenAI endpoint; the rest is dropped.',
+    note: 'The vendor’s own field; wins over `reasoning_effort`.',
   },
+  media_resolution: { rule: 'renamed', to: 'generationConfig.mediaResolution' },
   safety_settings: { rule: 'renamed', to: 'safetySettings' },
+  cached_content: {
+    rule: 'refused',
+    note: 'a cached content belongs to the operator’s account, which all callers share; the option `cachedContent` allows it.',
+  },
+  google_search: { rule: 'dropped', note: 'Each search costs a fee that no price here knows.' },
+  labels: { rule: 'dropped', note: 'Vertex AI has them, the Developer API has not.' },
   modalities: {
     rule: 'renamed',
     to: 'generationConfig.responseModalities',
@@ -74,15 +86,14 @@ const FIELDS: FieldRules = Object.freeze({
   prompt_cache_retention: { rule: 'dropped' },
   verbosity: { rule: 'dropped', neutral: ['medium'] },
   web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
-  functions: { rule: 'refused', note: 'use `tools`.', neutral: [[]] },
-  function_call: { rule: 'refused', note: 'use `tool_choice`.', neutral: ['none', 'auto'] },
+  ...LEGACY_FUNCTIONS,
 });
 
 /** What becomes of each field of a chat request; `docs/providers/gemini.md` shows this table. */
 export const GEMINI_FIELDS: FieldTable = {
   fields: FIELDS,
   unknown: 'dropped',
-  extras: ['top_k', 'safety_settings'],
+  extras: ['top_k', 'safety_settings', 'media_resolution', 'thinking_config', 'cached_content'],
   variants: [
     {
       when: 'Gemini 2.5',
@@ -95,4 +106,10 @@ export const GEMINI_FIELDS: FieldTable = {
       fields: { reasoning_effort: { rule: 'dropped', neutral: ['none'] } },
     },
   ],
+};
+
+/** The table of an instance whose operator lets callers name cached contents. */
+export const GEMINI_FIELDS_WITH_CACHE: FieldTable = {
+  ...GEMINI_FIELDS,
+  fields: { ...FIELDS, cached_content: { rule: 'renamed', to: 'cachedContent' } },
 };

@@ -1,14 +1,31 @@
 import { definePlugin, type HttpRequest, type Offer, readArray, readObject, readString } from '../../../core/index.ts';
-import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
 import { geminiFailure } from './errors.ts';
-import { GEMINI_FIELDS } from './fields.ts';
+import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from './fields.ts';
 import { geminiRequest } from './request.ts';
 import { geminiResponse } from './response.ts';
 import { geminiStream } from './stream.ts';
 
 /** Typed as `object`, so that nobody computes a type from it: `ProviderConfig` is that type. */
-const CONFIG_SCHEMA: object = { type: 'object', additionalProperties: false, properties: PROVIDER_OPTIONS };
+const CONFIG_SCHEMA: object = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    ...PROVIDER_OPTIONS,
+    cachedContent: {
+      type: 'boolean',
+      description: 'Lets callers name cached contents of this account (`cached_content`), which all of them share.',
+    },
+  },
+};
+
+/** What the vendor takes as the name of a function: it may not begin with a digit or a dash. */
+const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+
+interface GeminiConfig extends ProviderConfig {
+  readonly cachedContent?: boolean;
+}
 
 /** Google Gemini in its native format. Source: https://ai.google.dev/api */
 export default definePlugin({
@@ -17,10 +34,12 @@ export default definePlugin({
   apiVersion: 1,
   configSchema: CONFIG_SCHEMA,
   setup(api, config) {
+    const own = config as GeminiConfig;
+    const fields = own.cachedContent === true ? GEMINI_FIELDS_WITH_CACHE : GEMINI_FIELDS;
     const endpoint: Offer = {
       specVersion: 1,
       vendor: 'gemini',
-      ...readProviderOptions(config as ProviderConfig, {
+      ...readProviderOptions(own, {
         baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
         credential: { header: 'x-goog-api-key' },
         apiKeyEnv: 'GEMINI_API_KEY',
@@ -29,8 +48,15 @@ export default definePlugin({
     };
     api.provider({
       ...endpoint,
-      chat: { request: geminiRequest, response: geminiResponse, stream: geminiStream },
-      fields: GEMINI_FIELDS,
+      chat: lenientChat(
+        {
+          request: (input, call) => geminiRequest(input, call, fields),
+          response: geminiResponse,
+          stream: geminiStream,
+        },
+        { toolNames: TOOL_NAMES },
+      ),
+      fields,
       listModels: { request: listRequest, response: listedModels },
     });
     api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });

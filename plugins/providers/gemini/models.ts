@@ -1,5 +1,5 @@
 /**
- * What Gemini models can do differs by generation, and the vendor answers 400 to what one cannot. Names are open-ended, so
+ * What Gemini models can do differs by generation, and the vendor responds 400 to what one cannot. Names are open-ended, so
  * an unknown `gemini-*` is taken for the newest kind. Source: https://ai.google.dev/gemini-api/docs/thinking and the
  * model catalogue of @ai-sdk/google 4.0.121.
  */

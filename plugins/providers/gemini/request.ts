@@ -1,12 +1,15 @@
 import {
   type ChatRequest,
   type CodecCall,
+  type FieldTable,
   type HttpRequest,
   isObject,
   type JsonObject,
   readArray,
+  readObject,
+  readString,
 } from '../../../core/index.ts';
-import { applyFieldRules, invalid } from '../kit/index.ts';
+import { applyFieldRules, invalid, mergeExtraBody } from '../kit/index.ts';
 import { geminiContents } from './contents.ts';
 import { GEMINI_FIELDS } from './fields.ts';
 import { type GeminiTraits, geminiTraits } from './models.ts';
@@ -17,29 +20,50 @@ import type { GeminiRequest } from './types.ts';
 const MAX_STOPS = 5;
 const MAX_CANDIDATES = 8;
 
-/** A chat request as generateContent or streamGenerateContent. */
-export function geminiRequest(input: ChatRequest, call: CodecCall): HttpRequest {
+/** The vendor's own fields, which may also stand in `extra_body`. */
+const EXTRAS: ReadonlySet<string> = new Set([...(GEMINI_FIELDS.extras ?? []), 'google_search', 'labels']);
+
+/** A chat request as generateContent or streamGenerateContent, by the field table of the instance. */
+export function geminiRequest(asked: ChatRequest, call: CodecCall, table: FieldTable = GEMINI_FIELDS): HttpRequest {
+  const told: string[] = [];
+  const input = mergeExtraBody(withGoogle(asked), (field) => EXTRAS.has(field), told);
+  const dropped = [...told, ...applyFieldRules(input, table, 'Gemini')];
+  const body = geminiBody(input, call, dropped);
+  // Without alt=sse a stream is one JSON array, sent piecewise.
+  const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
+  return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** `extra_body.google` laid open: Google's own OpenAI endpoint takes its fields there. */
+function withGoogle(input: ChatRequest): ChatRequest {
+  const body = input['extra_body'];
+  if (!isObject(body) || !isObject(body['google'])) return input;
+  const { google, ...rest } = body;
+  return { ...input, extra_body: { ...rest, ...readObject(google) } };
+}
+
+function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[]): GeminiRequest {
   const traits = geminiTraits(call.model);
-  const dropped = applyFieldRules(input, GEMINI_FIELDS, 'Gemini');
   const plan = planTools(input, traits, dropped);
   const thinkingConfig = geminiThinking(input, traits, dropped);
   const safetySettings = readSafety(input);
+  const cachedContent = readString(input['cached_content']);
+  const mediaResolution = readString(input['media_resolution']);
   const generationConfig = {
     ...sampling(input, traits, dropped),
     ...plan.format,
     ...readModalities(input),
+    ...(mediaResolution && { mediaResolution }),
     ...(thinkingConfig && { thinkingConfig }),
   };
-  const body: GeminiRequest = {
+  return {
     ...geminiContents(input.messages, traits, plan.instruction),
     ...(plan.functions.length > 0 && { tools: [{ functionDeclarations: plan.functions }] }),
     ...(plan.functions.length > 0 && plan.toolConfig && { toolConfig: plan.toolConfig }),
     ...(safetySettings.length > 0 && { safetySettings }),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+    ...(cachedContent && { cachedContent }),
   };
-  // Without alt=sse a stream is one JSON array, sent piecewise.
-  const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
-  return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
 }
 
 /** `/models/x`, or the model's own path when it has one (`tunedModels/x`). */

@@ -9,25 +9,25 @@ import {
   readString,
   StreamFailure,
 } from '../../../core/index.ts';
-import { finishReason, geminiUsage, isBlocked, readEnd, readPieces } from './candidates.ts';
+import { createCandidateState, finishReason, geminiUsage, isBlocked, readPieces } from './candidates.ts';
 import { geminiFailure } from './errors.ts';
 import { geminiLogprobs } from './logprobs.ts';
 import { signatureField } from './signatures.ts';
 
-/** The answer of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
+/** The response of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
 export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
-  const answer = unwrap(body);
-  if (answer['error']) throw new StreamFailure(geminiFailure(200, answer, {}));
-  const candidates = readArray(answer['candidates']).map(readObject);
-  if (candidates.length === 0 && !isBlocked(answer)) {
+  const response = unwrap(body);
+  if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));
+  const candidates = readArray(response['candidates']).map(readObject);
+  if (candidates.length === 0 && !isBlocked(response)) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without a candidate.' });
   }
-  const usage = geminiUsage(answer['usageMetadata']);
+  const usage = geminiUsage(response['usageMetadata']);
   return {
-    id: readString(answer['responseId']) ?? call.id,
+    id: readString(response['responseId']) ?? call.id,
     object: 'chat.completion',
     created: call.created,
-    model: readString(answer['modelVersion']) ?? call.model,
+    model: readString(response['modelVersion']) ?? call.model,
     choices: candidates.length === 0 ? [blockedChoice()] : candidates.map((item, at) => toChoice(item, call, at)),
     ...(usage && { usage }),
   };
@@ -40,7 +40,8 @@ export function unwrap(body: unknown): JsonObject {
 
 function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
   const index = readCount(candidate['index']) ?? position;
-  const { text, reasoning, calls, images, signature } = readPieces(candidate, call, index);
+  const state = createCandidateState();
+  const { text, reasoning, calls, images, signature } = readPieces(candidate, call, index, state);
   return {
     index,
     message: {
@@ -52,7 +53,7 @@ function toChoice(candidate: JsonObject, call: CodecCall, position: number): Cha
       ...(images.length > 0 && { images }),
       ...signatureField(signature),
     },
-    finish_reason: finishReason(readEnd(candidate) ?? 'STOP', calls.length > 0),
+    finish_reason: finishReason(state.reason ?? 'STOP', calls.length > 0),
     logprobs: geminiLogprobs(candidate),
   };
 }

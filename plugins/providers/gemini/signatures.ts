@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../../../core/index.ts';
 import { toolCallId } from '../kit/index.ts';
 
 /**
- * Gemini 3 signs its function calls and answers 400 when a call comes back unsigned. OpenAI's shape has no place for a
+ * Gemini 3 signs its function calls and responds 400 when a call comes back unsigned. OpenAI's shape has no place for a
  * signature, so it travels twice: in `extra_content.google.thought_signature` (as Google's own OpenAI endpoint sends it)
  * and inside the call's id (as LiteLLM does), because id, name and arguments are all that many clients keep. A call that
  * lost both gets the sentinel that Google documents. Source: https://ai.google.dev/gemini-api/docs/thought-signatures

@@ -17,16 +17,19 @@ import {
   type Usage,
   usageChunk,
 } from '../../../core/index.ts';
-import { finishReason, geminiUsage, isBlocked, readEnd, readPieces } from './candidates.ts';
+import {
+  type CandidateState,
+  createCandidateState,
+  finishReason,
+  geminiUsage,
+  isBlocked,
+  type Pieces,
+  readPieces,
+} from './candidates.ts';
 import { geminiFailure } from './errors.ts';
 import { geminiLogprobs } from './logprobs.ts';
 import { unwrap } from './response.ts';
 import { signatureField } from './signatures.ts';
-
-interface CandidateState {
-  calls: number;
-  reason: string | undefined;
-}
 
 /**
  * Decodes streamGenerateContent: every event is a whole response whose parts are the delta. A candidate's end and the
@@ -37,54 +40,27 @@ export function geminiStream(call: CodecCall): StreamDecoder {
   let usage: Usage | undefined;
   const candidates = new Map<number, CandidateState>();
 
-  const open = (index: number): { state: CandidateState; chunks: ChatChunk[] } => {
-    const known = candidates.get(index);
-    if (known) return { state: known, chunks: [] };
-    const state = { calls: 0, reason: undefined };
-    candidates.set(index, state);
-    return { state, chunks: [deltaChunk(head, { role: 'assistant', content: '', refusal: null }, { index })] };
-  };
-
   const read = (candidate: JsonObject, position: number): readonly ChatChunk[] => {
     const index = readCount(candidate['index']) ?? position;
-    const { state, chunks } = open(index);
-    const pieces = readPieces(candidate, call, index, state.calls);
-    const logprobs = geminiLogprobs(candidate);
-    const add = (delta: ChatDelta): number => chunks.push(deltaChunk(head, delta, { index, logprobs: null }));
-    if (pieces.reasoning !== '') add({ reasoning_content: pieces.reasoning });
-    if (pieces.text !== '' || pieces.signature || logprobs) {
-      const delta = { content: pieces.text, ...signatureField(pieces.signature) };
-      chunks.push(deltaChunk(head, delta, { index, logprobs }));
-    }
-    if (pieces.images.length > 0) add({ images: pieces.images });
-    for (const toolCall of pieces.calls) {
-      add({ tool_calls: [{ index: state.calls, ...toolCall }] });
-      state.calls += 1;
-    }
-    state.reason = readEnd(candidate) ?? state.reason;
-    return chunks;
+    const known = candidates.get(index);
+    const state = known ?? createCandidateState();
+    candidates.set(index, state);
+    const opening = known ? [] : [openingChunk(head, index)];
+    const firstCall = state.calls;
+    const pieces = readPieces(candidate, call, index, state);
+    return [...opening, ...chunksOfPieces(head, index, pieces, firstCall, geminiLogprobs(candidate))];
   };
 
   return {
     push(event: SseEvent) {
-      if (event.data.trim() === '' || event.data.trim() === '[DONE]') return [];
-      const value = parseJson(event.data);
-      if (value === undefined) throw brokenEvent();
-      const answer = unwrap(value);
-      if (answer['error']) throw new StreamFailure(geminiFailure(200, answer, {}));
-      if (candidates.size === 0) {
-        head = {
-          ...head,
-          id: readString(answer['responseId']) ?? head.id,
-          model: readString(answer['modelVersion']) ?? head.model,
-        };
-      }
-      usage = geminiUsage(answer['usageMetadata']) ?? usage;
-      const chunks = readArray(answer['candidates']).flatMap((item, at) => read(readObject(item), at));
-      if (candidates.size > 0 || !isBlocked(answer)) return chunks;
-      const opened = open(0);
-      opened.state.reason = 'SAFETY';
-      return opened.chunks;
+      const response = readEvent(event);
+      if (!response) return [];
+      if (candidates.size === 0) head = readHead(response, head);
+      usage = geminiUsage(response['usageMetadata']) ?? usage;
+      const chunks = readArray(response['candidates']).flatMap((item, at) => read(readObject(item), at));
+      if (candidates.size > 0 || !isBlocked(response)) return chunks;
+      candidates.set(0, { ...createCandidateState(), reason: 'SAFETY' });
+      return [openingChunk(head, 0)];
     },
     end() {
       const ends = [...candidates].flatMap(([index, { reason, calls }]) =>
@@ -96,6 +72,45 @@ export function geminiStream(call: CodecCall): StreamDecoder {
   };
 }
 
-function brokenEvent(): StreamFailure {
-  return new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event that is not JSON.' });
+/** The response in an event; undefined for an empty one. Throws {@link StreamFailure} for an error, or for what is no JSON. */
+function readEvent({ data }: SseEvent): JsonObject | undefined {
+  if (data.trim() === '' || data.trim() === '[DONE]') return undefined;
+  const value = parseJson(data);
+  if (value === undefined) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event that is not JSON.' });
+  }
+  const response = unwrap(value);
+  if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));
+  return response;
+}
+
+function readHead(response: JsonObject, head: ChunkHead): ChunkHead {
+  return {
+    ...head,
+    id: readString(response['responseId']) ?? head.id,
+    model: readString(response['modelVersion']) ?? head.model,
+  };
+}
+
+function openingChunk(head: ChunkHead, index: number): ChatChunk {
+  return deltaChunk(head, { role: 'assistant', content: '', refusal: null }, { index });
+}
+
+/** What one event adds to a candidate: thinking, words, images, then calls, numbered from `firstCall`. */
+function chunksOfPieces(
+  head: ChunkHead,
+  index: number,
+  { reasoning, text, signature, images, calls }: Pieces,
+  firstCall: number,
+  logprobs: JsonObject | null,
+): readonly ChatChunk[] {
+  const chunkOf = (delta: ChatDelta): ChatChunk => deltaChunk(head, delta, { index });
+  const hasText = text !== '' || signature !== undefined || logprobs !== null;
+  const content = { content: text, ...signatureField(signature) };
+  return [
+    ...(reasoning === '' ? [] : [chunkOf({ reasoning_content: reasoning })]),
+    ...(hasText ? [deltaChunk(head, content, { index, logprobs })] : []),
+    ...(images.length === 0 ? [] : [chunkOf({ images })]),
+    ...calls.map((toolCall, at) => chunkOf({ tool_calls: [{ index: firstCall + at, ...toolCall }] })),
+  ];
 }

@@ -30,7 +30,6 @@ export function geminiThinking(
 ): GeminiThinking | undefined {
   const native = nativeThinking(input);
   if (native) return native;
-  if (input['extra_body'] !== undefined && input['extra_body'] !== null) dropped.push('extra_body');
   const name = input.reasoning_effort;
   if (name === undefined || name === null) return undefined;
   const effort = Object.hasOwn(EFFORT, name) ? EFFORT[name] : undefined;
@@ -51,11 +50,9 @@ function nearest(wanted: ThinkingLevel, levels: readonly ThinkingLevel[]): Think
   return LEVELS.indexOf(wanted) < LEVELS.indexOf(lowest) ? lowest : (levels.at(-1) ?? wanted);
 }
 
-/** `extra_body.google.thinking_config`, the way Google's own OpenAI endpoint takes it. */
+/** The vendor's own `thinking_config`; Google's OpenAI endpoint takes it in `extra_body.google`. */
 function nativeThinking(input: ChatRequest): GeminiThinking | undefined {
-  const body = input['extra_body'];
-  const google = isObject(body) ? body['google'] : undefined;
-  const config = isObject(google) ? google['thinking_config'] : undefined;
+  const config = input['thinking_config'];
   if (!isObject(config)) return undefined;
   const { thinking_level: level, thinking_budget: budget, include_thoughts: include } = config;
   return {

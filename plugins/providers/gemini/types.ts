@@ -50,4 +50,6 @@ export interface GeminiRequest {
   readonly toolConfig?: GeminiToolConfig;
   readonly safetySettings?: readonly unknown[];
   readonly generationConfig?: JsonObject;
+  /** `cachedContents/…` */
+  readonly cachedContent?: string;
 }

@@ -4,9 +4,9 @@ import type { CodecCall, HttpRequest, Offer } from '../../../core/index.ts';
 export interface EmbeddingRequest {
   readonly model: string;
   readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
-  readonly encoding_format?: 'float' | 'base64';
-  readonly dimensions?: number;
-  readonly user?: string;
+  readonly encoding_format?: 'float' | 'base64' | null;
+  readonly dimensions?: number | null;
+  readonly user?: string | null;
   readonly [field: string]: unknown;
 }
 

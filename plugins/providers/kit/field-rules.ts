@@ -5,7 +5,7 @@ const SAFE_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_TOLD = 32;
 
 /**
- * Checks the fields of a request against a vendor's table. Answers the names of those that are left out, and throws
+ * Checks the fields of a request against a vendor's table. Returns the names of those that are left out, and throws
  * `invalid_request` for those the vendor cannot do. For translators that write the vendor's body themselves.
  */
 export function applyFieldRules(input: object, table: FieldTable, vendor: string): string[] {

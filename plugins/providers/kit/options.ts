@@ -34,6 +34,22 @@ export const PROVIDER_OPTIONS = Object.freeze({
         cache_write_1h: { type: 'number', minimum: 0 },
         characters: { type: 'number', minimum: 0 },
         seconds: { type: 'number', minimum: 0 },
+        service_tiers: {
+          type: 'object',
+          description: 'Prices by `service_tier`; a tier that is not here is not sent.',
+          additionalProperties: {
+            type: 'object',
+            additionalProperties: false,
+            required: ['input', 'output'],
+            properties: {
+              input: { type: 'number', minimum: 0 },
+              output: { type: 'number', minimum: 0 },
+              cached_input: { type: 'number', minimum: 0 },
+              cache_write: { type: 'number', minimum: 0 },
+              cache_write_1h: { type: 'number', minimum: 0 },
+            },
+          },
+        },
       },
     },
   },
@@ -70,11 +86,11 @@ export interface ProviderConfig {
 
 export interface EndpointDefaults {
   readonly baseUrl: string;
-  /** How the key is sent; `authorization: Bearer` unless told. */
+  /** How the key is sent; `authorization: Bearer` unless set. */
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
   /** The environment variable that usually holds the key, for messages. */
   readonly apiKeyEnv?: string;
-  /** False for vendors that also answer without a key. */
+  /** False for vendors that also respond without a key. */
   readonly keyRequired?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly models?: readonly ModelInfo[];

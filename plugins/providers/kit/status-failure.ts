@@ -23,7 +23,7 @@ export function failureOfStatus(
   headers: ResponseHeaders,
   better: Partial<UpstreamFailure> = {},
 ): UpstreamFailure {
-  // Redirects are never followed: one is a fault of the vendor's side, not of the request.
+  // Redirects are never followed: one is an error on the vendor's side, not of the request.
   const fallback = status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error';
   const retryAfterMs = readRetryAfter(headers);
   return {

@@ -1,6 +1,7 @@
 import type { ChatRequest, Schema } from '../../../core/index.ts';
 import { isObject, readArray } from '../../../core/index.ts';
 import { invalid } from './content.ts';
+import { TOOL_NAME } from './tool-names.ts';
 
 /** A function tool of a request, checked. */
 export interface FunctionTool {
@@ -28,8 +29,6 @@ export type AnswerFormat =
 /** The tool that codecs add where a vendor forms JSON only as a call's arguments; a caller's tool cannot have this name. */
 export const ANSWER_TOOL = 'tollgate_json_answer';
 
-const NAME = /^[A-Za-z0-9_-]{1,64}$/;
-
 /** The function tools of a request. Throws `invalid_request` for other kinds, bad names and names that occur twice. */
 export function readTools(input: ChatRequest): readonly FunctionTool[] {
   const tools: unknown = input.tools ?? [];
@@ -41,7 +40,7 @@ export function readTools(input: ChatRequest): readonly FunctionTool[] {
       throw invalid(`${at}.type`, 'must be `function`: this provider takes no other kind of tool');
     }
     const { name, description, parameters, strict } = source['function'];
-    if (typeof name !== 'string' || !NAME.test(name)) {
+    if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
       throw invalid(`${at}.function.name`, 'must be 1 to 64 letters, digits, underscores or dashes');
     }
     if (seen.has(name) || name === ANSWER_TOOL) throw invalid(`${at}.function.name`, 'is taken by another tool');

@@ -1,4 +1,4 @@
-import { type CodecCall, StreamFailure } from '../../../core/index.ts';
+import { type CodecCall, isObject, readString, StreamFailure } from '../../../core/index.ts';
 import {
   base64ToFloats,
   type EmbeddingCodec,
@@ -8,7 +8,6 @@ import {
 } from '../kit/index.ts';
 import { failureIn } from './failures.ts';
 import { compileRules, mapFields } from './fields.ts';
-import { isRecord, text } from './records.ts';
 import type { Differences } from './spec.ts';
 import { count } from './usage.ts';
 
@@ -42,19 +41,19 @@ function readEmbeddings(
 ): EmbeddingResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isRecord(body) || !Array.isArray(body['data'])) {
+  if (!isObject(body) || !Array.isArray(body['data'])) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `data`.' });
   }
-  const usage = isRecord(body['usage']) ? body['usage'] : {};
+  const usage = isObject(body['usage']) ? body['usage'] : {};
   const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
   return {
     object: 'list',
-    data: body['data'].filter(isRecord).map((item, position) => ({
+    data: body['data'].filter(isObject).map((item, position) => ({
       object: 'embedding',
       index: count(item['index']) ?? position,
       embedding: encoded(item['embedding'], input.encoding_format === 'base64'),
     })),
-    model: text(body['model']) ?? call.model,
+    model: readString(body['model']) ?? call.model,
     usage: { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) },
   };
 }

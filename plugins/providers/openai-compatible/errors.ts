@@ -1,7 +1,11 @@
-import type { FailureClass, ResponseHeaders, UpstreamFailure } from '../../../core/index.ts';
-import { isRecord, text } from './records.ts';
-import { readRetryAfter } from './retry.ts';
-import type { ErrorRules } from './spec.ts';
+import {
+  type FailureClass,
+  isObject,
+  type ResponseHeaders,
+  readString,
+  type UpstreamFailure,
+} from '../../../core/index.ts';
+import { readRetryAfter } from '../kit/index.ts';
 import { count } from './usage.ts';
 
 /** What a vendor's error body says, whichever of its shapes it has. */
@@ -14,6 +18,20 @@ export interface VendorError {
   readonly param?: string;
   /** The innermost error object. */
   readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** What a vendor says beyond the tables here. */
+export interface ErrorRules {
+  /** Classes by the vendor's own code or type, exactly as sent, in lower case. */
+  readonly codes?: Readonly<Record<string, FailureClass>>;
+  /** Classes by text, for failures that the vendor gives neither a status nor a code of their own. */
+  readonly messages?: readonly {
+    readonly status: readonly number[];
+    readonly text: RegExp;
+    readonly is: FailureClass;
+  }[];
+  /** For what tables do not reach; undefined leaves it to them. */
+  readonly classify?: (error: VendorError, status: number, headers: ResponseHeaders) => FailureClass | undefined;
 }
 
 /** Classes by code or type. `invalid_request_error` and the like are not here: some vendors say so for everything. */
@@ -84,7 +102,7 @@ const CONTEXT_LENGTH: readonly RegExp[] = Object.freeze([
 ]);
 const CONTEXT_STATUS: ReadonlySet<number> = new Set([400, 413, 422]);
 
-/** The class of an error answer, its message and when to try again. */
+/** The class of an error response, its message and when to try again. */
 export function classifyError(
   status: number,
   body: unknown,
@@ -122,16 +140,16 @@ function classOf(error: VendorError, status: number, headers: ResponseHeaders, r
 export function readVendorError(body: unknown): VendorError | undefined {
   if (Array.isArray(body)) return readVendorError(body[0]);
   if (typeof body === 'string') return body.trim() ? { message: plain(body), codes: [], fields: {} } : undefined;
-  if (!isRecord(body)) return undefined;
-  const fields = isRecord(body['error']) ? body['error'] : body;
-  const nested = ['metadata', 'availability', 'innererror'].map((name) => fields[name]).filter(isRecord);
+  if (!isObject(body)) return undefined;
+  const fields = isObject(body['error']) ? body['error'] : body;
+  const nested = ['metadata', 'availability', 'innererror'].map((name) => fields[name]).filter(isObject);
   const names = [fields, ...nested].flatMap((source) => [
     source['code'],
     source['type'],
     source['error_type'],
     source['status'],
   ]);
-  const param = text(fields['param']) ?? location(fields['detail']);
+  const param = readString(fields['param']) ?? location(fields['detail']);
   const status = [fields['code'], fields['http_status'], fields['status'], fields['raw_status_code']]
     .map((value) => (typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : count(value)))
     .find((value) => value !== undefined && value >= 400 && value <= 599);
@@ -151,17 +169,17 @@ function messageOf(fields: Readonly<Record<string, unknown>>): string | undefine
   if (typeof detail === 'string') return detail;
   if (Array.isArray(detail)) {
     return detail
-      .filter(isRecord)
-      .map((fault) => `${location([fault]) ?? 'body'}: ${text(fault['msg']) ?? 'invalid'}`)
+      .filter(isObject)
+      .map((found) => `${location([found]) ?? 'body'}: ${readString(found['msg']) ?? 'invalid'}`)
       .join('; ');
   }
-  return isRecord(message) ? JSON.stringify(message) : undefined;
+  return isObject(message) ? JSON.stringify(message) : undefined;
 }
 
 /** FastAPI names the field as `["body", "seed"]`. */
 function location(detail: unknown): string | undefined {
   const first: unknown = Array.isArray(detail) ? detail[0] : undefined;
-  const path = isRecord(first) && Array.isArray(first['loc']) ? first['loc'] : [];
+  const path = isObject(first) && Array.isArray(first['loc']) ? first['loc'] : [];
   const names = path.filter((part) => part !== 'body' && (typeof part === 'string' || typeof part === 'number'));
   return names.length > 0 ? names.join('.') : undefined;
 }

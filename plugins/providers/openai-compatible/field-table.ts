@@ -1,4 +1,5 @@
 import type { FieldRule, FieldTable } from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS } from '../kit/index.ts';
 import { TOOL_IDS } from './messages.ts';
 import type { Differences } from './spec.ts';
 
@@ -6,7 +7,12 @@ import type { Differences } from './spec.ts';
 export function fieldTable(differences: Differences): FieldTable {
   const { fields = {}, variants, unknown = 'passed', extras, lacks, notes } = differences;
   return {
-    fields: { messages: messagesRule(differences), stream_options: streamRule(differences), ...fields },
+    fields: {
+      ...LEGACY_FUNCTIONS,
+      messages: messagesRule(differences),
+      stream_options: streamRule(differences),
+      ...fields,
+    },
     unknown,
     ...(variants && {
       variants: variants.map(({ when, example, fields: own = {}, roles }) => ({

@@ -6,7 +6,7 @@ import type { Differences, Variant } from './spec.ts';
 /** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`). */
 export const CHAT_FIELDS: ReadonlySet<string> = new Set(
   `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
-  modalities moderation n parallel_tool_calls prediction prompt_cache_key prompt_cache_options prompt_cache_retention
+  modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
   reasoning_effort response_format safety_identifier seed service_tier stop store temperature tool_choice tools
   top_logprobs top_p user verbosity web_search_options`.split(/\s+/),
 );
@@ -49,9 +49,25 @@ function finder(
 ): (field: string) => CompatibleRule {
   const rules = new Map(Object.entries(fields));
   const other = unknown === 'passed' ? PASSED : DROPPED;
+  const isKnown = (field: string): boolean =>
+    OWN.has(field) || CHAT_FIELDS.has(field) || ROUTING_FIELDS.has(field) || rules.has(field) || extras.has(field);
   return (field) =>
     rules.get(field) ??
-    (extras.has(field) || CHAT_FIELDS.has(field) ? PASSED : ROUTING_FIELDS.has(field) ? DROPPED : other);
+    (extras.has(field) || CHAT_FIELDS.has(field)
+      ? PASSED
+      : ROUTING_FIELDS.has(field) || isKnown(foldCase(field))
+        ? DROPPED
+        : other);
+}
+
+/** A name in another case: a vendor whose parser folds case reads `Model` as `model`, and U+017F as an s. */
+function foldCase(field: string): string {
+  return field.toUpperCase().toLowerCase();
+}
+
+/** Whether a field may come in `extra_body`: the vendor's own ones and unknown ones, where they would pass beside it. */
+export function isExtraField(field: string, ruleOf: (field: string) => CompatibleRule): boolean {
+  return !OWN.has(field) && !CHAT_FIELDS.has(field) && ruleOf(field).rule === 'passed';
 }
 
 /** The caller's fields as the vendor spells them. Null means absent, as it does at OpenAI. */
@@ -104,8 +120,9 @@ function emulateField(
   rule: CompatibleRule,
   request: ChatRequest,
 ): void {
-  const { body = {}, dropped = false } = rule.apply?.(value, request) ?? {};
+  const { body = {}, dropped = false, told = [] } = rule.apply?.(value, request) ?? {};
   if (dropped) tell(mapped.dropped, field);
+  for (const part of told) tell(mapped.dropped, part);
   for (const [name, replacement] of Object.entries(body)) {
     if (replacement === undefined) delete mapped.body[name];
     else mapped.body[name] = replacement;

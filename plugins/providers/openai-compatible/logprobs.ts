@@ -1,4 +1,4 @@
-import { isRecord } from './records.ts';
+import { isObject } from '../../../core/index.ts';
 
 /** Lists of log probabilities; the last is DeepSeek's, of the tokens the model thought. */
 const LISTS = ['content', 'refusal', 'reasoning_content'] as const;
@@ -11,7 +11,7 @@ export function readLogprobs(value: unknown, text?: unknown): unknown {
   if (typeof value === 'number' && typeof text === 'string' && text !== '') {
     return { content: [tokenLogprob(text, value)], refusal: null };
   }
-  if (!isRecord(value)) return null;
+  if (!isObject(value)) return null;
   const { tokens, token_logprobs: logprobs } = value;
   if (Array.isArray(tokens) && Array.isArray(logprobs)) {
     return { content: tokens.map((token, at) => tokenLogprob(token, logprobs[at])), refusal: null };

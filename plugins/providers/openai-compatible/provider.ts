@@ -1,9 +1,8 @@
-import type { ChatCodec, Plugin, Provider } from '../../../core/index.ts';
-import { PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { type ChatCodec, isObject, type Plugin, type Provider, readString } from '../../../core/index.ts';
+import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
 import { fieldTable } from './field-table.ts';
-import { isRecord, text } from './records.ts';
 import { createRequestMapper } from './request.ts';
 import { readResponse } from './response.ts';
 import type { CompatibleSpec, Differences } from './spec.ts';
@@ -65,21 +64,27 @@ function createProvider(
     vendor,
     ...(differences.anyModel && !config.models && { anyModel: true }),
     ...configured,
+    ...(differences.addModels && { addModels: [...differences.addModels, ...(configured.addModels ?? [])] }),
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
     ...(transport && { transport }),
     fields: fieldTable(differences),
     chat: createChatCodec(differences),
     ...(listsModels && { listModels: modelLister(differences) }),
-    error: (status, body, answered) => classifyError(status, body, answered, differences.errors),
+    error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
   };
 }
 
 function createChatCodec(differences: Differences): ChatCodec {
-  return {
+  const codec: ChatCodec = {
     request: createRequestMapper(differences),
     response: (body, call) => readResponse(body, call, differences),
     stream: (call) => decodeStream(call, differences),
   };
+  const { unlimited, fields } = differences;
+  return lenientChat(codec, {
+    ...(unlimited !== undefined && { unlimited }),
+    ownFunctions: fields?.['functions'] !== undefined,
+  });
 }
 
 function modelLister({ path }: Differences): NonNullable<Provider['listModels']> {
@@ -87,9 +92,9 @@ function modelLister({ path }: Differences): NonNullable<Provider['listModels']>
     request: () => ({ method: 'GET', path: path?.('models', '') ?? '/models' }),
     response(body) {
       // OpenAI: { data: […] }; Together: a bare list; Ollama's own and others: { models: […] }.
-      const rows: unknown = isRecord(body) ? (body['data'] ?? body['models']) : body;
+      const rows: unknown = isObject(body) ? (body['data'] ?? body['models']) : body;
       return (Array.isArray(rows) ? rows : []).flatMap((row: unknown) => {
-        const id = isRecord(row) ? (text(row['id']) ?? text(row['name'])) : text(row);
+        const id = isObject(row) ? (readString(row['id']) ?? readString(row['name'])) : readString(row);
         return id === undefined ? [] : [id];
       });
     },

@@ -1,5 +1,6 @@
 import type { ChatCodec, ChatRequest, CodecCall } from '../../../core/index.ts';
-import { compileRules, mapFields } from './fields.ts';
+import { mergeExtraBody } from '../kit/index.ts';
+import { compileRules, isExtraField, mapFields } from './fields.ts';
 import { mapMessages, withoutCacheMarks } from './messages.ts';
 import type { Differences, Variant } from './spec.ts';
 
@@ -10,9 +11,12 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
   const rulesFor = compileRules(differences);
   const defaultsOf = (variant: Variant | undefined): Defaults | undefined =>
     variant?.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults;
-  return (input, call) => {
-    const { variant, ruleOf } = rulesFor(input);
+  return (asked, call) => {
+    const { variant, ruleOf } = rulesFor(asked);
+    const told: string[] = [];
+    const input = mergeExtraBody(asked, (field) => isExtraField(field, ruleOf), told);
     const fields = mapFields(input, ruleOf);
+    const dropped = [...told, ...fields.dropped];
     const defaults = missingDefaults(defaultsOf(variant), input);
     const roles = variant?.roles ?? differences.roles ?? {};
     const mapped = mapMessages(input.messages, roles, differences);
@@ -22,7 +26,7 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     return {
       path: differences.path?.('chat/completions', call.model) ?? '/chat/completions',
       body: { model: call.model, messages, ...stream, ...defaults, ...fields.body },
-      ...(fields.dropped.length > 0 && { dropped: fields.dropped }),
+      ...(dropped.length > 0 && { dropped }),
     };
   };
 }

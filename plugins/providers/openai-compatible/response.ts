@@ -3,14 +3,15 @@ import {
   type ChatChoice,
   type ChatResponse,
   type CodecCall,
+  isObject,
+  readString,
   StreamFailure,
 } from '../../../core/index.ts';
 import { readContent } from './content.ts';
-import { copyExtras } from './extras.ts';
+import { extrasOf } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
 import { readLogprobs } from './logprobs.ts';
-import { isRecord, text } from './records.ts';
 import type { Differences } from './spec.ts';
 import { readToolCalls } from './tool-calls.ts';
 import { count, readUsage } from './usage.ts';
@@ -27,24 +28,23 @@ const MESSAGE = new Set([
   'reasoning_text',
 ]);
 
-/** A whole answer in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
+/** A whole response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
 export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isRecord(body) || !Array.isArray(body['choices'])) {
+  if (!isObject(body) || !Array.isArray(body['choices'])) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
   }
-  const usage = readUsage(body['usage'], differences.reasoningTokens);
-  const response: Record<string, unknown> = {
-    id: text(body['id']) ?? call.id,
+  const usage = readUsage(body['usage'], differences);
+  return {
+    id: readString(body['id']) ?? call.id,
     object: 'chat.completion',
     created: unixSeconds(body['created']) ?? call.created,
-    model: text(body['model']) ?? call.model,
-    choices: body['choices'].filter(isRecord).map((choice, at) => readChoice(choice, at, call, differences)),
+    model: readString(body['model']) ?? call.model,
+    choices: body['choices'].filter(isObject).map((choice, at) => readChoice(choice, at, call, differences)),
     ...(usage && { usage }),
+    ...extrasOf(body, TOP),
   };
-  copyExtras(body, TOP, response);
-  return response as unknown as ChatResponse;
 }
 
 function readChoice(
@@ -53,32 +53,30 @@ function readChoice(
   call: CodecCall,
   differences: Differences,
 ): ChatChoice {
-  const message = readMessage(isRecord(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
+  const message = readMessage(isObject(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
   const calledTools = message.tool_calls !== undefined;
-  // The body arrived whole, so a missing reason is a vendor's omission, not a broken answer.
-  const reason = text(choice['finish_reason']) ?? 'stop';
-  const read: Record<string, unknown> = {
+  // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
+  const reason = readString(choice['finish_reason']) ?? 'stop';
+  return {
     index: count(choice['index']) ?? position,
     message,
     logprobs: readLogprobs(choice['logprobs']),
     finish_reason: mapFinishReason(reason, calledTools, differences),
+    ...extrasOf(choice, CHOICE),
   };
-  copyExtras(choice, CHOICE, read);
-  return read as unknown as ChatChoice;
 }
 
 function readMessage(message: Readonly<Record<string, unknown>>, seed: string): AssistantMessage {
   const { content, reasoning } = readContent(message);
   const toolCalls = readToolCalls(message['tool_calls'], seed);
-  const read: Record<string, unknown> = {
+  return {
     role: 'assistant',
     content: content ?? null,
-    refusal: text(message['refusal']) ?? null,
+    refusal: readString(message['refusal']) ?? null,
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
     ...(toolCalls && { tool_calls: toolCalls }),
+    ...extrasOf(message, MESSAGE),
   };
-  copyExtras(message, MESSAGE, read);
-  return read as unknown as AssistantMessage;
 }
 
 /** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */

@@ -5,6 +5,8 @@ export interface Emulation {
   readonly body?: Readonly<Record<string, unknown>>;
   /** True when the wish could not be met in full: the field is told in `x-tollgate-dropped`. */
   readonly dropped?: boolean;
+  /** Parts of the field that are left out, such as `tools.strict`; told in `x-tollgate-dropped`. */
+  readonly told?: readonly string[];
 }
 
 /** A field rule that also says how, with small pure functions where data does not reach. */
@@ -37,7 +39,7 @@ export function drop(note?: string, ...neutral: readonly unknown[]): CompatibleR
   return { rule: 'dropped', ...(note && { note }), ...(neutral.length > 0 && { neutral }) };
 }
 
-/** Answered with 400, except for a value that asks for nothing anyway. */
+/** Refused with 400, except for a value that asks for nothing anyway. */
 export function refuse(note: string, ...neutral: readonly unknown[]): CompatibleRule {
   return { rule: 'refused', note, ...(neutral.length > 0 && { neutral }) };
 }
@@ -55,11 +57,22 @@ export function mapped(table: Readonly<Record<string, unknown>>): (value: unknow
   return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
 }
 
-/** Fields that only OpenAI has: hints are left out, what would change the answer is refused. */
+export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+
+/** From little to much. */
+const EFFORTS: readonly unknown[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+/** The effort nearest to the one that is wanted, of those that a model takes; a word that nobody knows stays as it is. */
+export function nearestEffort(wanted: unknown, taken: readonly Effort[]): unknown {
+  const at = EFFORTS.indexOf(wanted);
+  if (at < 0) return wanted;
+  const distance = (effort: Effort): number => Math.abs(EFFORTS.indexOf(effort) - at);
+  return taken.toSorted((a, b) => distance(a) - distance(b))[0];
+}
+
+/** Fields that only OpenAI has: hints are left out, what would change the response is refused. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   audio: refuse('no audio output'),
-  function_call: refuse('use tool_choice'),
-  functions: refuse('use tools'),
   metadata: drop(),
   modalities: refuse('text only', ['text']),
   moderation: drop(),

@@ -6,14 +6,14 @@ import type {
   FailureClass,
   FinishReason,
   ModelInfo,
-  ResponseHeaders,
   Schema,
   Timeouts,
   Transport,
 } from '../../../core/index.ts';
 import type { ProviderConfig } from '../kit/index.ts';
-import type { VendorError } from './errors.ts';
+import type { ErrorRules } from './errors.ts';
 import type { CompatibleRules } from './rules.ts';
+import type { UsageRules } from './usage.ts';
 
 /** Rules for some models or requests only, laid over the vendor's own; the first that applies is taken. */
 export interface Variant {
@@ -33,31 +33,18 @@ export interface RoleRules {
   readonly developer?: 'developer' | 'system';
 }
 
-export interface ErrorRules {
-  /** Classes by the vendor's own code or type, exactly as sent, in lower case. */
-  readonly codes?: Readonly<Record<string, FailureClass>>;
-  /** Classes by text, for failures that the vendor gives neither a status nor a code of their own. */
-  readonly messages?: readonly {
-    readonly status: readonly number[];
-    readonly text: RegExp;
-    readonly is: FailureClass;
-  }[];
-  /** For what tables do not reach; undefined leaves it to them. */
-  readonly classify?: (error: VendorError, status: number, headers: ResponseHeaders) => FailureClass | undefined;
-}
-
 /** How a vendor differs from OpenAI's chat completions. Everything is optional but its name and address. */
-export interface Differences {
+export interface Differences extends UsageRules {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
   readonly timeouts?: Partial<Timeouts>;
-  /** The path of an operation, with its query; the vendor-neutral one unless told. */
+  /** The path of an operation, with its query; the vendor-neutral one unless set. */
   readonly path?: (operation: 'chat/completions' | 'embeddings' | 'models', model: string) => string;
   /** A field of OpenAI's chat completions that is not named is passed. */
   readonly fields?: CompatibleRules;
-  /** Fields that OpenAI does not have: `passed` unless told. */
+  /** Fields that OpenAI does not have: `passed` unless set. */
   readonly unknown?: 'passed' | 'dropped';
   /** The vendor's own fields, passed when unknown ones are dropped, and routing names that are its own. */
   readonly extras?: readonly string[];
@@ -65,10 +52,10 @@ export interface Differences {
   /** Fields sent when the caller gave none. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly roles?: RoleRules;
-  /** The name under which earlier thinking is sent back; `drop` unless told. */
+  /** The name under which earlier thinking is sent back; `drop` unless set. */
   readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
   /**
-   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. Unless told, ids
+   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. By default ids
    * of more than 64 characters are: no vendor gives such, but Gemini's carry a signature.
    */
   readonly toolIds?: { readonly valid: RegExp; readonly length: number };
@@ -80,8 +67,6 @@ export interface Differences {
   readonly streamUsage?: 'ask' | 'always';
   /** Put into `stream_options` beside `include_usage`. */
   readonly streamOptions?: Readonly<Record<string, unknown>>;
-  /** `outside`: reasoning tokens come on top of completion tokens. */
-  readonly reasoningTokens?: 'inside' | 'outside';
   /** Finish reasons of the vendor's own; a failure class ends the call with that failure. */
   readonly finishReasons?: Readonly<Record<string, FinishReason | { readonly failure: FailureClass }>>;
   /** True when `stop` beside tool calls is meant (OpenAI says so for a forced function). */
@@ -93,11 +78,15 @@ export interface Differences {
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** False when the vendor does not list its models. */
   readonly listsModels?: boolean;
-  /** What its answers never show, and how that is known. */
+  /** What its responses never show, and how that is known. */
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
   /** What a caller may notice and no rule says; a sentence each, for the docs. */
   readonly notes?: readonly string[];
   readonly models?: readonly ModelInfo[];
+  /** Added to the models of the vendor's table. */
+  readonly addModels?: readonly ModelInfo[];
+  /** True where `max_tokens: 0` or `-1` means "no limit", as at servers of one's own; elsewhere it is refused. */
+  readonly unlimited?: boolean;
   /** True accepts every model name while the configuration lists none. */
   readonly anyModel?: boolean;
   readonly keyRequired?: boolean;

@@ -1,18 +1,23 @@
 import {
   type ChatChunk,
+  type ChatDelta,
   type ChunkChoice,
   type CodecCall,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
   type Usage,
 } from '../../../core/index.ts';
 import { readContent } from './content.ts';
-import { copyExtras } from './extras.ts';
+import { extrasOf } from './extras.ts';
 import { failureIn } from './failures.ts';
 import { mapFinishReason } from './finish.ts';
 import { readLogprobs } from './logprobs.ts';
-import { isRecord, text } from './records.ts';
 import { unixSeconds } from './response.ts';
 import type { Differences } from './spec.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
@@ -28,61 +33,38 @@ interface ChoiceState {
   lastReasoning: string | undefined;
 }
 
-type Head = Readonly<Record<'id' | 'model', string>> & { readonly created: number };
+interface Head {
+  readonly id: string;
+  readonly model: string;
+  readonly created: number;
+}
 
 /** Decodes one stream into OpenAI's exact chunks; usage comes last, in a chunk of its own. */
 export function decodeStream(call: CodecCall, differences: Differences): StreamDecoder {
   const choices = new Map<number, ChoiceState>();
   let head: Head = { id: '', model: '', created: 0 };
   let usage: Usage | undefined;
+  /** Azure's first chunk has no choice to stand beside: what it says goes out with the next one. */
+  let promptFilter: JsonObject = {};
   let done = false;
 
-  function push({ event, data }: SseEvent): readonly ChatChunk[] {
-    const json = data.trim();
-    // A comment that some relay sent on as data (": OPENROUTER PROCESSING") is a comment still.
-    if (done || json === '' || json.startsWith(':')) return [];
-    if (json === '[DONE]') {
-      done = true;
-      return lastChunks();
-    }
-    const chunk = parseChunk(json);
-    const failure = failureIn(chunk, differences.errors, event === 'error');
-    if (failure) throw new StreamFailure(failure);
-    if (!isRecord(chunk)) return [];
+  function read(chunk: JsonObject): readonly ChatChunk[] {
     usage = usageOf(chunk, differences) ?? usage;
-    const sent = Array.isArray(chunk['choices']) ? chunk['choices'].filter(isRecord) : [];
-    const read = sent.flatMap((choice) => readChoice(choice) ?? []);
-    if (read.length === 0) return [];
+    const sent = readArray(chunk['choices']).filter(isObject);
+    const found = sent.flatMap((choice) => readChoice(choice, choices, call, differences) ?? []);
+    if (found.length === 0) {
+      const { prompt_filter_results } = chunk;
+      if (Array.isArray(prompt_filter_results)) promptFilter = { prompt_filter_results };
+      return [];
+    }
     head = {
-      id: head.id || (text(chunk['id']) ?? call.id),
-      model: head.model || (text(chunk['model']) ?? call.model),
+      id: head.id || (readString(chunk['id']) ?? call.id),
+      model: head.model || (readString(chunk['model']) ?? call.model),
       created: head.created || (unixSeconds(chunk['created']) ?? call.created),
     };
-    const canonical = newChunk(head, read);
-    copyExtras(chunk, TOP, canonical);
-    return [canonical as unknown as ChatChunk];
-  }
-
-  function readChoice(choice: Readonly<Record<string, unknown>>): ChunkChoice | undefined {
-    const index = count(choice['index']) ?? 0;
-    // Azure annotates with choices that have no delta; one vendor is said to send `message` for it.
-    const sent = isRecord(choice['delta']) ? choice['delta'] : isRecord(choice['message']) ? choice['message'] : {};
-    const known = choices.get(index);
-    const state = known ?? { tools: trackToolCalls(`${call.id}:${index}`), finished: false, lastReasoning: undefined };
-    const delta = readDelta(sent, state, !known && hasRole(sent), differences);
-    const reason = state.finished ? undefined : text(choice['finish_reason']);
-    const meant = Object.keys(delta).length > 0 || reason !== undefined;
-    if (!meant && (known || !hasRole(sent))) return undefined;
-    choices.set(index, state);
-    if (reason !== undefined) state.finished = true;
-    const read: Record<string, unknown> = {
-      index,
-      delta: known ? delta : { role: 'assistant', ...delta },
-      logprobs: readLogprobs(choice['logprobs'], delta['content']),
-      finish_reason: reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences),
-    };
-    copyExtras(choice, CHOICE, read);
-    return read as unknown as ChunkChoice;
+    const extras = { ...promptFilter, ...extrasOf(chunk, TOP) };
+    promptFilter = {};
+    return [{ ...newChunk(head, found), ...extras }];
   }
 
   /** The usage chunk, once. */
@@ -90,11 +72,21 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
     if (!usage) return [];
     const last = { ...newChunk(completeHead(head, call), []), usage };
     usage = undefined;
-    return [last as unknown as ChatChunk];
+    return [last];
   }
 
   return {
-    push,
+    push({ event, data }: SseEvent) {
+      const json = data.trim();
+      // A comment that some relay sent on as data (": OPENROUTER PROCESSING") is a comment still.
+      if (done || json === '' || json.startsWith(':')) return [];
+      done = json === '[DONE]';
+      if (done) return lastChunks();
+      const chunk = parseChunk(json);
+      const failure = failureIn(chunk, differences.errors, event === 'error');
+      if (failure) throw new StreamFailure(failure);
+      return isObject(chunk) ? read(chunk) : [];
+    },
     end: () => ({
       chunks: lastChunks(),
       complete: choices.size > 0 && [...choices.values()].every(({ finished }) => finished),
@@ -102,27 +94,52 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
   };
 }
 
-function readDelta(
-  sent: Readonly<Record<string, unknown>>,
-  state: ChoiceState,
-  opening: boolean,
+/** One choice of a chunk; undefined when it says nothing. */
+function readChoice(
+  choice: JsonObject,
+  choices: Map<number, ChoiceState>,
+  call: CodecCall,
   differences: Differences,
-): Record<string, unknown> {
-  const delta: Record<string, unknown> = {};
-  const { content, reasoning } = readContent(sent);
-  const repeated = differences.repeatsReasoning && reasoning === state.lastReasoning;
-  if (reasoning !== undefined && !repeated) delta['reasoning_content'] = reasoning;
-  state.lastReasoning = reasoning;
-  const toolCalls = state.tools.push(sent['tool_calls']);
-  if (typeof content === 'string' && (content !== '' || opening)) delta['content'] = content;
-  else if (content === null && toolCalls && opening) delta['content'] = null;
-  if (text(sent['refusal'])) delta['refusal'] = sent['refusal'];
-  if (toolCalls) delta['tool_calls'] = toolCalls;
-  copyExtras(sent, DELTA, delta);
-  return delta;
+): ChunkChoice | undefined {
+  const index = count(choice['index']) ?? 0;
+  // Azure annotates with choices that have no delta; one vendor is said to send `message` for it.
+  const sent = isObject(choice['delta']) ? choice['delta'] : readObject(choice['message']);
+  const known = choices.get(index);
+  const state = known ?? { tools: trackToolCalls(`${call.id}:${index}`), finished: false, lastReasoning: undefined };
+  const delta = readDelta(sent, state, !known && hasRole(sent), differences);
+  const reason = state.finished ? undefined : readString(choice['finish_reason']);
+  const extras = extrasOf(choice, CHOICE);
+  const meant = Object.keys(delta).length > 0 || reason !== undefined || 'content_filter_results' in extras;
+  if (!meant && (known || !hasRole(sent))) return undefined;
+  choices.set(index, state);
+  if (reason !== undefined) state.finished = true;
+  return {
+    index,
+    delta: known ? delta : { role: 'assistant', ...delta },
+    logprobs: readLogprobs(choice['logprobs'], delta.content),
+    finish_reason: reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences),
+    ...extras,
+  };
 }
 
-function hasRole(sent: Readonly<Record<string, unknown>>): boolean {
+function readDelta(sent: JsonObject, state: ChoiceState, opening: boolean, differences: Differences): ChatDelta {
+  const { content, reasoning } = readContent(sent);
+  const repeated = differences.repeatsReasoning && reasoning === state.lastReasoning;
+  state.lastReasoning = reasoning;
+  const toolCalls = state.tools.push(sent['tool_calls']);
+  const refusal = readString(sent['refusal']);
+  const hasText = typeof content === 'string' && (content !== '' || opening);
+  return {
+    ...(reasoning !== undefined && !repeated && { reasoning_content: reasoning }),
+    ...(hasText && { content }),
+    ...(content === null && toolCalls && opening && { content }),
+    ...(refusal && { refusal }),
+    ...(toolCalls && { tool_calls: toolCalls }),
+    ...extrasOf(sent, DELTA),
+  };
+}
+
+function hasRole(sent: JsonObject): boolean {
   return sent['role'] !== undefined && sent['role'] !== null;
 }
 
@@ -135,19 +152,17 @@ function parseChunk(json: string): unknown {
 }
 
 /** Usage stands at the top, under `x_groq` (Groq) or in the choice (Moonshot). */
-function usageOf(chunk: Readonly<Record<string, unknown>>, { reasoningTokens }: Differences): Usage | undefined {
-  const top = readUsage(chunk['usage'], reasoningTokens);
+function usageOf(chunk: JsonObject, differences: Differences): Usage | undefined {
+  const top = readUsage(chunk['usage'], differences);
   if (top) return top;
-  const { x_groq: groq, choices } = chunk;
-  const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  const [first] = readArray(chunk['choices']);
   return (
-    (isRecord(groq) ? readUsage(groq['usage'], reasoningTokens) : undefined) ??
-    (isRecord(first) ? readUsage(first['usage'], reasoningTokens) : undefined)
+    readUsage(readObject(chunk['x_groq'])['usage'], differences) ?? readUsage(readObject(first)['usage'], differences)
   );
 }
 
-function newChunk(head: Head, choices: readonly ChunkChoice[]): Record<string, unknown> {
-  return { id: head.id, object: 'chat.completion.chunk', created: head.created, model: head.model, choices };
+function newChunk({ id, created, model }: Head, choices: readonly ChunkChoice[]): ChatChunk {
+  return { id, object: 'chat.completion.chunk', created, model, choices };
 }
 
 function completeHead(head: Head, call: CodecCall): Head {

@@ -1,33 +1,45 @@
-import type { ToolCall, ToolCallDelta } from '../../../core/index.ts';
+import {
+  isObject,
+  type JsonObject,
+  parseJson,
+  readObject,
+  readString,
+  type ToolCall,
+  type ToolCallDelta,
+} from '../../../core/index.ts';
 import { shortId } from './messages.ts';
-import { isRecord, text } from './records.ts';
 
-/** Tool calls of a whole answer: ids made where they are missing or repeated, arguments always text. */
+/** Tool calls of a whole response: ids made where they are missing or repeated, arguments always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();
-  const calls = value.filter(isRecord).map((call, position): ToolCall => {
-    let id = text(call['id']);
+  const calls = value.filter(isObject).flatMap((call, position): readonly ToolCall[] => {
+    let id = readString(call['id']);
     if (id === undefined || ids.has(id)) id = newCallId(seed, position);
     ids.add(id);
     const { index: _index, ...rest } = call;
-    if (call['type'] === 'custom') return { ...rest, id } as unknown as ToolCall;
-    const called = isRecord(call['function']) ? call['function'] : {};
-    return {
-      ...rest,
-      id,
-      type: 'function',
-      function: { ...called, name: text(called['name']) ?? '', arguments: argumentsText(called['arguments']) || '{}' },
-    };
+    const custom: JsonObject = { ...rest, id };
+    if (isCustomCall(custom)) return [custom];
+    const called = readObject(call['function']);
+    const name = readString(called['name']) ?? '';
+    const text = argumentsText(called['arguments']) || '{}';
+    return [{ ...rest, id, type: 'function', function: { ...called, name, arguments: text } }];
   });
   return calls.length > 0 ? calls : undefined;
+}
+
+/** A call of a custom tool: a kind that OpenAI has and the canonical types do not name; it passes as it is. */
+function isCustomCall(call: JsonObject): call is JsonObject & ToolCall {
+  return call['type'] === 'custom';
 }
 
 interface OpenCall {
   readonly index: number;
   /** The id that the vendor gave, if any. */
   readonly vendorId: string | undefined;
-  named: boolean;
+  name: string | undefined;
+  /** Arguments so far. */
+  written: string;
 }
 
 export interface ToolCallTracker {
@@ -50,30 +62,30 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   function find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
     if (index === undefined) return id !== undefined ? byId.get(id) : name === undefined ? last : undefined;
     const call = byIndex.get(index);
-    // Another id together with a name is another call, whatever the index says.
-    const another = call?.named && id !== undefined && name !== undefined && call.vendorId !== id;
-    return another ? byId.get(id) : call;
+    if (!call || !isAnother(call, id, name)) return call;
+    return id === undefined ? undefined : byId.get(id);
   }
 
   function open(index: number | undefined, vendorId: string | undefined): OpenCall {
-    const call = { index: opened++, vendorId, named: false };
+    const call: OpenCall = { index: opened++, vendorId, name: undefined, written: '' };
     if (index !== undefined) byIndex.set(index, call);
     if (vendorId !== undefined) byId.set(vendorId, call);
     return call;
   }
 
   function repair(delta: Readonly<Record<string, unknown>>): ToolCallDelta[] {
-    const called = isRecord(delta['function']) ? delta['function'] : {};
-    const id = text(delta['id']);
-    const name = text(called['name']);
+    const called = isObject(delta['function']) ? delta['function'] : {};
+    const id = readString(delta['id']);
+    const name = readString(called['name']);
     const sent = argumentsText(called['arguments']);
     const index = typeof delta['index'] === 'number' && Number.isInteger(delta['index']) ? delta['index'] : undefined;
     const known = find(index, id, name);
     if (!known && id === undefined && name === undefined && sent === '') return [];
     const call = known ?? open(index, id);
     last = call;
-    const naming = name !== undefined && !call.named;
-    if (naming) call.named = true;
+    const naming = name !== undefined && call.name === undefined;
+    if (naming) call.name = name;
+    call.written += sent;
     if (!known) return [firstDelta(delta, called, { index: call.index, id: id ?? newCallId(seed, call.index), sent })];
     if (sent === '' && !naming) return [];
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
@@ -82,11 +94,21 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   return {
     push(deltas) {
       if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
-      const repaired = deltas.filter(isRecord).flatMap(repair);
+      const repaired = deltas.filter(isObject).flatMap(repair);
       return repaired.length > 0 ? repaired : undefined;
     },
     used: () => opened > 0,
   };
+}
+
+/**
+ * Whether a delta begins another call than the one that has its index: some vendors give every call index 0. Another id
+ * together with a name says so; without an id, another name does, or any name once the arguments were whole.
+ */
+function isAnother(call: OpenCall, id: string | undefined, name: string | undefined): boolean {
+  if (call.name === undefined || name === undefined) return false;
+  if (id !== undefined) return call.vendorId !== id;
+  return name !== call.name || isObject(parseJson(call.written));
 }
 
 function firstDelta(
@@ -96,7 +118,13 @@ function firstDelta(
 ): ToolCallDelta {
   const { id: _id, index: _index, type: _type, function: _function, ...extras } = delta;
   const { name, arguments: _arguments, ...more } = called;
-  return { ...extras, index, id, type: 'function', function: { ...more, name: text(name) ?? '', arguments: sent } };
+  return {
+    ...extras,
+    index,
+    id,
+    type: 'function',
+    function: { ...more, name: readString(name) ?? '', arguments: sent },
+  };
 }
 
 /** Arguments as OpenAI sends them: JSON in a string, also where the vendor sends the object itself. */

@@ -1,5 +1,12 @@
-import type { Usage } from '../../../core/index.ts';
-import { isRecord } from './records.ts';
+import { isObject, type JsonObject, type Usage } from '../../../core/index.ts';
+
+/** How a vendor's usage differs from OpenAI's. */
+export interface UsageRules {
+  /** `outside`: reasoning tokens come on top of completion tokens. */
+  readonly reasoningTokens?: 'inside' | 'outside';
+  /** What the vendor says a call cost, in US dollars, where it is not simply `usage.cost`. */
+  readonly usageCost?: (usage: JsonObject) => number | undefined;
+}
 
 /** Cached tokens under whatever name a vendor has for them; the first that is a count is taken. */
 function cachedIn(value: Readonly<Record<string, unknown>>): number | undefined {
@@ -26,10 +33,10 @@ const REWRITTEN = new Set([
 
 /**
  * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
- * for what is not usage (garbage is not billed). `outside` adds reasoning tokens to the completion's.
+ * for what is not usage (garbage is not billed). `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
  */
-export function readUsage(value: unknown, reasoningTokens: 'inside' | 'outside' = 'inside'): Usage | undefined {
-  if (!isRecord(value)) return undefined;
+export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undefined {
+  if (!isObject(value)) return undefined;
   const promptTold = count(value['prompt_tokens']);
   const completionTold = count(value['completion_tokens']);
   const totalTold = count(value['total_tokens']);
@@ -39,20 +46,21 @@ export function readUsage(value: unknown, reasoningTokens: 'inside' | 'outside' 
   let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
   let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
   if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
-  if (reasoning && (reasoningTokens === 'outside' || isOutside(reasoning, prompt, completion, totalTold))) {
-    completion += reasoning;
-  }
-  const usage: Record<string, unknown> = {
+  const outside = rules.reasoningTokens === 'outside';
+  if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
+  const promptDetails = details(value['prompt_tokens_details'], cached);
+  const completionDetails = details(value['completion_tokens_details'], undefined);
+  const cost = rules.usageCost?.(value);
+  const kept = Object.entries(value).filter(([key, told]) => !REWRITTEN.has(key) && told !== null);
+  return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
+    ...(promptDetails && { prompt_tokens_details: promptDetails }),
+    ...(completionDetails && { completion_tokens_details: completionDetails }),
+    ...Object.fromEntries(kept),
+    ...(cost !== undefined && { cost }),
   };
-  const promptDetails = details(value['prompt_tokens_details'], cached);
-  const completionDetails = details(value['completion_tokens_details'], undefined);
-  if (promptDetails) usage['prompt_tokens_details'] = promptDetails;
-  if (completionDetails) usage['completion_tokens_details'] = completionDetails;
-  for (const key of Object.keys(value)) if (!REWRITTEN.has(key) && value[key] !== null) usage[key] = value[key];
-  return usage as unknown as Usage;
 }
 
 /** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
@@ -71,7 +79,7 @@ export function count(value: unknown): number | undefined {
 /** The counts among a usage's details, with the cached tokens wherever the vendor told them. */
 function details(value: unknown, cached: number | undefined): Record<string, number> | undefined {
   let all: Record<string, number> | undefined;
-  if (isRecord(value)) {
+  if (isObject(value)) {
     for (const key of Object.keys(value)) {
       const tokens = count(value[key]);
       if (tokens === undefined) continue;
@@ -83,5 +91,5 @@ function details(value: unknown, cached: number | undefined): Record<string, num
 }
 
 function at(value: unknown, key: string): unknown {
-  return isRecord(value) ? value[key] : undefined;
+  return isObject(value) ? value[key] : undefined;
 }

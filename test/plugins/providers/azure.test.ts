@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import azure from '../../../plugins/providers/azure.ts';
+import { readChunks } from '../../conformance/provider-shape.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { codecCall, decode } from '../../support/codec.ts';
 import { translate } from '../../support/translate.ts';
 
 describe('azure', () => {
@@ -39,6 +41,41 @@ describe('azure', () => {
       max_completion_tokens: 5,
     });
     expect(translate(azure, { model: 'other', max_tokens: 5 }, config).body).to.include({ max_tokens: 5 });
+  });
+
+  it('D25: keeps the content filter’s results of a whole response', () => {
+    const filter = { hate: { filtered: false, severity: 'safe' } };
+    const prompt_filter_results = [{ prompt_index: 0, content_filter_results: filter }];
+    const message = { role: 'assistant', content: 'x' };
+    const choices = [{ index: 0, message, finish_reason: 'stop', content_filter_results: filter }];
+    const { chat } = setUpProvider(azure, { resource: 'acme' });
+    const read = chat?.response({ choices, prompt_filter_results }, codecCall());
+    expect(read?.['prompt_filter_results']).to.deep.equal(prompt_filter_results);
+    expect(read?.choices[0]?.['content_filter_results']).to.deep.equal(filter);
+  });
+
+  it('D25: keeps the content filter’s results of a stream, of the prompt, of the text and after the end', () => {
+    const filter = (severity: string) => ({ hate: { filtered: false, severity } });
+    const prompt_filter_results = [{ prompt_index: 0, content_filter_results: filter('safe') }];
+    const late = { content_filter_results: filter('low'), content_filter_offsets: { check_offset: 1 } };
+    const { chat } = setUpProvider(azure, { resource: 'acme' });
+    const events = [
+      { id: '', model: '', created: 0, choices: [], prompt_filter_results },
+      { choices: [{ index: 0, delta: { role: 'assistant', content: 'x' }, finish_reason: null }] },
+      { choices: [{ index: 0, finish_reason: null, ...late }] },
+      { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+      { choices: [{ index: 0, finish_reason: null, ...late }] },
+    ].map((data) => ({ data: JSON.stringify(data) }));
+    const { chunks, complete } = decode(chat?.stream(codecCall()) ?? expect.fail(), events);
+    expect(complete).to.equal(true);
+    expect(chunks[0]?.['prompt_filter_results']).to.deep.equal(prompt_filter_results);
+    expect(chunks.map(({ choices }) => choices[0]?.['content_filter_offsets'])).to.deep.equal([
+      undefined,
+      { check_offset: 1 },
+      undefined,
+      { check_offset: 1 },
+    ]);
+    expect(readChunks(chunks).choices[0]).to.include({ content: 'x', finish_reason: 'stop' });
   });
 
   it('accepts any deployment’s name', () => {

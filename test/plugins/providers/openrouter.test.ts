@@ -1,9 +1,21 @@
 import { expect } from 'chai';
 import openrouter from '../../../plugins/providers/openrouter.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { codecCall } from '../../support/codec.ts';
 import { messagesOf, translate } from '../../support/translate.ts';
 
 describe('openrouter', () => {
+  it('D11: tells what a call cost in dollars, the bill behind the operator’s own key included', () => {
+    const { chat } = setUpProvider(openrouter, {});
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
+    const counts = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, cost: 0.25 };
+    const costOf = (more: object) =>
+      chat?.response({ choices, usage: { ...counts, ...more } }, codecCall()).usage?.cost;
+    expect(costOf({})).to.equal(0.25);
+    expect(costOf({ is_byok: false, cost_details: { upstream_inference_cost: 2 } })).to.equal(0.25);
+    expect(costOf({ is_byok: true, cost_details: { upstream_inference_cost: 2 } })).to.equal(2.25);
+  });
+
   it('passes its own fields', () => {
     const own = { provider: { order: ['a'] }, reasoning: { effort: 'high' }, top_k: 4, plugins: [{ id: 'web' }] };
     expect(translate(openrouter, own).body).to.deep.include(own);

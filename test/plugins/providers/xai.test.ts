@@ -1,8 +1,17 @@
 import { expect } from 'chai';
 import xai from '../../../plugins/providers/xai.ts';
+import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { codecCall } from '../../support/codec.ts';
 import { translate } from '../../support/translate.ts';
 
 describe('xai', () => {
+  it('D11: tells what a call cost in dollars', () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, cost_in_usd_ticks: 5_000_000 };
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
+    const { chat } = setUpProvider(xai, {});
+    expect(chat?.response({ choices, usage }, codecCall()).usage?.cost).to.equal(0.0005);
+  });
+
   for (const [model, given, sent] of [
     ['grok-4.7', 'max', 'xhigh'],
     ['grok-4.7', 'none', 'low'],

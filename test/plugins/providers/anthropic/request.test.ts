@@ -111,7 +111,6 @@ describe('anthropic requests', () => {
       ['logit_bias', { 1: 1 }],
       ['modalities', ['text', 'audio']],
       ['web_search_options', {}],
-      ['functions', [{ name: 'f' }]],
       ['reasoning_effort', 'heroic'],
       ['thinking', 'hard'],
     ] as const) {

@@ -93,9 +93,38 @@ describe('anthropic tools', () => {
     const fields = { tools: [tool('f'), tool('g')], tool_choice: named('g') } as Partial<ChatRequest>;
     const body = translate(fields, NOT_FORCED);
     expect(body.tool_choice).to.deep.equal({ type: 'auto' });
-    expect(body.tools?.map(({ name }) => name)).to.deep.equal(['g']);
+    expect(body.tools?.map(({ name }) => name)).to.deep.equal(['f', 'g']);
     expect(body.system?.[0]?.text).to.include('`g`');
     expect(dropped(fields, NOT_FORCED)).to.deep.equal(['tool_choice']);
+  });
+
+  it('D26: stay beside one that is named', () => {
+    const fields = { tools: [tool('f'), tool('g')], tool_choice: named('g') } as Partial<ChatRequest>;
+    expect(translate(fields).tools?.map(({ name }) => name)).to.deep.equal(['f', 'g']);
+  });
+
+  for (const model of ['claude-opus-4-6', 'claude-opus-4-8', 'claude-sonnet-5', 'claude-fable-5']) {
+    it(`D23: are not forced while ${model} thinks`, () => {
+      const fields: Partial<ChatRequest> = { tools: [tool('f')], tool_choice: 'required', reasoning_effort: 'high' };
+      const body = translate(fields, model);
+      expect(body.tool_choice).to.deep.equal({ type: 'auto' });
+      expect(body.thinking).to.include({ type: 'adaptive' });
+      expect(body.system?.[0]?.text).to.include('one of your tools');
+      expect(dropped(fields, model)).to.deep.equal(['tool_choice']);
+      expect(translate({ ...fields, reasoning_effort: 'none' }, model).tool_choice).to.deep.equal({ type: 'any' });
+    });
+  }
+
+  it('D23: are not forced while the caller’s own thinking is on', () => {
+    const thinking = { type: 'enabled', budget_tokens: 2048 };
+    const body = translate({ tools: [tool('f')], tool_choice: 'required', thinking }, 'claude-haiku-4-5');
+    expect(body.tool_choice).to.deep.equal({ type: 'auto' });
+  });
+
+  it('D23: stand in for no answer format while the model thinks', () => {
+    const body = translate({ ...format(MAP), reasoning_effort: 'high' });
+    expect(body).to.not.have.property('tools');
+    expect(body.system?.[0]?.text).to.include('JSON Schema');
   });
 });
 

@@ -109,7 +109,6 @@ describe('gemini requests', () => {
       ['modalities', ['text', 'audio']],
       ['audio', { voice: 'x' }],
       ['web_search_options', {}],
-      ['functions', [{ name: 'f' }]],
       ['reasoning_effort', 'heroic'],
       ['response_format', { type: 'xml' }],
     ] as const) {

@@ -46,9 +46,9 @@ describe('a field rule', () => {
     const body = bodyOf({ fields: { max_completion_tokens: rename('max_tokens') } }, { max_completion_tokens: 5 });
     expect(body).to.include({ max_tokens: 5 }).and.not.have.property('max_completion_tokens');
   });
-  it('prefers the field that the caller gave under the vendor’s name', () => {
+  it('D2: sends one limit of output, the larger, which is what was reserved', () => {
     const both = { max_completion_tokens: 5, max_tokens: 3 };
-    expect(bodyOf({ fields: { max_completion_tokens: rename('max_tokens') } }, both)).to.include({ max_tokens: 3 });
+    expect(bodyOf({ fields: { max_completion_tokens: rename('max_tokens') } }, both)).to.include({ max_tokens: 5 });
   });
   it('drops a field and tells', () => {
     expect(requestOf({ fields: { seed: drop() } }, { seed: 7 })).to.deep.include({ dropped: ['seed'] });
@@ -226,6 +226,10 @@ describe('any chat request', () => {
       'temperature',
       'n',
       'tools',
+      'functions',
+      'function_call',
+      'max_tokens',
+      'extra_body',
       'stop',
       'response_format',
       'constructor',

@@ -58,7 +58,10 @@ describe('usage', () => {
     expect(readUsage({ ...SAME, ...reasoning })?.completion_tokens).to.equal(4);
   });
   it('adds reasoning where the vendor counts it outside', () => {
-    expect(readUsage({ ...SAME, ...reasoning }, 'outside')).to.include({ completion_tokens: 7, total_tokens: 17 });
+    expect(readUsage({ ...SAME, ...reasoning }, { reasoningTokens: 'outside' })).to.include({
+      completion_tokens: 7,
+      total_tokens: 17,
+    });
   });
   it('adds reasoning that the vendor’s own total shows to be outside', () => {
     expect(readUsage({ ...SAME, total_tokens: 17, ...reasoning })?.completion_tokens).to.equal(7);
@@ -86,7 +89,7 @@ describe('usage', () => {
     );
     fc.assert(
       fc.property(told, fc.constantFrom('inside' as const, 'outside' as const), (usage, arithmetic) => {
-        const read = readUsage(usage, arithmetic);
+        const read = readUsage(usage, { reasoningTokens: arithmetic });
         if (read) assertUsage(read);
       }),
     );

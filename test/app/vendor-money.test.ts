@@ -1,0 +1,108 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const PATH = '/v1/chat/completions';
+const messages = [{ role: 'user', content: 'hello' }];
+const responding = (usage: object) =>
+  answer(200, {
+    id: 'c',
+    object: 'chat.completion',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10, ...usage },
+  });
+
+describe('money and what a vendor says', () => {
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    upstream = await startScriptedUpstream(responding({}));
+    const provider = { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] };
+    const price = { input: 1, output: 1 };
+    gateway = await startGateway({
+      billing: 'track',
+      providers: {
+        unpriced: provider,
+        priced: { ...provider, prices: { m: { ...price, service_tiers: { priority: { input: 2, output: 2 } } } } },
+        openrouter: { baseUrl: upstream.url, apiKey: 'k' },
+      },
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  const ask = (fields: object) => gateway.post(PATH, { messages, ...fields });
+  const costOf = (response: Response) => response.headers.get('x-tollgate-cost-usd');
+  const sent = () => JSON.parse(String(upstream.requests.at(-1)?.body ?? '{}')) as Record<string, unknown>;
+
+  it('D11: the vendor’s figure is charged where no table has a price', async () => {
+    upstream.script(responding({ cost: 0.5 }));
+    const response = await ask({ model: 'unpriced/m' });
+    expect([response.status, costOf(response)]).to.deep.equal([200, '0.50']);
+  });
+
+  it('D11: the vendor’s figure wins over the table', async () => {
+    upstream.script(responding({ cost: 0.25 }));
+    expect(costOf(await ask({ model: 'openrouter/openai/gpt-4.1' }))).to.equal('0.25');
+  });
+
+  it('D11: the operator’s price wins over the vendor’s figure', async () => {
+    upstream.script(responding({ cost: 0.25 }));
+    expect(costOf(await ask({ model: 'priced/m' }))).to.equal('0.00001');
+  });
+
+  it('D8: a tier with a price is sent and charged, another is dropped and told', async () => {
+    upstream.script(responding({}));
+    const known = await ask({ model: 'priced/m', service_tier: 'priority' });
+    expect([costOf(known), sent()['service_tier']]).to.deep.equal(['0.00002', 'priority']);
+    const other = await ask({ model: 'priced/m', service_tier: 'flex' });
+    expect([costOf(other), other.headers.get('x-tollgate-dropped')]).to.deep.equal(['0.00001', 'service_tier']);
+    expect(sent()).to.not.have.property('service_tier');
+  });
+
+  it('D1: a field in the guise of a known one is 400, and nothing is sent', async () => {
+    const count = upstream.requests.length;
+    const response = await ask({ model: 'priced/m', Model: 'dear' });
+    const { error } = (await response.json()) as { readonly error: { readonly code: string; readonly param: string } };
+    expect([response.status, error.code, error.param]).to.deep.equal([400, 'invalid_request', 'Model']);
+    expect(upstream.requests).to.have.length(count);
+  });
+
+  it('D5: the largest limit is taken, a larger one is 400', async () => {
+    upstream.script(responding({}));
+    expect((await ask({ model: 'priced/m', max_tokens: 2_147_483_647 })).status).to.equal(200);
+    expect((await ask({ model: 'priced/m', max_tokens: Number.MAX_SAFE_INTEGER })).status).to.equal(400);
+  });
+
+  it('D27: what clients are known to send passes over HTTP, legacy functions in both directions', async () => {
+    upstream.script(responding({}));
+    const loose = await ask({
+      model: 'priced/m',
+      max_tokens: -1,
+      user: null,
+      logit_bias: {},
+      tools: [{ function: { name: 'a.b', description: null, parameters: null } }],
+      messages: [
+        { role: 'user', content: 'x', name: null },
+        { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
+        { role: 'function', name: 'f', content: 'y' },
+      ],
+    });
+    expect(loose.status).to.equal(200);
+    expect(sent()).to.have.nested.property('tools[0].function.name', 'a_b');
+    const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const message = { role: 'assistant', content: null, tool_calls: [call] };
+    upstream.script(
+      answer(200, { id: 'c', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }),
+    );
+    const legacy = await ask({ model: 'priced/m', functions: [{ name: 'f' }] });
+    const { choices } = (await legacy.json()) as { readonly choices: readonly Record<string, object>[] };
+    expect(choices[0]).to.deep.include({ finish_reason: 'function_call' });
+    expect(choices[0]?.['message']).to.deep.include({ function_call: { name: 'f', arguments: '{}' } });
+  });
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { type FieldRule, parseJson, readArray, readObject } from '../../core/index.ts';
+import { SAMPLES } from './provider-samples.ts';
+import { CALL, type ProviderSubject } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+/** Fields with code of their own, which other tests hold. */
+const OWN: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options']);
+
+/** Values for vendors' own fields, where the vendor's codec looks at them; any other field gets a word. */
+const OWN_SAMPLES: Readonly<Record<string, unknown>> = Object.freeze({
+  betas: ['context-management-2025-06-27'],
+  cache_control: { type: 'ephemeral' },
+  cached_content: 'cachedContents/abc',
+  context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
+  media_resolution: 'MEDIA_RESOLUTION_LOW',
+  metadata: { user_id: 'user-1' },
+  output_config: { effort: 'low' },
+  safety_settings: [{ category: 'HARM_CATEGORY_HATE_SPEECH', threshold: 'OFF' }],
+  stop_sequences: ['END'],
+  thinking: { type: 'disabled' },
+  thinking_config: { thinking_budget: 0 },
+  top_k: 5,
+});
+
+/**
+ * Holds the codec against the vendor's published schema, `published-fields.json` among the fixtures:
+ * `{ source, date, chat: [names] }`. A field that the vendor has is sent, or the field table says with a note why not; what
+ * is not sent is told.
+ */
+export function testPublishedFields({ provider: { chat, fields: table }, fixtures }: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const [published] = fixtures('published-fields', '.json');
+  if (!chat || !table || !published) return;
+  const names = readArray(readObject(parseJson(published.text))['chat']).filter((name) => typeof name === 'string');
+  const messages = [{ role: 'user', content: 'Hello' }] as const;
+  const translate = (fields: object) => chat.request({ model: CALL.model, messages, ...fields }, CALL);
+
+  describe('a field of the vendor’s published schema', () => {
+    it('is named with its source and date', () => {
+      const { source, date } = readObject(parseJson(published.text));
+      assert.ok(typeof source === 'string' && typeof date === 'string' && names.length > 0);
+    });
+
+    for (const field of names) {
+      if (OWN.has(field)) continue;
+      it(`is sent, or the table says why not: ${field}`, () => {
+        const rule = table.fields[field];
+        if (rule?.rule === 'refused' || rule?.rule === 'emulated') return assertReason(field, rule);
+        const sample = SAMPLES[field];
+        const beside = sample?.beside ?? {};
+        const value = OWN_SAMPLES[field] ?? sample?.value ?? 'sample';
+        const { body, headers, dropped = [] } = translate({ ...beside, [field]: value });
+        if (dropped.includes(field)) return assertReason(field, rule);
+        const without = translate(beside);
+        assert.notDeepEqual([body, headers], [without.body, without.headers], `${field} is neither sent nor told`);
+      });
+    }
+  });
+}
+
+function assertReason(field: string, rule: FieldRule | undefined): void {
+  assert.ok(rule?.note, `the vendor has \`${field}\`, and no note of the field table says why it is not sent`);
+}

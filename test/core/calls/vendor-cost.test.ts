@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import { costOf, estimateChat, pricedTier, toldCost } from '../../../core/calls/pricing.ts';
+import type { ChatRequest } from '../../../core/contract/chat.ts';
+import type { Price } from '../../../core/contract/provider.ts';
+
+const PRICE: Price = {
+  input: 2,
+  output: 10,
+  service_tiers: { priority: { input: 4, output: 20 }, flex: { input: 1, output: 5 } },
+};
+const usage = (more: object = {}) => ({ prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100, ...more });
+const request = (more: object = {}): ChatRequest => ({
+  model: 'm',
+  messages: [{ role: 'user', content: 'x' }],
+  ...more,
+});
+
+describe('what a call costs', () => {
+  it('D8: is the price of its service tier', () => {
+    expect(costOf(usage(), PRICE)).to.equal(3000);
+    expect(costOf(usage(), PRICE, 'priority')).to.equal(6000);
+    expect(costOf(usage(), PRICE, 'flex')).to.equal(1500);
+  });
+
+  it('D8: is reserved at the dearer of the standard and the asked tier', () => {
+    const most = (tier?: string) =>
+      estimateChat(request({ max_tokens: 100, ...(tier && { service_tier: tier }) }), undefined, PRICE).cost ?? 0;
+    expect(most('priority')).to.equal(most() * 2);
+    expect(most('flex')).to.equal(most());
+  });
+
+  for (const [tier, price, sent] of [
+    ['priority', PRICE, 'priority'],
+    ['scale', PRICE, undefined],
+    ['toString', PRICE, undefined],
+    ['auto', PRICE, undefined],
+    ['priority', { input: 1, output: 1 }, undefined],
+    ['priority', undefined, 'priority'],
+    [null, PRICE, undefined],
+  ] as const) {
+    it(`D8: knows the tier ${sent ?? 'as the standard one'} for ${tier} at ${JSON.stringify(price ?? 'no price')}`, () => {
+      expect(pricedTier(request({ service_tier: tier }), price)).to.equal(sent);
+    });
+  }
+
+  for (const [cost, told] of [
+    [0.5, 500_000],
+    [0.00007, 70],
+    [0.0000001, 1],
+    [0, 0],
+    [-1, undefined],
+    [Number.NaN, undefined],
+    [Number.POSITIVE_INFINITY, undefined],
+    [1e9, undefined],
+    ['0.5', undefined],
+    [undefined, undefined],
+  ] as const) {
+    it(`D11: is ${told} micro-dollars when the vendor tells ${cost} dollars`, () => {
+      expect(toldCost(usage({ cost }))).to.equal(told);
+    });
+  }
+
+  it('D5: is a whole number for the largest limits and any price', () => {
+    const price = { input: 1e9, output: 1e9 };
+    const most = estimateChat(request({ max_tokens: 2_147_483_647, n: 128 }), undefined, price).cost;
+    expect(Number.isSafeInteger(most)).to.equal(true);
+    expect(Number.isSafeInteger((most ?? 0) * 8)).to.equal(true);
+  });
+
+  for (const [fields, tokens] of [
+    [{ max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
+    [{ max_completion_tokens: 9, max_tokens: 1 }, 9],
+    [{ max_tokens: -1 }, 4096],
+    [{ max_tokens: 0, max_completion_tokens: null }, 4096],
+  ] as const) {
+    it(`D2: reserves ${tokens} tokens for ${JSON.stringify(fields)}`, () => {
+      expect(estimateChat(request(fields), undefined, undefined).units['completion_tokens']).to.equal(tokens);
+    });
+  }
+});

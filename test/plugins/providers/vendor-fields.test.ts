@@ -1,0 +1,149 @@
+import { expect } from 'chai';
+import { isGatewayError } from '../../../core/index.ts';
+import anthropic from '../../../plugins/providers/anthropic/index.ts';
+import azure from '../../../plugins/providers/azure.ts';
+import deepseek from '../../../plugins/providers/deepseek.ts';
+import gemini from '../../../plugins/providers/gemini/index.ts';
+import hyperbolic from '../../../plugins/providers/hyperbolic.ts';
+import mistral from '../../../plugins/providers/mistral.ts';
+import openai from '../../../plugins/providers/openai.ts';
+import compatible from '../../../plugins/providers/openai-compatible.ts';
+import openrouter from '../../../plugins/providers/openrouter.ts';
+import together from '../../../plugins/providers/together.ts';
+import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { codecCall } from '../../support/codec.ts';
+import { translate } from '../../support/translate.ts';
+
+const LOCAL = { baseUrl: 'http://127.0.0.1:8000/v1' };
+const CLAUDE = { model: 'claude-sonnet-4-6' };
+const GEMINI = { model: 'gemini-3.8-flash' };
+
+describe('fields that go to vendors', () => {
+  for (const plugin of [hyperbolic, mistral]) {
+    it(`D20: presence_penalty reaches ${plugin.name}`, () => {
+      const { body, dropped } = translate(plugin, { presence_penalty: 0.5 });
+      expect(body).to.include({ presence_penalty: 0.5 });
+      expect(dropped).to.deep.equal([]);
+    });
+  }
+
+  it('D25: Anthropic gets its own fields, betas as a header', () => {
+    const context_management = { edits: [{ type: 'clear_tool_uses_20250919' }] };
+    const fields = {
+      ...CLAUDE,
+      context_management,
+      output_config: { effort: 'low' },
+      stop: 'A',
+      stop_sequences: ['B'],
+    };
+    const { body, dropped } = translate(anthropic, fields);
+    expect(body).to.deep.include({ context_management, output_config: { effort: 'low' }, stop_sequences: ['A', 'B'] });
+    expect(dropped).to.deep.equal([]);
+    const { chat } = setUpProvider(anthropic, {});
+    const request = { ...CLAUDE, messages: [{ role: 'user', content: 'Hi' }], betas: ['a-1', 'b-2'] } as const;
+    expect(chat?.request(request, codecCall(CLAUDE)).headers).to.deep.equal({ 'anthropic-beta': 'a-1,b-2' });
+  });
+
+  it('D25: a beta whose name is no plain word is refused: it would be written into a header', () => {
+    expect(() => translate(anthropic, { ...CLAUDE, betas: ['a\r\nx-api-key: k'] }))
+      .to.throw()
+      .that.satisfies((error: unknown) => isGatewayError(error) && error.param === 'betas');
+  });
+
+  it('D25: what Anthropic has at a price of its own is told', () => {
+    const fields = { ...CLAUDE, speed: 'fast', inference_geo: 'us', container: 'c', mcp_servers: [] };
+    expect(translate(anthropic, fields).dropped).to.have.members([
+      'speed',
+      'inference_geo',
+      'container',
+      'mcp_servers',
+    ]);
+  });
+
+  it('D25: Gemini gets its own fields, at the top and in extra_body.google', () => {
+    const own = { media_resolution: 'MEDIA_RESOLUTION_LOW', thinking_config: { thinking_budget: 0 } };
+    const config = { mediaResolution: 'MEDIA_RESOLUTION_LOW', thinkingConfig: { thinkingBudget: 0 } };
+    for (const fields of [own, { extra_body: { google: own } }, { extra_body: own }]) {
+      const { body, dropped } = translate(gemini, { ...GEMINI, ...fields });
+      expect(body).to.deep.include({ generationConfig: config });
+      expect(dropped).to.deep.equal([]);
+    }
+  });
+
+  it('D25: what Gemini’s extra_body holds beside them is told', () => {
+    const extra_body = { google: { thinking_config: { thinking_budget: 0 }, other: 1 }, more: 2 };
+    expect(translate(gemini, { ...GEMINI, extra_body }).dropped).to.have.members([
+      'extra_body.other',
+      'extra_body.more',
+    ]);
+  });
+
+  it('D25: a search that costs a fee is told, a cached content needs the operator’s leave', () => {
+    expect(translate(gemini, { ...GEMINI, google_search: {} }).dropped).to.deep.equal(['google_search']);
+    const cached = { ...GEMINI, cached_content: 'cachedContents/a' };
+    expect(() => translate(gemini, cached)).to.throw('cached_content');
+    expect(translate(gemini, cached, { cachedContent: true }).body).to.include({ cachedContent: 'cachedContents/a' });
+  });
+
+  it('D25: extra_body is merged where the vendor has the field, and told where not', () => {
+    const extra_body = { top_k: 5, max_tokens: 9000, model: 'dear', made_up: 1 };
+    const merged = translate(together, { extra_body, max_tokens: 5 });
+    expect(merged.body).to.include({ top_k: 5, made_up: 1, max_tokens: 5, model: 'm' });
+    expect(merged.dropped).to.deep.equal(['extra_body.max_tokens', 'extra_body.model']);
+    const closed = translate(mistral, { extra_body: { safe_prompt: true, made_up: 1 } });
+    expect(closed.body).to.include({ safe_prompt: true }).and.not.have.property('made_up');
+    expect(closed.dropped).to.deep.equal(['extra_body.made_up']);
+  });
+
+  it('D1: a field in the guise of a known one does not reach a vendor, nor does extra_body bring one', () => {
+    const guise = { Model: 'dear', MAX_TOKENS: 9000, me\u017f\u017fages: [], Models: ['dear'] };
+    for (const plugin of [compatible, openrouter]) {
+      const { body } = translate(plugin, { ...guise, extra_body: { ...guise } }, plugin === compatible ? LOCAL : {});
+
+      expect(body).to.have.all.keys('model', 'messages', ...(plugin === compatible ? ['Models'] : []));
+    }
+  });
+
+  const EFFORTS: readonly (readonly [model: string, given: string, sent: string | undefined])[] = [
+    ['gpt-5', 'none', 'minimal'],
+    ['gpt-5', 'xhigh', 'high'],
+    ['gpt-5.1', 'minimal', 'none'],
+    ['gpt-5.4', 'max', 'xhigh'],
+    ['gpt-5.6-sol', 'max', 'max'],
+    ['gpt-6-astra', 'none', 'low'],
+    ['gpt-6-sol', 'none', 'none'],
+    ['o4-mini', 'minimal', 'low'],
+    ['ft:o4-mini:acme::a1', 'max', 'high'],
+    ['gpt-4o', 'low', undefined],
+  ];
+  for (const [model, given, sent] of EFFORTS) {
+    it(`D26: OpenAI’s ${model} gets the effort ${sent ?? 'not'} for ${given}`, () => {
+      const { body, dropped } = translate(openai, { model, reasoning_effort: given });
+      expect(body['reasoning_effort']).to.equal(sent);
+      expect(dropped).to.deep.equal(sent === undefined ? ['reasoning_effort'] : []);
+    });
+  }
+
+  it('D26: efforts are those of the model behind a deployment of Azure', () => {
+    const config = { resource: 'acme', deployments: { prod: 'gpt-5' } };
+    expect(translate(azure, { model: 'prod', reasoning_effort: 'max' }, config).body).to.include({
+      reasoning_effort: 'high',
+    });
+  });
+
+  it('D26: together switches reasoning off for the effort none', () => {
+    const { body } = translate(together, { reasoning_effort: 'none' });
+    expect(body)
+      .to.deep.include({ reasoning: { enabled: false } })
+      .and.not.have.property('reasoning_effort');
+  });
+
+  it('D26: deepseek gets strict tools on its beta base only', () => {
+    const tools = [{ type: 'function', function: { name: 'f', strict: true } }];
+    const plain = translate(deepseek, { tools });
+    expect(plain.body).to.deep.include({ tools: [{ type: 'function', function: { name: 'f' } }] });
+    expect(plain.dropped).to.deep.equal(['tools.strict']);
+    const beta = translate(deepseek, { tools }, { baseUrl: 'https://api.deepseek.com/beta' });
+    expect(beta.body).to.deep.include({ tools });
+  });
+});
