@@ -56,6 +56,7 @@ export async function startSpeechGateway(
   const loaded = {
     config: { ...config, baseDir: '/nowhere', isDefault: false },
     plugins: [memory, ...others],
+    builtins: [],
   } as unknown as LoadedConfig;
   const foundation = await openFoundation(loaded, log);
   const generation = await createGeneration(foundation, loaded);

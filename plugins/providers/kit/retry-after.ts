@@ -49,9 +49,9 @@ function readSecondsOrDate(value: string | undefined, date: string | undefined):
   const seconds = number(value);
   if (seconds !== undefined) return bounded(seconds * 1000);
   const until = /[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN;
-  // Against the vendor's own clock: a codec has none.
-  const now = Date.parse(date ?? '');
-  return Number.isFinite(until) && Number.isFinite(now) ? bounded(until - now) : undefined;
+  // Against the vendor's own clock where it is told: this machine's may be wrong.
+  const now = Date.parse(date ?? '') || Date.now();
+  return Number.isFinite(until) ? bounded(until - now) : undefined;
 }
 
 function readBodyHint(body: unknown): number | undefined {

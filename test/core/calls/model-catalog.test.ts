@@ -71,7 +71,8 @@ describe('models', () => {
 
   it('takes every name but the empty one when told so', () => {
     const catalog = catalogOf({ anyModel: true, models: [] });
-    expect(catalog.find('acme', 'big-mini-turbo')).to.deep.include({ id: 'big-mini-turbo', contextWindow: 500 });
+    expect(catalog.find('acme', 'big-mini-2026-01-01')).to.deep.include({ contextWindow: 500 });
+    expect(catalog.find('acme', 'big-mini-turbo')).to.deep.equal({ id: 'big-mini-turbo' });
     expect(catalog.find('acme', 'unheard-of')).to.deep.equal({ id: 'unheard-of' });
     expect(catalog.find('acme', '')).to.equal(undefined);
   });

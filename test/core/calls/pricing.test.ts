@@ -92,7 +92,7 @@ describe('the estimate of a chat', () => {
   const OUTPUTS: readonly (readonly [string, object, number])[] = [
     ['what the model can write, without a limit', {}, 1000],
     ['no more than the model can write', { max_tokens: 5000 }, 1000],
-    ['max_completion_tokens before max_tokens', { max_completion_tokens: 7, max_tokens: 9 }, 7],
+    ['the larger of max_completion_tokens and max_tokens', { max_completion_tokens: 7, max_tokens: 9 }, 9],
     ['the output of every choice', { max_tokens: 10, n: 3 }, 30],
   ];
   for (const [title, fields, tokens] of OUTPUTS) {
