@@ -74,7 +74,7 @@ async function registerResolver(): Promise<void> {
       try {
         return next(specifier, context);
       } catch {
-        return { url: own, shortCircuit: true };
+        return next(own, context);
       }
     },
   });
@@ -86,5 +86,5 @@ export function initialize(data) { entries = data; }
 export async function resolve(specifier, context, next) {
   const own = entries[specifier];
   if (own === undefined) return next(specifier, context);
-  try { return await next(specifier, context); } catch { return { url: own, shortCircuit: true }; }
+  try { return await next(specifier, context); } catch { return next(own, context); }
 }`;
