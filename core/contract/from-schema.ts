@@ -37,7 +37,7 @@ type FromType<T, S> = T extends keyof Scalars
 
 type FromObject<S> = S extends { readonly properties: infer P }
   ? { readonly [K in keyof P as IsPresent<S, P, K> extends true ? K : never]: FromSchema<P[K]> } & {
-      readonly [K in keyof P as IsPresent<S, P, K> extends true ? never : K]?: FromSchema<P[K]> | undefined;
+      readonly [K in keyof P as IsPresent<S, P, K> extends true ? never : K]?: FromSchema<P[K]>;
     }
   : S extends { readonly additionalProperties: infer A }
     ? Readonly<Record<string, A extends boolean ? unknown : FromSchema<A>>>

@@ -79,9 +79,10 @@ export type PluginConfig<S extends object> = object extends S
     ? FromSchema<S>
     : never;
 
-/** Returns its argument; gives `config` its type. */
+/** Returns its argument; gives `config` its type, which is the plugin's own concern: to all others it is a plugin of its kind. */
 export function definePlugin<const S extends object, const K extends PluginKind = PluginKind>(
   plugin: Plugin<S, K>,
-): Plugin<S, K> {
+): Plugin<object, K>;
+export function definePlugin(plugin: Plugin): Plugin {
   return plugin;
 }

@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { didYouMean } from '../config/nearest.ts';
 import { API_VERSION, PLUGIN_KINDS, type Plugin, type PluginKind } from '../contract/plugin.ts';
 import type { Builtin } from './builtins.ts';
-import { ownEntries, resolveOwnPackage } from './own-package.ts';
+import { ownModules, resolveOwnPackage } from './own-package.ts';
 
 export interface ImportOptions {
   readonly kind: PluginKind;
@@ -99,7 +99,7 @@ async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<R
   await resolveOwnPackage();
   if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
   const { createJiti } = await import('jiti');
-  return await createJiti(import.meta.url, { fsCache: false, alias: ownEntries() }).import(fileURLToPath(url));
+  return await createJiti(import.meta.url, { fsCache: false, ...(await ownModules()) }).import(fileURLToPath(url));
 }
 
 function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {

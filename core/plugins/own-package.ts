@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
 
 /** What this package exports, as `tollgate/codec` and its file; from the source where this package runs from its source. */
-export function ownEntries(): Readonly<Record<string, string>> {
+function ownEntries(): Readonly<Record<string, string>> {
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
   };
@@ -19,6 +19,24 @@ export function ownEntries(): Readonly<Record<string, string>> {
       return [[`tollgate${name.slice(1)}`, file]];
     }),
   );
+}
+
+/** What only tests of plugins import; it is not loaded for any other. */
+const KIT = 'tollgate/conformance';
+
+/** This package for jiti: the modules that run here already, and not a second copy of each. */
+export async function ownModules(): Promise<{
+  readonly virtualModules: Record<string, unknown>;
+  readonly alias: Record<string, string>;
+}> {
+  const { [KIT]: kit, ...entries } = ownEntries();
+  const modules = Object.entries(entries).map(
+    async ([name, file]): Promise<readonly [string, unknown]> => [name, await import(pathToFileURL(file).href)],
+  );
+  return {
+    virtualModules: Object.fromEntries(await Promise.all(modules)),
+    alias: kit === undefined ? {} : { [KIT]: kit },
+  };
 }
 
 type Resolve = (specifier: string, context: unknown) => { url: string; format?: string };
@@ -56,7 +74,7 @@ async function registerResolver(): Promise<void> {
       try {
         return next(specifier, context);
       } catch {
-        return { url: own, shortCircuit: true };
+        return next(own, context);
       }
     },
   });
@@ -68,5 +86,5 @@ export function initialize(data) { entries = data; }
 export async function resolve(specifier, context, next) {
   const own = entries[specifier];
   if (own === undefined) return next(specifier, context);
-  try { return await next(specifier, context); } catch { return { url: own, shortCircuit: true }; }
+  try { return await next(specifier, context); } catch { return next(own, context); }
 }`;

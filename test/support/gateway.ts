@@ -7,6 +7,7 @@ import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/cli/logger.ts';
 import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
+import { withCopies } from './plugin-copies.ts';
 
 export interface TestGateway extends Gateway {
   readonly folder: string;
@@ -47,7 +48,7 @@ export async function startGateway(
   };
   // A busy test machine is no reason to refuse: shedding is on where a test asks for it.
   const policies = { overload: false, ...(config['policies'] as object | undefined) };
-  await writeFile(file, JSON.stringify({ ...base, ...config, policies }));
+  await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, policies })));
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
   const lines: string[] = [];
   const destination = new Writable({

@@ -43,10 +43,11 @@ export interface Limiter {
 const COUNTED = Symbol('limits.counted');
 
 export function createLimiter(
-  { stores, log, estimate }: Pick<PluginApi, 'stores' | 'log' | 'estimate'>,
+  { stores, log, estimate, keep }: Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>,
   { onStoreFailure, leaseMs }: LimiterOptions,
 ): Limiter {
-  const local = createLocalCounters();
+  // What was counted here goes on to count when the configuration changes.
+  const local = keep('counters', createLocalCounters);
   const leases = createLeases(leaseMs);
   const queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
 

@@ -11,12 +11,11 @@ type Target = NonNullable<Outcome['target']>;
  */
 export function countCalls(
   registry: Registry,
-  isListed: (target: Target) => boolean,
-): (call: Call, outcome: Outcome) => void {
+): (call: Call, outcome: Outcome, isListed: (target: Target) => boolean) => void {
   const metrics = createMetrics(registry);
   const modelLabel = boundedLabel();
 
-  return (call, outcome) => {
+  return (call, outcome, isListed) => {
     const { operation } = call;
     const { status, target, usage, attempts, durationMs, upstreamMs, firstByteMs, cost } = outcome;
     const stream = String(call.stream);

@@ -18,17 +18,11 @@ export default definePlugin({
     },
   },
   setup(api, config) {
-    const ours = new Registry();
-    new Gauge({
-      name: 'tollgate_build_info',
-      help: 'The version that runs.',
-      labelNames: ['version'],
-      registers: [ours],
-    }).set({ version: api.settings.version }, 1);
-    api.use(countRequests(ours));
-    api.hook(
-      'finish',
-      countCalls(ours, ({ provider, model }) => api.models().some(({ id }) => id === `${provider}/${model}`)),
+    // Counters go on when the configuration changes.
+    const { ours, countRequest, countCall } = api.keep('metrics', () => createMetrics(api.settings.version));
+    api.use(countRequest);
+    api.hook('finish', (call, outcome) =>
+      countCall(call, outcome, ({ provider, model }) => api.models().some(({ id }) => id === `${provider}/${model}`)),
     );
 
     // A scrape reaches one worker of several; it answers for all of them.
@@ -49,3 +43,14 @@ export default definePlugin({
     });
   },
 });
+
+function createMetrics(version: string) {
+  const ours = new Registry();
+  new Gauge({
+    name: 'tollgate_build_info',
+    help: 'The version that runs.',
+    labelNames: ['version'],
+    registers: [ours],
+  }).set({ version }, 1);
+  return { ours, countRequest: countRequests(ours), countCall: countCalls(ours) };
+}

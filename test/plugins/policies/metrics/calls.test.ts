@@ -8,9 +8,9 @@ type Counted = { readonly model?: string; readonly status?: Outcome['status'] };
 /** A registry that counted these calls; the list of models has `listed` alone. */
 function countAll(calls: readonly Counted[]): Registry {
   const registry = new Registry();
-  const count = countCalls(registry, ({ model }) => model === 'listed');
-  for (const { model = 'm', status = 'ok' } of calls)
-    count({ operation: 'chat', stream: false } as Call, {
+  const count = countCalls(registry);
+  for (const { model = 'm', status = 'ok' } of calls) {
+    const outcome: Outcome = {
       status,
       target: { provider: 'p', model },
       attempts: 2,
@@ -21,7 +21,9 @@ function countAll(calls: readonly Counted[]): Registry {
       durationMs: 1500,
       firstByteMs: 20,
       upstreamMs: 1499,
-    });
+    };
+    count({ operation: 'chat', stream: false } as Call, outcome, (target) => target.model === 'listed');
+  }
   return registry;
 }
 

@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugin-copies.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+const run = promisify(execFile);
+
+/** Suites of whole gateways that say what these plugins do. */
+const SUITES = [
+  'app/keys.test.ts',
+  'app/accounts.test.ts',
+  'app/limits.test.ts',
+  'app/streams.test.ts',
+  'app/bad-input.test.ts',
+  'app/observability.test.ts',
+  'app/openai-client.test.ts',
+];
+
+describe('copies of built-in plugins outside of the repository', function () {
+  this.timeout(600_000);
+  const folder = useTempFolder('copies');
+
+  it('pass the suites of the built-in ones', async () => {
+    copyPlugins(
+      COPIED.map(({ file }) => file),
+      folder,
+    );
+    const mocha = path.join(PACKAGE_ROOT, 'node_modules', 'mocha', 'bin', 'mocha.js');
+    const args = [mocha, '--timeout', '60000', ...SUITES.map((suite) => path.join('test', suite))];
+    const env = { ...process.env, [COPIES_VARIABLE]: folder };
+    const { stdout } = await run(process.execPath, args, { cwd: PACKAGE_ROOT, env, maxBuffer: 10_000_000 }).catch(
+      (error: { stdout: string }) => error,
+    );
+    expect(stdout).to.match(/\d+ passing/);
+    expect(stdout).not.to.match(/\d+ failing/);
+  });
+});
