@@ -81,12 +81,11 @@ export default definePlugin({
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
-        if (bootstrap && (await index.isEmpty()) && (await index.claimFirst())) {
-          await makeFirstKey(api, keyring).catch(async (error: unknown) => {
-            await index.unclaimFirst().catch(() => undefined);
-            throw error;
-          });
-        }
+        if (!bootstrap || !(await index.isEmpty()) || !(await index.claimFirst())) return announceCommand(api);
+        await makeFirstKey(api, keyring).catch(async (error: unknown) => {
+          await index.unclaimFirst().catch(() => undefined);
+          throw error;
+        });
       }),
     );
     api.onClose(lastUsed.flush);
@@ -108,6 +107,12 @@ async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
   const owner = { userId: FIRST_USER, account: FIRST_USER };
   const { text } = await keyring.create(owner, { name: 'first key' }, Date.now());
   api.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
+}
+
+/** Keys are shown once, so a start without a new one says how to make another; no command reaches a store in memory. */
+function announceCommand(api: PluginApi): void {
+  if (api.stores.kind === 'memory') return;
+  api.announce({ title: 'To make an API key', value: `keys create --user ${FIRST_USER}`, use: 'key-command' });
 }
 
 /** Runs once for all callers, and again for those who call after a failure. */
