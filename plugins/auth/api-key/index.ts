@@ -1,11 +1,12 @@
 import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { checkNames } from './check-names.ts';
 import { keysCommand } from './commands.ts';
 import { createKeyIndex } from './key-index.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
 import { createLastUsed } from './last-used.ts';
 import { acceptPepper, checkPeppers } from './pepper-check.ts';
 import { type Peppers, readPeppers } from './peppers.ts';
-import { createRecords } from './records.ts';
+import { createRecords, type KeyLimits } from './records.ts';
 import { registerRoutes } from './routes.ts';
 import { createVerifier } from './verify.ts';
 
@@ -76,8 +77,9 @@ export default definePlugin({
     api.hook('authenticate', ({ credential, now }) =>
       credential.startsWith('tg_') ? verifier.verify(credential, now) : undefined,
     );
-    registerRoutes(api, keyring, Math.max(2 * maxKeysPerUser, 200));
-    api.command(keysCommand(keyring, async () => acceptPepper(sets, await readOwnPeppers())));
+    const check = (limits: KeyLimits): void => checkNames(api, limits);
+    registerRoutes(api, { keyring, check, creationsPerHour: Math.max(2 * maxKeysPerUser, 200) });
+    api.command(keysCommand(keyring, { check, acceptPepper: async () => acceptPepper(sets, await readOwnPeppers()) }));
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
