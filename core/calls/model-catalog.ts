@@ -46,6 +46,10 @@ export function createCatalog(
       ),
     providers: () => [...providers.keys()],
     has: (provider) => providers.has(provider),
+    isConfigured(name) {
+      const provider = providers.get(name);
+      return provider !== undefined && !(provider.credential?.required && provider.credential.value === undefined);
+    },
     list: (provider) => (models.get(provider) ?? []).map(({ id }) => id),
     priceOf({ provider, model }, info) {
       const price = pricers.get(provider);
