@@ -157,10 +157,7 @@ function describeGeneration({
   const { registry, catalog } = generation;
   return {
     announcements: registry.announcements,
-    providers: [...registry.offersOf('chat')].map(([name, { credential }]) => ({
-      name,
-      isConfigured: !credential?.required || credential.value !== undefined,
-    })),
+    providers: catalog.providers().map((name) => ({ name, isConfigured: catalog.isConfigured(name) })),
     models: catalog,
     openApi,
   };

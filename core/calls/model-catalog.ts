@@ -61,6 +61,10 @@ export function createCatalog(
       ),
     providers: () => [...providers.keys()],
     has: (provider) => providers.has(provider),
+    isConfigured(name) {
+      const provider = providers.get(name);
+      return provider !== undefined && !(provider.credential?.required && provider.credential.value === undefined);
+    },
     list: (provider) => (models.get(provider) ?? []).map(({ id }) => id),
     hasOwnPrice: ({ provider, model }) => ownPrices.get(provider)?.(model) !== undefined,
     priceOf({ provider, model }, info) {

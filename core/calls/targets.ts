@@ -132,22 +132,39 @@ function clip(text: string): string {
 export interface ModelList extends Catalog {
   /** Ids of one provider. */
   list(provider: string): readonly string[];
+  isConfigured(provider: string): boolean;
 }
 
-/** Aliases first, then every `provider/model`; everything without a principal. */
+/**
+ * Aliases first, then every `provider/model`: everything without a principal, else what this principal can call. A provider
+ * without its credential, and an alias of such providers alone, cannot be called.
+ */
 export function allModels(
   { catalog, aliases }: { readonly catalog: ModelList; readonly aliases: Aliases },
   principal?: Principal,
 ): readonly ModelRow[] {
-  const rows: ModelRow[] = [];
-  for (const [name, targets] of aliases) {
-    const usable = targets.map(splitModel).every((target) => !principal || isAllowed(catalog, principal, target, name));
-    if (usable) rows.push({ id: name, owned_by: 'tollgate' });
-  }
-  for (const provider of catalog.providers()) {
-    for (const model of catalog.list(provider))
-      if (!principal || isAllowed(catalog, principal, { provider, model }))
-        rows.push({ id: `${provider}/${model}`, owned_by: provider });
-  }
-  return rows;
+  const isReady = (provider: string): boolean => !principal || catalog.isConfigured(provider);
+  const isOpen = (target: Target, name?: string): boolean => !principal || isAllowed(catalog, principal, target, name);
+  const named = [...aliases].filter(([name, models]) => {
+    const targets = models.map(splitModel);
+    return targets.every((target) => isOpen(target, name)) && targets.some(({ provider }) => isReady(provider));
+  });
+  return [
+    ...named.map(([id]) => ({ id, owned_by: 'tollgate' })),
+    ...catalog.providers().flatMap((provider) => modelsOfProvider(catalog, provider, principal, `${provider}/`)),
+  ];
+}
+
+/** The models of one provider, by the same rules; `prefix` is laid in front of each id. */
+export function modelsOfProvider(
+  catalog: ModelList,
+  provider: string,
+  principal: Principal | undefined,
+  prefix = '',
+): readonly ModelRow[] {
+  if (principal && !catalog.isConfigured(provider)) return [];
+  return catalog
+    .list(provider)
+    .filter((model) => !principal || isAllowed(catalog, principal, { provider, model }))
+    .map((model) => ({ id: `${prefix}${model}`, owned_by: provider }));
 }

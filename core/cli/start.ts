@@ -3,6 +3,7 @@ import type { Log } from '../contract/log.ts';
 import { createWorkerGatherer, tell } from '../plugins/gather.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
+import { formatBanner } from './banner.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
@@ -57,7 +58,10 @@ export async function run(context: CommandContext): Promise<void> {
   });
   // Before the banner: whoever reads it may stop the gateway at once.
   const stopped = untilStopped(gateway, terminal, strays);
-  if (worker === undefined || worker === 1) terminal.err.write(banner(gateway, config.file, terminal, count));
+  if (worker === undefined || worker === 1)
+    terminal.err.write(
+      formatBanner(gateway, { file: config.file, configPath: globals.config, workers: count, terminal }),
+    );
   if (worker !== undefined) tell({ tollgate: 'ready' });
   await stopped;
   await flushLog(logger);
@@ -77,31 +81,6 @@ function readPort(text: unknown): number | undefined {
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
   return port;
-}
-
-/** What a newcomer sees: where it listens, what can be called, a key (once), and a line to try. */
-export function banner(gateway: Gateway, file: string, { colors }: Pick<Terminal, 'colors'>, workers = 1): string {
-  const ready = gateway.providers.filter(({ isConfigured }) => isConfigured).map(({ name }) => name);
-  const waiting = gateway.providers.filter(({ isConfigured }) => !isConfigured).map(({ name }) => name);
-  const key = gateway.announcements.find(({ use }) => use === 'key')?.value;
-  const lines = [
-    `${colors.bold('Tollgate')} listens on ${colors.cyan(gateway.url)}  (API docs: ${gateway.url}/docs)`,
-    `  config     ${file}`,
-    `  providers  ${ready.join(', ') || 'none ready'}${waiting.length > 0 ? `; without a key: ${waiting.join(', ')}` : ''}`,
-    ...(workers > 1 ? [`  workers    ${workers}`] : []),
-    ...gateway.announcements.map(({ title, value }) => `\n${title}:\n  ${colors.green(value)}`),
-    '\nTry it:',
-    `  ${tryLine(gateway, key)}`,
-  ];
-  return `${lines.join('\n')}\n\n`;
-}
-
-/** A curl line that works as it stands: with the key when it was just made. */
-function tryLine({ url, providers, models }: Gateway, key: string | undefined): string {
-  const provider = (providers.find(({ isConfigured }) => isConfigured) ?? providers[0])?.name ?? 'PROVIDER';
-  const model = models.list(provider)[0] ?? 'MODEL';
-  const body = JSON.stringify({ model: `${provider}/${model}`, messages: [{ role: 'user', content: 'Hello there' }] });
-  return `curl ${url}/v1/chat/completions -H 'authorization: Bearer ${key ?? '$TOLLGATE_API_KEY'}' -H 'content-type: application/json' -d '${body}'`;
 }
 
 /** What is done about an error of core's own that nobody caught; before there is a gateway it ends the process. */

@@ -13,6 +13,8 @@ export interface ModelCatalog {
   /** Instance names, in the order of the configuration. */
   providers(): readonly string[];
   has(provider: string): boolean;
+  /** Whether calls to a provider have the credential that they need; without it they are 503 `provider_not_configured`. */
+  isConfigured(provider: string): boolean;
   /** Every model of one provider, in the order of its list. */
   list(provider: string): readonly string[];
   /** Adds what a vendor itself lists; replaces what was learnt of it before. */

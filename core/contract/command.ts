@@ -2,8 +2,11 @@
 export interface Announcement {
   readonly title: string;
   readonly value: string;
-  /** `key`: an API key that the banner's curl line may use. */
-  readonly use?: 'key';
+  /**
+   * `key`: an API key that the banner's curl line may use. `key-command`: the words behind `tollgate` that make one and print it
+   * alone on stdout, for the banner when there is no key.
+   */
+  readonly use?: 'key' | 'key-command';
 }
 
 /** One option or argument of a command, as data: help, parsing and types come from it. */

@@ -43,7 +43,7 @@ describe('the life of an API key over HTTP', function () {
     startGateway(
       {
         store: `sqlite:${path.join(folder, 'data')}`,
-        providers: { echo: { prices: { '*': { input: 1, output: 1 } } } },
+        providers: { echo: { prices: { '*': { input: 1, output: 1 } } }, other: { plugin: 'echo' } },
         auth: { 'api-key': {}, jwt: { issuer: provider.issuer, audience: 'tollgate' } },
         ...config,
       },
@@ -108,9 +108,9 @@ describe('the life of an API key over HTTP', function () {
   });
 
   it('allows what it was made for, and nothing else', async () => {
-    const { api_key } = await create(ann, { models: ['echo/other'] });
+    const { api_key } = await create(ann, { models: ['other/echo'] });
     expect((await chat(api_key)).body.error.code).to.equal('model_not_allowed');
-    const elsewhere = await create(ann, { providers: ['openai'] });
+    const elsewhere = await create(ann, { providers: ['other'] });
     expect((await chat(elsewhere.api_key)).body.error.code).to.equal('model_not_allowed');
   });
 

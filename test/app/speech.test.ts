@@ -121,7 +121,7 @@ describe('speech through the whole gateway', () => {
     };
     const byModel = await keyFor('--models', 'openai/tts-1');
     const byProvider = await keyFor('--providers', 'openai');
-    const byOther = await keyFor('--models', 'gpt-5');
+    const byOther = await keyFor('--models', 'echo/echo');
     expect(await statusOf(byModel, '/openai/tts')).to.equal(200);
     expect(await statusOf(byProvider, '/openai/tts')).to.equal(200);
     expect(await statusOf(byOther, '/openai/tts')).to.equal(403);

@@ -41,8 +41,12 @@ describe('tollgate start', function () {
   }
 
   /** Runs a printed line as it is, but for curl's talk. */
-  const runLine = async (line: string): Promise<string> =>
-    (await run('sh', ['-c', line.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')])).stdout;
+  const runLine = async (line: string, env: Readonly<Record<string, string>> = {}): Promise<string> =>
+    (
+      await run('sh', ['-c', line.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')], {
+        env: { ...process.env, ...env },
+      })
+    ).stdout;
 
   it('loads what is slow to load only after it listens', async () => {
     const own = path.join(folder, 'loads');
@@ -73,7 +77,23 @@ describe('tollgate start', function () {
     const again = await start(folder);
     expect(again.banner).not.to.include('Your first API key').and.not.to.include(key);
     expect(again.curl).to.include('$TOLLGATE_API_KEY');
-    expect(JSON.parse(await runLine(again.curl.replace('$TOLLGATE_API_KEY', key)))).to.have.property('id');
+    expect(JSON.parse(await runLine(again.curl, { TOLLGATE_API_KEY: key }))).to.have.property('id');
+  });
+
+  it('D44 a start without a new key says how to make one, and both lines work as they stand', async () => {
+    const own = path.join(folder, 'no key');
+    mkdirSync(own);
+    const config = path.join(own, 'own file.json');
+    writeFileSync(config, JSON.stringify({ providers: { echo: { models: ["it's"] } } }));
+    const { banner, curl } = await start(own, ['--config', config]);
+    const make = /To make an API key:\n {2}(export TOLLGATE_API_KEY=.*)\n/.exec(banner)?.[1] ?? '';
+    expect(make).to.match(/keys create --user local --config/);
+    // From the sources, node needs its loader.
+    const env = { NODE_OPTIONS: `--import=${import.meta.resolve('tsx/esm')}` };
+    const { stdout } = await run('sh', ['-c', `${make}\n${curl} -sS`], { cwd: own, env: { ...process.env, ...env } });
+    expect(stdout).to.include('"chat.completion"');
+    const known = await start(own, ['--config', config], { TOLLGATE_API_KEY: 'tg_known' });
+    expect(known.banner).not.to.include('To make an API key');
   });
 
   it('turns openai on when OPENAI_API_KEY is set, without a file', async () => {

@@ -1,4 +1,5 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { createCatalog } from '../../core/calls/model-catalog.ts';
 import {
   type Announcement,
   type Command,
@@ -13,6 +14,7 @@ import {
   isGatewayError,
   type Log,
   type ModelRow,
+  type Offer,
   type Plugin,
   type PluginApi,
   type Principal,
@@ -62,11 +64,13 @@ export interface FakeGateway {
 export interface FakeOptions {
   readonly settings?: Partial<GatewaySettings>;
   readonly models?: readonly ModelRow[];
+  /** The providers, each with its models; one named openai that takes any unless given. */
+  readonly offers?: Readonly<Record<string, Pick<Offer, 'models' | 'anyModel'>>>;
 }
 
 const SETTINGS: GatewaySettings = {
   billing: 'track',
-  plans: {},
+  plans: { pro: {} },
   defaultPlan: undefined,
   dataDir: '/nowhere',
   baseDir: '/nowhere',
@@ -87,6 +91,10 @@ export async function setUpPlugins(
   options: FakeOptions = {},
 ): Promise<FakeGateway> {
   const ajv = createConfigAjv();
+  const offers = (options.offers ?? { openai: { anyModel: true } }) as Readonly<Record<string, Offer>>;
+  const catalog = createCatalog(
+    new Map(Object.entries(offers).map(([name, offer]) => [name, { ...offer, vendor: name }])),
+  );
 
   const routes: Route[] = [];
   const commands: Command[] = [];
@@ -121,6 +129,9 @@ export async function setUpPlugins(
       command: (command: Command) => void commands.push(command),
       announce: (announcement: Announcement) => void announcements.push(announcement),
       models: () => options.models ?? [],
+      aliases: () => [],
+      offers: (operation: string) => new Map(operation === 'chat' ? Object.entries(offers) : []),
+      catalog,
       hook<N extends HookName>(name: N, hook: Hook<N>) {
         if (name !== 'authenticate') throw new Error(`the fake has no hook ${name}`);
         const object = typeof hook === 'function' ? { handler: hook } : hook;

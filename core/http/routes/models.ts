@@ -1,4 +1,4 @@
-import { type Aliases, allModels, isAllowed, type ModelList } from '../../calls/targets.ts';
+import { type Aliases, allModels, type ModelList, modelsOfProvider } from '../../calls/targets.ts';
 import type { Principal } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { Schema } from '../../contract/json.ts';
@@ -21,7 +21,7 @@ export interface ModelRouteDeps {
   readonly created: number;
 }
 
-/** The model lists of both surfaces: only what the caller's key may use. */
+/** The model lists of both surfaces: only what the caller's key may use and what can be called. */
 export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
   const entry = ({ id, owned_by }: ModelRow) => ({ id, object: 'model', created: deps.created, owned_by });
   const list = (rows: readonly ModelRow[]) => ({ object: 'list', data: rows.map(entry) });
@@ -65,8 +65,5 @@ function providerModels({ catalog }: ModelRouteDeps, provider: string, principal
       'unsupported_provider',
       `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`,
     );
-  return catalog
-    .list(provider)
-    .filter((model) => isAllowed(catalog, principal, { provider, model }))
-    .map((id) => ({ id, owned_by: provider }));
+  return modelsOfProvider(catalog, provider, principal);
 }

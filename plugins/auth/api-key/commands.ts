@@ -2,18 +2,24 @@ import { type Command, GatewayError, parseDuration, type Subcommand } from '../.
 import { prefixOf, readKeyId } from './format.ts';
 import type { ApiKeyInfo } from './info.ts';
 import type { Keyring } from './keyring.ts';
-import type { StoredKey } from './records.ts';
+import type { KeyLimits, StoredKey } from './records.ts';
 import { type KeyRequest, readKeyRequest } from './request.ts';
 
 type Options = Readonly<Record<string, string | boolean | undefined>>;
 
+export interface KeysCommandParts {
+  /** Throws for a plan, a provider or a model that there is not. */
+  readonly check: (limits: KeyLimits) => void;
+  readonly acceptPepper: () => Promise<number>;
+}
+
 /** `tollgate keys`: what operators do without a token, on the configured store. */
-export function keysCommand(keyring: Keyring, acceptPepper: () => Promise<number>): Command {
+export function keysCommand(keyring: Keyring, { check, acceptPepper }: KeysCommandParts): Command {
   return {
     name: 'keys',
     summary: 'API keys',
     subcommands: [
-      createCommand(keyring),
+      createCommand(keyring, check),
       listCommand(keyring),
       {
         name: 'revoke',
@@ -39,7 +45,7 @@ export function keysCommand(keyring: Keyring, acceptPepper: () => Promise<number
   };
 }
 
-function createCommand(keyring: Keyring): Subcommand {
+function createCommand(keyring: Keyring, check: KeysCommandParts['check']): Subcommand {
   return {
     name: 'create',
     summary: 'Make an API key and print it, once',
@@ -58,6 +64,7 @@ function createCommand(keyring: Keyring): Subcommand {
     async run({ options, io }) {
       const now = Date.now();
       const limits = readKeyRequest(readOptions(options, now), now);
+      check(limits);
       const userId = readText(options, 'user');
       if (!userId) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
       const owner = { userId, account: readText(options, 'account') ?? userId };

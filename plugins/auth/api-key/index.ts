@@ -1,11 +1,12 @@
 import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { checkNames } from './check-names.ts';
 import { keysCommand } from './commands.ts';
 import { createKeyIndex } from './key-index.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
 import { createLastUsed } from './last-used.ts';
 import { acceptPepper, checkPeppers } from './pepper-check.ts';
 import { type Peppers, readPeppers } from './peppers.ts';
-import { createRecords } from './records.ts';
+import { createRecords, type KeyLimits } from './records.ts';
 import { registerRoutes } from './routes.ts';
 import { createVerifier } from './verify.ts';
 
@@ -76,17 +77,17 @@ export default definePlugin({
     api.hook('authenticate', ({ credential, now }) =>
       credential.startsWith('tg_') ? verifier.verify(credential, now) : undefined,
     );
-    registerRoutes(api, keyring, Math.max(2 * maxKeysPerUser, 200));
-    api.command(keysCommand(keyring, async () => acceptPepper(sets, await readOwnPeppers())));
+    const check = (limits: KeyLimits): void => checkNames(api, limits);
+    registerRoutes(api, { keyring, check, creationsPerHour: Math.max(2 * maxKeysPerUser, 200) });
+    api.command(keysCommand(keyring, { check, acceptPepper: async () => acceptPepper(sets, await readOwnPeppers()) }));
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
-        if (bootstrap && (await index.isEmpty()) && (await index.claimFirst())) {
-          await makeFirstKey(api, keyring).catch(async (error: unknown) => {
-            await index.unclaimFirst().catch(() => undefined);
-            throw error;
-          });
-        }
+        if (!bootstrap || !(await index.isEmpty()) || !(await index.claimFirst())) return announceCommand(api);
+        await makeFirstKey(api, keyring).catch(async (error: unknown) => {
+          await index.unclaimFirst().catch(() => undefined);
+          throw error;
+        });
       }),
     );
     api.onClose(lastUsed.flush);
@@ -108,6 +109,12 @@ async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
   const owner = { userId: FIRST_USER, account: FIRST_USER };
   const { text } = await keyring.create(owner, { name: 'first key' }, Date.now());
   api.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
+}
+
+/** Keys are shown once, so a start without a new one says how to make another; no command reaches a store in memory. */
+function announceCommand(api: PluginApi): void {
+  if (api.stores.kind === 'memory') return;
+  api.announce({ title: 'To make an API key', value: `keys create --user ${FIRST_USER}`, use: 'key-command' });
 }
 
 /** Runs once for all callers, and again for those who call after a failure. */

@@ -55,11 +55,13 @@ interface Deps {
   readonly keyring: Keyring;
   readonly counters: Counters;
   readonly creationsPerHour: number;
+  /** Throws for a plan, a provider or a model that there is not. */
+  readonly check: (limits: KeyLimits) => void;
 }
 
 /** Registers the four routes of key management. */
-export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHour: number): void {
-  const deps = { keyring, counters: api.stores.counters, creationsPerHour };
+export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters'>): void {
+  const deps = { ...parts, counters: api.stores.counters };
   const guarded = { auth: ['token'], permission: PERMISSION } as const;
   api.route({
     method: 'POST',
@@ -107,7 +109,9 @@ export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHou
 async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps): Promise<void> {
   const now = Date.now();
   const { principal, body } = ctx.state;
-  const limits = narrow(readKeyRequest(body, now), principal);
+  const wanted = readKeyRequest(body, now);
+  const limits = narrow(wanted, principal);
+  deps.check(wanted);
   await countCreation(deps, principal.userId, now);
   const { text, info } = await deps.keyring.create(principal, limits, now);
   const message = 'The API key was made. Keep it: it cannot be shown again.';

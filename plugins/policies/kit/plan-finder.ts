@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Plan, PluginApi, Principal } from '../../../core/index.ts';
+import { GatewayError, type Plan, type PluginApi, type Principal } from '../../../core/index.ts';
 
 /** What an account is beside its ledger. */
 export interface AccountRecord {
@@ -24,7 +24,8 @@ export function accountKey(account: string): string {
 
 /**
  * The plan that applies to a caller: the one of the key or token, else the one an operator gave the account, else the
- * default plan. Undefined when none is configured: no plan, no limit.
+ * default plan. Undefined when none is configured: no plan, no limit. Throws `permission_denied` for a caller whose plan is not in
+ * the configuration (any more) when no other one applies: a name that limits nothing must not lift the limits.
  */
 export function createPlanFinder(
   api: Pick<PluginApi, 'shared' | 'settings'>,
@@ -40,17 +41,26 @@ export function createPlanFinder(
   const byName = new Map(Object.entries(plans).map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));
   const named = (name: string | undefined): NamedPlan | undefined =>
     name === undefined ? undefined : byName.get(name);
+  const choose = (wanted: string | undefined, given: string | undefined): NamedPlan | undefined => {
+    const plan = named(given) ?? named(defaultPlan);
+    const lost = wanted ?? given;
+    if (plan || lost === undefined) return plan;
+    throw new GatewayError(
+      'permission_denied',
+      'The plan of this credential or its account is not in the configuration of this gateway: its operator has to name another.',
+    );
+  };
   return (principal) => {
     const own = named(principal.plan);
     if (own) return own;
     const cached = known.get(principal.account);
-    if (cached) return named(cached.name) ?? named(defaultPlan);
+    if (cached) return choose(principal.plan, cached.name);
     return api
       .shared<AccountRecord>(ACCOUNTS)
       .get(accountKey(principal.account))
       .then((record) => {
         known.set(principal.account, { name: record?.plan });
-        return named(record?.plan) ?? named(defaultPlan);
+        return choose(principal.plan, record?.plan);
       });
   };
 }

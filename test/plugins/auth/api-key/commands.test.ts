@@ -50,6 +50,34 @@ describe('the command `tollgate keys`', () => {
     });
   }
 
+  const UNKNOWN: readonly (readonly [title: string, option: string, value: string, param: string, hint: RegExp])[] = [
+    ['plan', 'plan', 'por', 'plan', /There is no plan "por" here. Plans of the configuration: pro\./],
+    ['provider', 'providers', 'local,opnai', 'providers[1]', /Providers of the configuration: local, openai\./],
+    ['provider of a model', 'models', 'nope/x', 'models[0]', /Write "provider\/model"/],
+    ['model of a provider', 'models', 'openai/gpt-5,openai/gtp-5', 'models[1]', /Did you mean openai\/gpt-5/],
+    ['model', 'models', 'nope', 'models[0]', /There is no model "nope" here/],
+  ];
+  for (const [title, option, value, param, hint] of UNKNOWN) {
+    it(`D46 refuses a ${title} that there is not, here and over HTTP, and makes no key`, async () => {
+      const offers = { local: { anyModel: true }, openai: {} } as const;
+      const own = await startKeys(await openMemory(), {}, { offers });
+      const failed = await own.run(['keys', 'create'], { user: 'u', [option]: value }).catch((error: unknown) => error);
+      expect(failed).to.include({ code: 'invalid_request', param }).and.have.property('message').that.matches(hint);
+      const sent = option === 'plan' ? value : value.split(',');
+      const bearer = `token:ann:${JSON.stringify(option === 'plan' ? { plan: value } : {})}`;
+      const body = { [option]: sent };
+      const { body: answer } = await own.request('POST', '/api/core/api_keys/create', { bearer, body });
+      expect(answer.error).to.include({ code: 'invalid_request', param });
+      expect((await own.run(['keys', 'list'])).json).to.deep.include({ data: [] });
+    });
+  }
+
+  for (const models of ['*', 'openai/*', 'openai/gpt-5', 'gpt-5', 'local/whatever', 'gpt-5-2026-01-01'])
+    it(`D46 takes ${models} as a list of models`, async () => {
+      const own = await startKeys(await openMemory(), {}, { offers: { local: { anyModel: true }, openai: {} } });
+      expect((await own.run(['keys', 'create'], { user: 'u', models })).out).to.match(KEY_PATTERN);
+    });
+
   it('lists keys of all users with their state, and never a secret', async () => {
     const first = (await gateway.run(['keys', 'create'], { user: 'ann', name: 'laptop' })).out;
     const second = (await gateway.run(['keys', 'create'], { user: 'bob', expires: '1d' })).out;
