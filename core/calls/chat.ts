@@ -17,10 +17,11 @@ export interface ChatResult extends ResponseNotes {
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
-export function completeChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
-  return runCall(deps, asked, init, {
+export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
+  return runCall(deps, callRequest, init, {
     answered: (call, answered) => respond(deps, call, noteAnswered(call, answered)),
-    ask: async (call) => respond(deps, call, await tryTargets(deps, call, (target) => askTarget(deps, call, target))),
+    callTargets: async (call) =>
+      respond(deps, call, await tryTargets(deps, call, (target) => callTarget(deps, call, target))),
   });
 }
 
@@ -34,7 +35,7 @@ async function respond(deps: CallDeps, call: LiveCall, result: ChatResult): Prom
   return { ...result, response };
 }
 
-async function askTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
+async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
   const { upstreamResponse, codec, codecCall, ...notes } = await openChat(deps, call, target);
   const startedMs = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
@@ -84,8 +85,8 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
       param: 'model',
     });
-  const asked = call.request as ChatRequest;
-  const input = asked.model === target.model ? asked : { ...asked, model: target.model };
+  const canonical = call.request as ChatRequest;
+  const input = canonical.model === target.model ? canonical : { ...canonical, model: target.model };
   const codecCall = codecCallOf(call, target);
   const request = provider.chat.request(input, codecCall);
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);

@@ -70,11 +70,11 @@ export class LiveCall implements Call {
   readonly #onOutcome: CallInit['onOutcome'];
   #finished: Promise<void> | undefined;
 
-  constructor(asked: CallRequest, init: CallInit, hooks: CompiledHooks) {
-    this.operation = asked.operation;
-    this.request = asked.request;
-    this.stream = asked.stream;
-    this.targets = asked.targets;
+  constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks) {
+    this.operation = callRequest.operation;
+    this.request = callRequest.request;
+    this.stream = callRequest.stream;
+    this.targets = callRequest.targets;
     this.requestId = init.requestId;
     this.principal = init.principal;
     this.signal = init.signal;

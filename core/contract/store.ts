@@ -163,6 +163,6 @@ export interface Counters {
   /** Takes one of `limit` places under `key` for `id` until released or expired; false when all are taken. */
   lease(key: string, id: string, limit: number, ttlMs: number, now: number): Promise<boolean>;
   release(key: string, id: string): Promise<void>;
-  /** Adds `by` (1 unless told) to a number that only grows, and answers the new value; reads it with `by` 0. */
+  /** Adds `by` (1 unless set) to a number that only grows, and answers the new value; reads it with `by` 0. */
   next(key: string, by?: number): Promise<number>;
 }
