@@ -38,7 +38,8 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       const { response, ...notes } = noteAnswered(call, answered);
       return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
     },
-    ask: async (call) => passOut(deps, call, await tryTargets(call, (target) => openStream(deps, call, target))),
+    callTargets: async (call) =>
+      passOut(deps, call, await tryTargets(call, (target) => openStream(deps, call, target))),
   });
 }
 

@@ -8,7 +8,7 @@ import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAtt
 import type { CallDeps } from './call-deps.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { askedTier, pricedTier } from './pricing.ts';
+import { pricedTier, requestedTier } from './pricing.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { runCall, tryTargets } from './run-call.ts';
 import { estimateTextTokens } from './tokens.ts';
@@ -18,10 +18,10 @@ export interface ChatResult extends ResponseNotes {
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
-export function completeChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
-  return runCall(deps, asked, init, {
+export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
+  return runCall(deps, callRequest, init, {
     answered: (call, answered) => respond(call, noteAnswered(call, answered)),
-    ask: async (call) => respond(call, await tryTargets(call, (target) => askTarget(deps, call, target))),
+    callTargets: async (call) => respond(call, await tryTargets(call, (target) => callTarget(deps, call, target))),
   });
 }
 
@@ -35,7 +35,7 @@ async function respond(call: LiveCall, result: ChatResult): Promise<ChatResult> 
   return { ...result, response };
 }
 
-async function askTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
+async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
   const { upstreamResponse, codec, codecCall, ...notes } = await openChat(deps, call, target);
   const startedMs = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
@@ -80,12 +80,12 @@ export interface OpenedChat extends ResponseNotes {
 /** The request as one target gets it: with the target's own name of the model, and no service tier at an unknown price. */
 function requestFor(
   deps: CallDeps,
-  asked: ChatRequest,
+  request: ChatRequest,
   target: Target,
 ): { readonly input: ChatRequest; readonly told: readonly string[] } {
   const { catalog } = deps.partsOf('chat');
-  const input = asked.model === target.model ? asked : { ...asked, model: target.model };
-  if (askedTier(input) === undefined) return { input, told: [] };
+  const input = request.model === target.model ? request : { ...request, model: target.model };
+  if (requestedTier(input) === undefined) return { input, told: [] };
   const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
   if (pricedTier(input, price) !== undefined) return { input, told: [] };
   const { service_tier: _tier, ...rest } = input;
@@ -104,7 +104,7 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
   const codecCall: CodecCall = { ...codecCallOf(call, target), request: input };
   const request = provider.chat.request(input, codecCall);
   const dropped = [...told, ...(request.dropped ?? [])];
-  call.record.serviceTier = dropped.includes('service_tier') ? undefined : askedTier(input);
+  call.record.serviceTier = dropped.includes('service_tier') ? undefined : requestedTier(input);
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   return {
     ...responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers }),

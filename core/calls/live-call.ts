@@ -77,11 +77,11 @@ export class LiveCall implements Call {
   readonly #onOutcome: CallInit['onOutcome'];
   #finished: Promise<void> | undefined;
 
-  constructor(asked: CallRequest, init: CallInit, hooks: CompiledHooks) {
-    this.operation = asked.operation;
-    this.#request = deepFreeze(asked.request);
-    this.stream = asked.stream;
-    this.#targets = deepFreeze(asked.targets);
+  constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks) {
+    this.operation = callRequest.operation;
+    this.#request = deepFreeze(callRequest.request);
+    this.stream = callRequest.stream;
+    this.#targets = deepFreeze(callRequest.targets);
     this.requestId = init.requestId;
     this.principal = deepFreeze(init.principal);
     this.signal = init.signal;

@@ -28,19 +28,19 @@ export async function callOperation<O extends Operation>(
   const parts = deps.partsOf(operation);
   const { definition } = parts;
   if (!definition) throw new TypeError(`"${operation}" is called by api.chat`);
-  const asked = {
+  const callRequest = {
     operation,
     request,
     stream: 'stream' in request && request.stream === true,
     ...findTargets(deps, parts, request, context),
   };
-  return runCall(deps, asked, callInitOf(context), {
+  return runCall(deps, callRequest, callInitOf(context), {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
       return respond(call, { response, isStreaming: false, headers, destroy() {} });
     },
-    ask: async (call) =>
-      respond(call, await tryTargets(call, (target) => askTarget(deps, call, parts, definition, target))),
+    callTargets: async (call) =>
+      respond(call, await tryTargets(call, (target) => callTarget(deps, call, parts, definition, target))),
   });
 }
 
@@ -68,7 +68,7 @@ interface Responded {
   destroy(): void;
 }
 
-async function askTarget(
+async function callTarget(
   deps: CallDeps,
   call: LiveCall,
   { catalog, offers }: OperationParts,
@@ -121,11 +121,11 @@ class AttemptWork {
   tools(): Omit<Attempt, 'target' | 'offer' | 'model' | 'price'> {
     const call = this.#call;
     const { request } = call;
-    const asked =
+    const requestOfTarget =
       'model' in request && request.model !== this.#target.model ? { ...request, model: this.#target.model } : request;
     return {
       call,
-      request: asked,
+      request: requestOfTarget,
       codecCall: codecCallOf(call, this.#target),
       abortSignal: call.signal,
       send: (http) => this.#send(http),

@@ -57,13 +57,13 @@ export function estimateChat(request: ChatRequest, model: ModelInfo | undefined,
 const STANDARD: ReadonlySet<string> = new Set(['auto', 'default']);
 
 /** The service tier that a request asks for beyond the standard one. */
-export function askedTier({ service_tier: tier }: ChatRequest): string | undefined {
+export function requestedTier({ service_tier: tier }: ChatRequest): string | undefined {
   return typeof tier === 'string' && !STANDARD.has(tier) ? tier : undefined;
 }
 
-/** The asked tier, where it may be sent: a known price that does not name the tier would not hold for it. */
+/** The requested tier, where it may be sent: a known price that does not name the tier would not hold for it. */
 export function pricedTier(request: ChatRequest, price: Price | undefined): string | undefined {
-  const tier = askedTier(request);
+  const tier = requestedTier(request);
   if (tier === undefined || !price) return tier;
   return Object.hasOwn(price.service_tiers ?? {}, tier) ? tier : undefined;
 }

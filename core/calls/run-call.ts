@@ -12,23 +12,23 @@ import { assertAllowed } from './targets.ts';
 /** How an operation responds: what a hook answered at once, or what a target says. */
 export interface CallWork<T> {
   answered(call: LiveCall, answered: Answered): Promise<T>;
-  ask(call: LiveCall): Promise<T>;
+  callTargets(call: LiveCall): Promise<T>;
 }
 
 /** The life of a call up to its response: the inward hooks in order, then the work. Whatever goes wrong passes the `error` hooks and ends the call. */
 export async function runCall<T>(
   deps: CallDeps,
-  asked: CallRequest,
+  callRequest: CallRequest,
   init: CallInit,
-  { answered, ask }: CallWork<T>,
+  { answered, callTargets }: CallWork<T>,
 ): Promise<T> {
-  const { hooks, catalog, definition } = deps.partsOf(asked.operation);
-  const call = new LiveCall(asked, init, hooks);
+  const { hooks, catalog, definition } = deps.partsOf(callRequest.operation);
+  const call = new LiveCall(callRequest, init, hooks);
   deps.pending.track(call.ended, 'a call');
   try {
     throwIfAborted(call.signal);
     assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
-    assertAllowed(catalog, call.principal, asked.targets, asked.requested);
+    assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
     await hooks.admit?.(call);
     if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);
     const atOnce = await hooks.answer?.(call);
@@ -39,7 +39,7 @@ export async function runCall<T>(
       call.replaceTargets(routed);
     }
     await hooks.reserve?.(call);
-    return await ask(call);
+    return await callTargets(call);
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
   }

@@ -16,9 +16,10 @@ export function createServices(deps: CallDeps): CallServices {
     async chat(request, context) {
       const { catalog } = deps.partsOf('chat');
       const targets = targetsOfRequest({ catalog, aliases }, request.model);
-      const asked = { operation: 'chat', request, ...targets } as const;
-      if (!request.stream) return (await completeChat(deps, { ...asked, stream: false }, callInitOf(context))).response;
-      const stream = await streamChat(deps, { ...asked, stream: true }, callInitOf(context));
+      const callRequest = { operation: 'chat', request, ...targets } as const;
+      if (!request.stream)
+        return (await completeChat(deps, { ...callRequest, stream: false }, callInitOf(context))).response;
+      const stream = await streamChat(deps, { ...callRequest, stream: true }, callInitOf(context));
       return chunksOf(stream, request.stream_options?.include_usage === true);
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),

@@ -92,21 +92,21 @@ export function runCluster({ count, log, drainMs }: ClusterOptions): Cluster {
   };
 
   /** Asks all workers, and sends what came in time to the one that wants to know. */
-  const gather = async (asker: Worker, id: number, topic: string): Promise<void> => {
-    const values = await Promise.all([...workers.values()].map((worker) => askWorker(worker, topic)));
-    asker.send({ tollgate: 'gathered', id, values: values.filter((value) => value !== undefined) }, () => {});
+  const gather = async (requester: Worker, id: number, topic: string): Promise<void> => {
+    const values = await Promise.all([...workers.values()].map((worker) => requestValue(worker, topic)));
+    requester.send({ tollgate: 'gathered', id, values: values.filter((value) => value !== undefined) }, () => {});
   };
 
   start(1);
   return { drain: () => end('drain'), stop: () => end('stop'), finished };
 }
 
-let lastAsk = 0;
+let lastRequest = 0;
 
 /** What one worker answers, or undefined when it does not in time. */
-function askWorker(worker: Worker, topic: string): Promise<unknown> {
-  lastAsk += 1;
-  const id = lastAsk;
+function requestValue(worker: Worker, topic: string): Promise<unknown> {
+  lastRequest += 1;
+  const id = lastRequest;
   return new Promise((resolve) => {
     const done = (value: unknown): void => {
       clearTimeout(timer);

@@ -49,7 +49,7 @@ function describeFailure(error: unknown): Failure {
     return { exitCode: error.exitCode, code: 'cli', lines: [error.message], hint: error.hint };
   if (!(error instanceof Error)) return { exitCode: EXIT.unexpected, code: 'unexpected', lines: [String(error)] };
   if (error.name === 'ConfigError') {
-    const faults = 'faults' in error && Array.isArray(error.faults) ? error.faults : [];
+    const faults = 'problems' in error && Array.isArray(error.problems) ? error.problems : [];
     return { exitCode: EXIT.config, code: 'config', lines: error.message.split('\n'), faults };
   }
   if (error.name === 'PluginError') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };

@@ -65,10 +65,10 @@ export async function runWorkers(
 
 /** In a worker: drains when the primary says so or is gone. Signals to the whole group are the primary's to answer. */
 export function onPrimary(drain: () => void): void {
-  let asked = false;
+  let isDraining = false;
   const once = (): void => {
-    if (asked) return;
-    asked = true;
+    if (isDraining) return;
+    isDraining = true;
     drain();
   };
   // Else Node ends a worker at once when the primary is gone.

@@ -1,14 +1,14 @@
 import { isObject } from '../contract/read-json.ts';
 import type { CoreValues } from './core-schema.ts';
-import type { FaultAt } from './faults.ts';
 import { didYouMean } from './nearest.ts';
 import { childPointer } from './positions.ts';
+import type { ProblemAt } from './problems.ts';
 
-/** What core's part of a configuration refers to; its values may be of any shape when it has other faults. */
+/** What core's part of a configuration refers to; its values may be of any shape when it has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
 /** Aliases whose name or target cannot work: the targets' providers must be configured. */
-export function checkAliases({ models }: Referring, providers: readonly string[]): readonly FaultAt[] {
+export function checkAliases({ models }: Referring, providers: readonly string[]): readonly ProblemAt[] {
   const aliases = isObject(models) ? models : {};
   return Object.entries(aliases).flatMap(([alias, target]) => {
     const pointer = childPointer('/models', alias);
@@ -25,24 +25,24 @@ export function checkAliases({ models }: Referring, providers: readonly string[]
 }
 
 /** Plans that limit a provider that is not configured, and a default plan that is none. */
-export function checkPlans({ plans, defaultPlan }: Referring, providers: readonly string[]): readonly FaultAt[] {
+export function checkPlans({ plans, defaultPlan }: Referring, providers: readonly string[]): readonly ProblemAt[] {
   const known = isObject(plans) ? plans : {};
-  const faults = Object.entries(known).flatMap(([name, plan]) => {
+  const problems = Object.entries(known).flatMap(([name, plan]) => {
     const limited = isObject(plan) && isObject(plan['providers']) ? Object.keys(plan['providers']) : [];
     return limited
       .filter((provider) => !providers.includes(provider))
-      .map((provider): FaultAt => {
+      .map((provider): ProblemAt => {
         const pointer = childPointer(`${childPointer('/plans', name)}/providers`, provider);
         return { pointer, atKey: true, message: 'is no configured provider', hint: suggest(provider, providers) };
       });
   });
-  if (typeof defaultPlan !== 'string' || Object.hasOwn(known, defaultPlan)) return faults;
+  if (typeof defaultPlan !== 'string' || Object.hasOwn(known, defaultPlan)) return problems;
   const message = `names the plan "${defaultPlan}", which "plans" does not have`;
-  return [...faults, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
+  return [...problems, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
 }
 
-function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly FaultAt[] {
-  const refuse = (message: string, hint: string): readonly FaultAt[] => [{ pointer, atKey: true, message, hint }];
+function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly ProblemAt[] {
+  const refuse = (message: string, hint: string): readonly ProblemAt[] => [{ pointer, atKey: true, message, hint }];
   if (!/^[^\s\p{C}]{1,200}$/u.test(alias)) {
     return refuse('is not a name that an alias can have', 'Use 1 to 200 visible characters without spaces.');
   }
@@ -57,7 +57,7 @@ function checkTarget(
   pointer: string,
   providers: readonly string[],
   isAlias: boolean,
-): readonly FaultAt[] {
+): readonly ProblemAt[] {
   const [provider = '', ...model] = text.split('/');
   if (provider === '' || model.join('/') === '') {
     const hint = isAlias

@@ -4,16 +4,16 @@ import { isObject } from '../contract/read-json.ts';
 import { checkAliases, checkPlans } from './check-references.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { CORE_PROPERTIES } from './core-schema.ts';
-import { createConfigError, type FaultAt } from './faults.ts';
 import { type CheckedInstance, finishConfig, type Section } from './finish-config.ts';
 import { findGroup, GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree } from './interpolate.ts';
 import { childPointer } from './positions.ts';
+import { createConfigError, type ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
 import type { GatewayConfig, InstanceRef } from './types.ts';
-import { createAjv, type SchemaFault, validateValue } from './validate.ts';
+import { createAjv, type SchemaProblem, validateValue } from './validate.ts';
 
 /** What the loader found out about the plugins that a configuration names. */
 export interface KnownPlugins {
@@ -21,7 +21,7 @@ export interface KnownPlugins {
   /** The schema of every plugin that could be imported and has one. */
   readonly schemas: readonly PluginSchema[];
   /** Imports that failed: reported together with everything else. */
-  readonly faults?: readonly FaultAt[];
+  readonly problems?: readonly ProblemAt[];
 }
 
 type CheckSection = (value: Json, schema: Schema, pointer: string) => Section;
@@ -40,27 +40,27 @@ export function findInstances(
   };
 }
 
-/** Interpolates and validates everything; answers the configuration, or throws a `ConfigError` with all faults. */
+/** Interpolates and validates everything; answers the configuration, or throws a `ConfigError` with all problems. */
 export function checkConfig(
   raw: RawConfig,
-  { builtins, schemas, faults: importFaults = [] }: KnownPlugins,
+  { builtins, schemas, problems: importProblems = [] }: KnownPlugins,
 ): GatewayConfig {
   const lookup = createLookup(raw.env, raw.baseDir);
   const ajv = createAjv(raw.baseDir);
   const check: CheckSection = (value, schema, pointer) => {
     const tree = interpolateTree(value, schema, pointer, lookup);
     const errors = validateValue(tree.value, schema, { pointer, ajv, isHidden: (at) => tree.sources.has(at) });
-    // A value that could not be made is one fault, not a second one for missing.
-    const told = new Set(tree.faults.map((fault) => fault.pointer));
+    // A value that could not be made is one problem, not a second one for missing.
+    const told = new Set(tree.problems.map((problem) => problem.pointer));
     const own = errors.filter(({ missing }) => missing === undefined || !told.has(missing));
-    const faults = [...tree.faults, ...own.map((fault) => explainMissing(fault, tree.unset))];
-    return { pointer, schema, value: tree.value, sources: tree.sources, faults };
+    const problems = [...tree.problems, ...own.map((problem) => explainMissing(problem, tree.unset))];
+    return { pointer, schema, value: tree.value, sources: tree.sources, problems };
   };
 
-  const { instances, faults: namingFaults } = listInstances(raw.value, builtins, lookup);
+  const { instances, problems: namingProblems } = listInstances(raw.value, builtins, lookup);
   const pluginOf = createPluginFinder(schemas);
   // Without its plugin nothing can be said about an instance's options.
-  const imported = instances.filter(({ pointer }) => !importFaults.some((fault) => fault.pointer === pointer));
+  const imported = instances.filter(({ pointer }) => !importProblems.some((problem) => problem.pointer === pointer));
   const checked = imported.map((instance) => checkInstance(instance, pluginOf(instance), raw.value, check));
   const sections = checked.flatMap(({ section }) => section ?? []);
   const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
@@ -69,19 +69,19 @@ export function checkConfig(
   const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, ajv);
   const providers = namesIn(raw.value['providers']);
   const values = isObject(core.value) ? core.value : {};
-  const faults = [
-    ...raw.faults,
-    ...namingFaults,
-    ...importFaults,
-    ...core.faults,
-    ...found.faults,
-    ...(store?.faults ?? []),
+  const problems = [
+    ...raw.problems,
+    ...namingProblems,
+    ...importProblems,
+    ...core.problems,
+    ...found.problems,
+    ...(store?.problems ?? []),
     ...checkSectionNames(checked),
-    ...checked.flatMap((instance) => instance.faults),
+    ...checked.flatMap((instance) => instance.problems),
     ...checkAliases(values, [...providers, ...namesIn(raw.value['tts'])]),
     ...checkPlans(values, providers),
   ];
-  if (faults.length > 0 || !store) throw createConfigError(faults, raw);
+  if (problems.length > 0 || !store) throw createConfigError(problems, raw);
   return finishConfig(raw, core, store, checked);
 }
 
@@ -107,31 +107,31 @@ function checkInstance(
     const given = whole[section] ?? false;
     const unset = [schema['type']].flat().includes('null') ? null : {};
     const options = given === true ? {} : given === false ? unset : given;
-    const extra = Object.keys(isObject(value) ? value : {}).map((key): FaultAt => {
+    const extra = Object.keys(isObject(value) ? value : {}).map((key): ProblemAt => {
       const hint = `The options of this plugin are under "${section}".`;
       return { pointer: childPointer(ref.pointer, key), atKey: true, message: 'unknown key', hint };
     });
     const checked = check(options, schema, pointer);
-    return { ...checked, faults: [...extra, ...checked.faults], ref: { ...ref, pointer }, section };
+    return { ...checked, problems: [...extra, ...checked.problems], ref: { ...ref, pointer }, section };
   }
   const checked = check(value, schema, ref.pointer);
   if (ref.group !== 'plugins') return { ...checked, ref };
   // A plugin in the list of those without options that needs some.
   const hint = 'Name it under "policies" with "plugin:" and its options.';
-  return { ...checked, ref, faults: checked.faults.map((fault) => ({ ...fault, hint })) };
+  return { ...checked, ref, problems: checked.problems.map((problem) => ({ ...problem, hint })) };
 }
 
 /** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
 function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, ajv: Ajv2020): CheckedInstance {
   const value = structuredClone(given);
-  const faults = validateValue(value, schema, { pointer: ref.pointer, ajv, isHidden: () => true });
-  return { ref, pointer: ref.pointer, schema, value, faults, sources: new Map() };
+  const problems = validateValue(value, schema, { pointer: ref.pointer, ajv, isHidden: () => true });
+  return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
 }
 
 /** Plugins whose section is core's or another's. */
-function checkSectionNames(instances: readonly CheckedInstance[]): readonly FaultAt[] {
+function checkSectionNames(instances: readonly CheckedInstance[]): readonly ProblemAt[] {
   const owners = new Map([...Object.keys(CORE_PROPERTIES), ...GROUP_NAMES].map((key) => [key, 'core']));
-  return instances.flatMap(({ ref: { group, name }, section }): readonly FaultAt[] => {
+  return instances.flatMap(({ ref: { group, name }, section }): readonly ProblemAt[] => {
     if (section === undefined) return [];
     const owner = owners.get(section);
     owners.set(section, owner ?? name);
@@ -141,10 +141,10 @@ function checkSectionNames(instances: readonly CheckedInstance[]): readonly Faul
 }
 
 /** A required secret whose variable is not set is told as such. */
-function explainMissing(fault: SchemaFault, unset: ReadonlyMap<string, string>): FaultAt {
-  const pointer = fault.missing ?? '';
+function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, string>): ProblemAt {
+  const pointer = problem.missing ?? '';
   const variable = unset.get(pointer);
-  if (!variable) return fault;
+  if (!variable) return problem;
   const message = `needs the environment variable ${variable}, which is not set or empty`;
   return { pointer, message, hint: `Set ${variable} in the environment, in .env.local or in .env.` };
 }
@@ -156,7 +156,7 @@ function coreSchema(sections: readonly string[]): Schema {
   return { type: 'object', additionalProperties: false, properties };
 }
 
-/** The configuration with the groups and sections emptied; a group that is no map stays, to be a fault. */
+/** The configuration with the groups and sections emptied; a group that is no map stays, to be a problem. */
 function withoutMembers(value: RawConfig['value'], sections: readonly string[]): RawConfig['value'] {
   const isElsewhere = (key: string, member: Json): boolean =>
     sections.includes(key) || (findGroup(key) !== undefined && isObject(member));

@@ -22,7 +22,7 @@ const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties', 'de
 
 /**
  * A plugin's schema as the configuration uses it: `plugin` is one more key (not in a section, which is one plugin's), and
- * objects are closed, so that a misspelt key is a fault. A schema that wants an object open says so with
+ * objects are closed, so that a misspelt key is a problem. A schema that wants an object open says so with
  * `additionalProperties`.
  */
 export function sealPluginSchema({ schema, section }: Pick<PluginSchema, 'schema' | 'section'>): Schema {
@@ -49,7 +49,7 @@ function closeObjects(schema: Schema): Schema {
 
 /**
  * The whole configuration as one JSON Schema 2020-12, for editors and docs: core's part, and every plugin's under the
- * keys that mean it. `checkConfig` does not use it: it knows which plugin a key means, so its faults need no `if`. It sees
+ * keys that mean it. `checkConfig` does not use it: it knows which plugin a key means, so its problems need no `if`. It sees
  * the file before references are replaced, so it takes a text with one for every value.
  */
 export function composeSchema(plugins: readonly PluginSchema[]): Schema {

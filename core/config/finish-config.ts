@@ -2,9 +2,9 @@ import type { JsonObject, Schema } from '../contract/json.ts';
 import { isObject } from '../contract/read-json.ts';
 import { parseDuration } from '../contract/units.ts';
 import type { CoreValues } from './core-schema.ts';
-import type { FaultAt } from './faults.ts';
 import { parseSize } from './formats.ts';
 import { maskSecrets } from './mask.ts';
+import type { ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import type { GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './types.ts';
 
@@ -12,9 +12,9 @@ import type { GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from '.
 export interface Section {
   readonly pointer: string;
   readonly schema: Schema;
-  /** Interpolated, with defaults. Meaningless when there are faults. */
+  /** Interpolated, with defaults. Meaningless when there are problems. */
   readonly value: unknown;
-  readonly faults: readonly FaultAt[];
+  readonly problems: readonly ProblemAt[];
   readonly sources: ReadonlyMap<string, string>;
 }
 
@@ -24,7 +24,7 @@ export interface CheckedInstance extends Section {
   readonly section?: string | undefined;
 }
 
-/** Makes the configuration out of sections without faults: units converted, aliases made lists, all frozen. */
+/** Makes the configuration out of sections without problems: units converted, aliases made lists, all frozen. */
 export function finishConfig(
   { file, isDefault, baseDir }: RawConfig,
   core: Section,

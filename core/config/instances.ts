@@ -1,10 +1,10 @@
 import type { Json } from '../contract/json.ts';
 import { isObject } from '../contract/read-json.ts';
-import type { FaultAt } from './faults.ts';
 import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
 import { nearest } from './nearest.ts';
 import { childPointer } from './positions.ts';
+import type { ProblemAt } from './problems.ts';
 import type { InstanceRef } from './types.ts';
 
 /** A plugin's name as the loader knows it. */
@@ -18,22 +18,22 @@ export interface RawInstance extends InstanceRef {
 type JsonMap = { readonly [key: string]: Json };
 
 /**
- * The plugins that a configuration names, in its own order, and the faults of naming: impossible names, plugins that
+ * The plugins that a configuration names, in its own order, and the problems of naming: impossible names, plugins that
  * do not exist. `false` switches one off; built-in ones of a group that is on come first when the file does not mention them.
  */
 export function listInstances(
   value: JsonMap,
   builtins: readonly BuiltinName[],
   lookup: Lookup,
-): { readonly instances: readonly RawInstance[]; readonly faults: readonly FaultAt[] } {
-  const faults: FaultAt[] = [];
+): { readonly instances: readonly RawInstance[]; readonly problems: readonly ProblemAt[] } {
+  const problems: ProblemAt[] = [];
   const named = Object.entries(value).flatMap(([section, members]): readonly RawInstance[] => {
-    if (section === 'plugins') return listPlugins(members, lookup, faults);
+    if (section === 'plugins') return listPlugins(members, lookup, problems);
     const row = findGroup(section);
-    return row && isObject(members) ? listGroup(row.group, members, lookup, faults) : [];
+    return row && isObject(members) ? listGroup(row.group, members, lookup, problems) : [];
   });
-  const implicit = GROUP_NAMES.flatMap((group) => listImplicit(group, value[group], builtins, faults));
-  return { instances: [...implicit, ...named], faults };
+  const implicit = GROUP_NAMES.flatMap((group) => listImplicit(group, value[group], builtins, problems));
+  return { instances: [...implicit, ...named], problems };
 }
 
 /** The built-in plugins of a group that is on and that the file does not mention. */
@@ -41,7 +41,7 @@ function listImplicit(
   group: Group,
   members: Json | undefined,
   builtins: readonly BuiltinName[],
-  faults: FaultAt[],
+  problems: ProblemAt[],
 ): readonly RawInstance[] {
   const row = findGroup(group);
   if (!row?.isOn) return [];
@@ -52,18 +52,18 @@ function listImplicit(
     const [near] = member === false && !names.includes(name) ? nearest(name, names) : [];
     if (near === undefined) continue;
     const message = `switches off ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that is not there`;
-    faults.push({ pointer: childPointer(`/${group}`, name), atKey: true, message, hint: `Did you mean "${near}"?` });
+    problems.push({ pointer: childPointer(`/${group}`, name), atKey: true, message, hint: `Did you mean "${near}"?` });
   }
   return names
     .filter((name) => !Object.hasOwn(mentioned, name))
     .map((name) => ({ group, kind: row.kind, name, plugin: name, pointer: `/${group}/${name}`, value: {} }));
 }
 
-function listPlugins(members: Json | undefined, lookup: Lookup, faults: FaultAt[]): readonly RawInstance[] {
+function listPlugins(members: Json | undefined, lookup: Lookup, problems: ProblemAt[]): readonly RawInstance[] {
   if (!Array.isArray(members)) return [];
   return members.flatMap((spec: Json, index): readonly RawInstance[] => {
     const pointer = `/plugins/${index}`;
-    const plugin = readSpec(spec, pointer, lookup, faults);
+    const plugin = readSpec(spec, pointer, lookup, problems);
     return plugin ? [{ group: 'plugins', kind: 'policy', name: plugin, plugin, pointer, value: {} }] : [];
   });
 }
@@ -72,7 +72,7 @@ function listGroup(
   group: Group,
   members: Readonly<Record<string, Json>>,
   lookup: Lookup,
-  faults: FaultAt[],
+  problems: ProblemAt[],
 ): readonly RawInstance[] {
   const { kind, noun } = GROUPS[group];
   return Object.entries(members).flatMap(([name, member]): readonly RawInstance[] => {
@@ -80,28 +80,28 @@ function listGroup(
     if (!INSTANCE_NAME.test(name)) {
       const message = `is not a name that a ${noun} can have`;
       const hint = `Use 1 to 63 of a-z, 0-9, ".", "_" and "-"${/[./@]/.test(name) ? ', and name the package or path with "plugin:"' : ''}.`;
-      faults.push({ pointer, atKey: true, message, hint });
+      problems.push({ pointer, atKey: true, message, hint });
       return [];
     }
     if (member === false) return [];
     const options = member === true || member === null ? {} : member;
     if (!isObject(options)) {
-      faults.push({ pointer, message: 'must be a map of options, true or false' });
+      problems.push({ pointer, message: 'must be a map of options, true or false' });
       return [];
     }
     const { plugin: spec = name, ...value } = options as JsonMap;
-    const plugin = readSpec(spec, childPointer(pointer, 'plugin'), lookup, faults);
+    const plugin = readSpec(spec, childPointer(pointer, 'plugin'), lookup, problems);
     return plugin ? [{ group, kind, name, plugin, pointer, value }] : [];
   });
 }
 
 /** What to import, with its references replaced. */
-function readSpec(spec: Json, pointer: string, lookup: Lookup, faults: FaultAt[]): string | undefined {
+function readSpec(spec: Json, pointer: string, lookup: Lookup, problems: ProblemAt[]): string | undefined {
   if (typeof spec !== 'string' || spec === '') {
-    faults.push({ pointer, message: 'must be text: the name of a built-in plugin, an npm package or a path' });
+    problems.push({ pointer, message: 'must be text: the name of a built-in plugin, an npm package or a path' });
     return undefined;
   }
   const tree = interpolateTree(spec, { type: 'string' }, pointer, lookup);
-  faults.push(...tree.faults);
+  problems.push(...tree.problems);
   return typeof tree.value === 'string' ? tree.value : undefined;
 }

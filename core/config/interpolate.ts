@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Json, Schema } from '../contract/json.ts';
 import type { Problem } from '../contract/plugin.ts';
 import type { Environment } from './env.ts';
-import type { FaultAt } from './faults.ts';
+import type { ProblemAt } from './problems.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
 
 /** References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`; `$${` is a plain `${`. */
@@ -133,7 +133,7 @@ function readFilePart(name: Interpolated, lookup: Lookup): Interpolated {
 export interface InterpolatedTree {
   /** A new value; keys whose secret is not set are left out. */
   readonly value: Json | undefined;
-  readonly faults: readonly FaultAt[];
+  readonly problems: readonly ProblemAt[];
   /** Secrets that were left out, by pointer: the variable that is not set. */
   readonly unset: ReadonlyMap<string, string>;
   /** Where values came from, by pointer, such as `env PORT`. */
@@ -144,30 +144,30 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
  * Replaces the references in every text below `value`, which stands at `pointer` and should match `schema`. Where the
- * schema says `secret: true` a variable that is not set (or empty) removes the key; elsewhere it is a fault. A text that
+ * schema says `secret: true` a variable that is not set (or empty) removes the key; elsewhere it is a problem. A text that
  * is one reference becomes a number or boolean where the schema wants one.
  */
 export function interpolateTree(value: Json, schema: Schema, pointer: string, lookup: Lookup): InterpolatedTree {
-  const faults: FaultAt[] = [];
+  const problems: ProblemAt[] = [];
   const unset = new Map<string, string>();
   const sources = new Map<string, string>();
   const replaced = mapLeaves(value, schema, pointer, (leaf, at) => {
     if (typeof leaf !== 'string' || !leaf.includes('${')) return leaf;
     const found = interpolate(leaf, lookup);
     const secret = isSecret(at.nodes);
-    faults.push(...found.errors.map((error) => ({ pointer: at.pointer, ...error })));
+    problems.push(...found.errors.map((error) => ({ pointer: at.pointer, ...error })));
     if (found.sources.length > 0) sources.set(at.pointer, found.sources.join(', '));
-    if (!secret) faults.push(...found.unset.map((name) => notSet(name, at.pointer)));
+    if (!secret) problems.push(...found.unset.map((name) => notSet(name, at.pointer)));
     if (found.text === undefined || (secret && found.text === '')) {
       unset.set(at.pointer, found.unset[0] ?? found.sources[0]?.replace(/^env /, '') ?? '');
       return undefined;
     }
     return found.whole ? coerce(found.text, at.nodes) : found.text;
   });
-  return { value: replaced as Json | undefined, faults, unset, sources };
+  return { value: replaced as Json | undefined, problems, unset, sources };
 }
 
-function notSet(name: string, pointer: string): FaultAt {
+function notSet(name: string, pointer: string): ProblemAt {
   const message = `needs the environment variable ${name}, which is not set (looked in the environment, .env.local and .env)`;
   return { pointer, message, hint: `Set ${name}, or write \${${name}:-default}.` };
 }

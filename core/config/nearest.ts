@@ -8,11 +8,11 @@ const MAX_LENGTH = 80;
  * resemble nothing, so that hostile input costs nothing.
  */
 export function nearest(word: string, candidates: Iterable<string>, max = 3): readonly string[] {
-  const wanted = fold(word);
+  const wanted = normalise(word);
   if (wanted === '' || word.length > MAX_LENGTH) return [];
   const scored: { readonly candidate: string; readonly score: number }[] = [];
   for (const candidate of new Set(candidates)) {
-    const score = rate(wanted, fold(candidate));
+    const score = rate(wanted, normalise(candidate));
     if (score !== undefined) scored.push({ candidate, score });
   }
   return scored
@@ -29,7 +29,7 @@ export function didYouMean(word: string, candidates: Iterable<string>, max = 3):
   return `Did you mean ${near.length > 0 ? `${near.join(', ')} or ${last}` : last}?`;
 }
 
-function fold(word: string): string {
+function normalise(word: string): string {
   return word.toLowerCase().replace(/[-_\s]/g, '');
 }
 

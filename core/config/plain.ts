@@ -1,21 +1,21 @@
 import type { Json } from '../contract/json.ts';
-import type { FaultAt } from './faults.ts';
 import { childPointer } from './positions.ts';
+import type { ProblemAt } from './problems.ts';
 
 const MAX_DEPTH = 64;
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
- * A value as plain data, and the faults of what is not and is left out: functions and class instances (from js and ts),
+ * A value as plain data, and the problems of what is not and is left out: functions and class instances (from js and ts),
  * cycles, `__proto__`.
  */
-export function toPlain(value: unknown): { readonly value: Json; readonly faults: readonly FaultAt[] } {
-  const faults: FaultAt[] = [];
+export function toPlain(value: unknown): { readonly value: Json; readonly problems: readonly ProblemAt[] } {
+  const problems: ProblemAt[] = [];
   const convert = (node: unknown, pointer: string, depth: number): Json | undefined => {
     if (node === null || typeof node === 'string' || typeof node === 'boolean') return node;
     if (node === undefined || (typeof node === 'number' && Number.isFinite(node))) return node;
     if (depth > MAX_DEPTH) {
-      faults.push({ pointer, message: `is nested deeper than ${MAX_DEPTH} levels, or contains itself` });
+      problems.push({ pointer, message: `is nested deeper than ${MAX_DEPTH} levels, or contains itself` });
       return undefined;
     }
     if (Array.isArray(node)) {
@@ -24,19 +24,19 @@ export function toPlain(value: unknown): { readonly value: Json; readonly faults
     }
     if (!isPlainObject(node)) {
       const hint = 'Use text, numbers, true, false, lists and maps only.';
-      faults.push({ pointer, message: `is ${describe(node)}, not data`, hint });
+      problems.push({ pointer, message: `is ${describe(node)}, not data`, hint });
       return undefined;
     }
     const entries = Object.entries(node).flatMap(([key, item]): [string, Json][] => {
       const child = childPointer(pointer, key);
       const isForbidden = FORBIDDEN_KEYS.has(key);
-      if (isForbidden) faults.push({ pointer: child, atKey: true, message: 'is a name that cannot be used here' });
+      if (isForbidden) problems.push({ pointer: child, atKey: true, message: 'is a name that cannot be used here' });
       const converted = isForbidden ? undefined : convert(item, child, depth + 1);
       return converted === undefined ? [] : [[key, converted]];
     });
     return Object.fromEntries(entries);
   };
-  return { value: convert(value, '', 0) ?? null, faults };
+  return { value: convert(value, '', 0) ?? null, problems };
 }
 
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -44,11 +44,11 @@ export type Positions = ReadonlyMap<string, Place>;
 /** Thrown by a parser: the text is not what its extension says. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
-  readonly faults: readonly (Partial<Position> & { readonly message: string; readonly hint?: string })[];
+  readonly problems: readonly (Partial<Position> & { readonly message: string; readonly hint?: string })[];
 
-  constructor(faults: SourceError['faults']) {
-    super(faults.map(({ message }) => message).join('; '));
-    this.faults = faults;
+  constructor(problems: SourceError['problems']) {
+    super(problems.map(({ message }) => message).join('; '));
+    this.problems = problems;
   }
 }
 

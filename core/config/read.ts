@@ -5,10 +5,10 @@ import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
 import type { Json } from '../contract/json.ts';
 import { isObject, parseJson as readJson } from '../contract/read-json.ts';
 import { type Environment, loadEnv } from './env.ts';
-import { ConfigError, displayPath, type FaultAt } from './faults.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 import { toPlain } from './plain.ts';
 import { type Place, type Positions, type Source, SourceError } from './positions.ts';
+import { ConfigError, displayPath, type ProblemAt } from './problems.ts';
 import { parseJson } from './source-json.ts';
 import { parseYaml } from './source-yaml.ts';
 
@@ -49,7 +49,7 @@ export interface RawConfig {
   /** The environment with `.env` and `.env.local` in it. */
   readonly env: Environment;
   /** What in the file is no data and was left out. */
-  readonly faults: readonly FaultAt[];
+  readonly problems: readonly ProblemAt[];
 }
 
 /** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
@@ -62,13 +62,13 @@ export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput
   const env = baseDir === cwd ? here : await loadEnv(given, [baseDir, cwd], cwd);
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
   const { value: parsed, positions } = await loadFile(file, name, cwd, env);
-  const { value, faults } = toPlain(parsed);
+  const { value, problems } = toPlain(parsed);
   if (!isMap(value)) {
     const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
-    throw fault(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
+    throw problem(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
   }
   const whole = isDefault ? value : inherit(value);
-  return Object.freeze({ file: name, isDefault, baseDir, value: whole, positions, env, faults });
+  return Object.freeze({ file: name, isDefault, baseDir, value: whole, positions, env, problems });
 }
 
 /**
@@ -92,7 +92,7 @@ async function findConfig(cwd: string, env: Environment, configPath: string | un
   const names = found.map((file) => displayPath(file, cwd));
   if (found.length > 1) {
     const message = `is not the only configuration here: ${names.join(', ')}`;
-    throw fault(names[0] ?? '', message, 'Keep one of them, or say which with --config.');
+    throw problem(names[0] ?? '', message, 'Keep one of them, or say which with --config.');
   }
   if (found.length === 0) refuseLikelyNames(cwd);
   return found[0];
@@ -102,10 +102,10 @@ function checkPath(cwd: string, given: string, source: string): string {
   const file = path.resolve(cwd, given);
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? true) {
     const message = `does not exist or is no file (named by ${source})`;
-    throw fault(given, message, `Correct ${source}, or create the file.`);
+    throw problem(given, message, `Correct ${source}, or create the file.`);
   }
   if (FORMATS.includes(path.extname(file))) return file;
-  throw fault(given, `is of no known format (named by ${source})`, `Its name must end in ${FORMATS.join(', ')}.`);
+  throw problem(given, `is of no known format (named by ${source})`, `Its name must end in ${FORMATS.join(', ')}.`);
 }
 
 /** Every configuration that cosmiconfig finds in a folder: it answers one at a time, so it is asked until there is no other. */
@@ -123,7 +123,7 @@ async function searchFolder(cwd: string, places: readonly string[]): Promise<rea
   ];
 }
 
-/** A `package.json` counts when it has the key `tollgate`; also when it is broken and seems to have one, so that the fault shows. */
+/** A `package.json` counts when it has the key `tollgate`; also when it is broken and seems to have one, so that the problem shows. */
 function readPackage(text: string): object {
   const content = readJson(text);
   const hasKey = content === undefined ? /"tollgate"\s*:/.test(text) : isObject(content) && 'tollgate' in content;
@@ -133,7 +133,7 @@ function readPackage(text: string): object {
 /** Nothing was found, so the built-in configuration would run: a file that somebody took for theirs must not be passed over. */
 function refuseLikelyNames(cwd: string): void {
   const names = ['', '.config/'].flatMap((folder) => listFolder(path.join(cwd, folder)).map((name) => folder + name));
-  const faults = names
+  const problems = names
     .filter((name) => LIKELY.test(name))
     .map((name) => {
       const isSearched = SEARCH_PLACES.includes(name);
@@ -142,7 +142,7 @@ function refuseLikelyNames(cwd: string): void {
       const hint = `${renamed} tollgate.config.yaml (or .json, .ts, …), name it with --config, or move it elsewhere.`;
       return { file: name, path: '', message, hint: isSearched ? 'Make it a file that this user may read.' : hint };
     });
-  if (faults.length > 0) throw new ConfigError(faults);
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 function listFolder(folder: string): readonly string[] {
@@ -218,12 +218,12 @@ async function importDefault(file: string): Promise<unknown> {
 
 function toConfigError(error: unknown, file: string): ConfigError {
   if (error instanceof ConfigError) return error;
-  if (error instanceof SourceError) return new ConfigError(error.faults.map((at) => ({ file, path: '', ...at })));
+  if (error instanceof SourceError) return new ConfigError(error.problems.map((at) => ({ file, path: '', ...at })));
   const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
-  return fault(file, `cannot be loaded: ${message?.replace(/\.$/, '')}`, 'Correct the file.');
+  return problem(file, `cannot be loaded: ${message?.replace(/\.$/, '')}`, 'Correct the file.');
 }
 
-function fault(file: string, message: string, hint: string): ConfigError {
+function problem(file: string, message: string, hint: string): ConfigError {
   return new ConfigError([{ file, path: '', message, hint }]);
 }
 

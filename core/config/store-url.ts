@@ -1,10 +1,10 @@
 import type { Json, JsonObject, Schema } from '../contract/json.ts';
 import { isObject } from '../contract/read-json.ts';
 import { CORE_PROPERTIES } from './core-schema.ts';
-import type { FaultAt } from './faults.ts';
 import type { PluginSchema } from './groups.ts';
 import type { BuiltinName, RawInstance } from './instances.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
+import type { ProblemAt } from './problems.ts';
 
 /** The store plugin that a configuration's `store:` value means, and that plugin's own config. */
 export interface StoreChoice {
@@ -61,31 +61,31 @@ export function readStoreUrl(value: unknown, stores: readonly KnownStore[]): Sto
 }
 
 /**
- * The store's plugin and options, its references replaced already: a URL decides the plugin. Undefined, with no fault of
+ * The store's plugin and options, its references replaced already: a URL decides the plugin. Undefined, with no problem of
  * its own, when a reference fails: checking core's part tells that.
  */
 export function findStore(
   value: Json | undefined,
   builtins: readonly BuiltinName[],
   schemas: readonly PluginSchema[],
-): { readonly instance?: RawInstance; readonly faults: readonly FaultAt[] } {
-  if (value === undefined) return { faults: [] };
+): { readonly instance?: RawInstance; readonly problems: readonly ProblemAt[] } {
+  if (value === undefined) return { problems: [] };
   const known = schemas.filter(({ kind }) => kind === 'store');
   const stores = namesOf(builtins).map((name) => known.find((store) => store.name === name) ?? { name, schema: {} });
   try {
     const { plugin, config } = readStoreUrl(value, stores);
     const ref = { group: 'store', kind: 'store', name: plugin, plugin, pointer: '/store' } as const;
-    return { instance: { ...ref, value: config as Record<string, Json> }, faults: [] };
+    return { instance: { ...ref, value: config as Record<string, Json> }, problems: [] };
   } catch (error) {
     const [message = '', hint] = (error instanceof Error ? error.message : '').replace(/^store /, '').split(': write ');
-    return { faults: [{ pointer: '/store', message, hint: hint && `Write ${hint}.` }] };
+    return { problems: [{ pointer: '/store', message, hint: hint && `Write ${hint}.` }] };
   }
 }
 
 /** The value of `store:` with its references replaced; undefined when one fails. */
 export function interpolateStore(store: Json | undefined, lookup: Lookup): Json | undefined {
-  const { value, faults } = interpolateTree(store ?? null, CORE_PROPERTIES.store, '/store', lookup);
-  return faults.length > 0 ? undefined : value;
+  const { value, problems } = interpolateTree(store ?? null, CORE_PROPERTIES.store, '/store', lookup);
+  return problems.length > 0 ? undefined : value;
 }
 
 /** How a store may be written: the examples of its schema, else its options as a map. */

@@ -35,7 +35,7 @@ export interface PluginInstance extends InstanceRef {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** A configuration without faults: interpolated, validated, defaults applied, frozen. */
+/** A configuration without problems: interpolated, validated, defaults applied, frozen. */
 export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   /** The file's name for people. */
   readonly file: string;

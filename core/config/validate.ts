@@ -2,10 +2,10 @@ import path from 'node:path';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
 import { descriptionOf, explainError } from './explain.ts';
-import type { FaultAt } from './faults.ts';
 import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
 import { childPointer, formatPath } from './positions.ts';
+import type { ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
 /** Formats of JSON Schema that third-party schemas may name; they annotate and are not checked. */
@@ -51,8 +51,8 @@ export function createAjv(baseDir: string): Ajv2020 {
   return ajv;
 }
 
-export interface SchemaFault extends FaultAt {
-  /** The pointer of what is missing, when that is the fault. */
+export interface SchemaProblem extends ProblemAt {
+  /** The pointer of what is missing, when that is the problem. */
   readonly missing?: string;
 }
 
@@ -60,19 +60,19 @@ export interface ValidateOptions {
   /** Where the value stands. */
   readonly pointer: string;
   readonly ajv: Ajv2020;
-  /** Values that a fault must not show. */
+  /** Values that a problem must not show. */
   readonly isHidden: (pointer: string) => boolean;
 }
 
 /**
- * Checks a value against a schema and fills in its defaults, in place. One fault for each mistake, whatever number of
+ * Checks a value against a schema and fills in its defaults, in place. One problem for each mistake, whatever number of
  * errors the schema makes of it.
  */
 export function validateValue(
   value: unknown,
   schema: Schema,
   { pointer, ajv, isHidden }: ValidateOptions,
-): readonly SchemaFault[] {
+): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
   try {
     const validate = ajv.compile(schema);
@@ -81,9 +81,11 @@ export function validateValue(
     const reason = error instanceof Error ? error.message : String(error);
     return [{ pointer, atKey: true, message: `has a plugin whose configSchema cannot be used: ${reason}` }];
   }
-  const faults = chooseErrors(errors).map((error) => toFault(error, schema, pointer, isHidden));
+  const problems = chooseErrors(errors).map((error) => toProblem(error, schema, pointer, isHidden));
   const byPlace = new Map(
-    faults.toReversed().map((fault) => [`${fault.atKey === true} ${fault.missing ?? fault.pointer}`, fault]),
+    problems
+      .toReversed()
+      .map((problem) => [`${problem.atKey === true} ${problem.missing ?? problem.pointer}`, problem]),
   );
   return [...byPlace.values()].reverse();
 }
@@ -119,7 +121,12 @@ function branchFinder(combined: ErrorObject): (error: ErrorObject) => string | u
   };
 }
 
-function toFault(error: ErrorObject, root: Schema, base: string, isHidden: (pointer: string) => boolean): SchemaFault {
+function toProblem(
+  error: ErrorObject,
+  root: Schema,
+  base: string,
+  isHidden: (pointer: string) => boolean,
+): SchemaProblem {
   const params: Readonly<Record<string, unknown>> = error.params;
   const pointer = `${base}${error.instancePath}`;
   const nodes = schemasAt(root, error.instancePath);

@@ -15,9 +15,9 @@ export interface AgentDefinition {
   readonly maxTokens?: number;
   /** Names of tools it may use, such as `rag`. */
   readonly tools?: readonly string[];
-  /** Whether it is shown the caller's actions; true unless told. */
+  /** Whether it is shown the caller's actions; true unless set. */
   readonly actions?: boolean;
-  /** Whether it is shown the session's memory; true unless told. */
+  /** Whether it is shown the session's memory; true unless set. */
   readonly memory?: boolean;
   /** Replaces the model call: an agent written in code. */
   run?(task: AgentTask, context: AgentContext): Promise<AgentFinding>;

@@ -92,7 +92,7 @@ export const ERRORS = Object.freeze({
   internal_error: {
     status: 500,
     type: 'server_error',
-    when: 'A fault of the gateway or of a plugin; the log has it under the request id.',
+    when: 'An error in the gateway or in a plugin; the log has it under the request id.',
   },
   provider_not_configured: {
     status: 503,
@@ -148,7 +148,7 @@ export const ERRORS = Object.freeze({
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ErrorOptions {
-  /** The path of the field at fault, as `messages[0].role`. */
+  /** The path of the field that is wrong, as `messages[0].role`. */
   readonly param?: string;
   /** When a retry may succeed; sent as `retry-after` (at most 60 s) and `retry-after-ms`. */
   readonly retryAfterMs?: number;

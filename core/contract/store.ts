@@ -37,7 +37,7 @@ export interface Reservation {
   /** When a crash left this held, the sweeper settles it at `amount` after this time. */
   readonly expiresAt: number;
   /** A spending limit inside the account (a key's budget): spent + held + amount of it must stay within `limit`. */
-  readonly purse?: { readonly id: string; readonly limit: number };
+  readonly budget?: { readonly id: string; readonly limit: number };
   /** What the call is for: the usage row of a reservation that only the sweeper settles. */
   readonly facts: UsageFacts;
   readonly now: number;
@@ -116,8 +116,8 @@ export interface Ledger {
   /** Adds money (or takes it, when negative) once per `id`; answers false when this id was already credited. */
   credit(account: string, id: string, amount: number, reason: string, now: number): Promise<boolean>;
   balance(account: string): Promise<AccountBalance>;
-  /** What a purse (a key's budget) has spent and holds. */
-  purse(account: string, purseId: string): Promise<{ readonly spent: number; readonly held: number }>;
+  /** What of a key's budget is spent and held. */
+  budget(account: string, budgetId: string): Promise<{ readonly spent: number; readonly held: number }>;
   /** Newest first. */
   entries(account: string, page: { readonly limit: number; readonly after?: string }): Promise<readonly LedgerEntry[]>;
   /** Usage of the days `from` to `to` (both `YYYY-MM-DD`, inclusive). */
@@ -163,6 +163,6 @@ export interface Counters {
   /** Takes one of `limit` places under `key` for `id` until released or expired; false when all are taken. */
   lease(key: string, id: string, limit: number, ttlMs: number, now: number): Promise<boolean>;
   release(key: string, id: string): Promise<void>;
-  /** Adds `by` (1 unless told) to a number that only grows, and answers the new value; reads it with `by` 0. */
+  /** Adds `by` (1 unless set) to a number that only grows, and answers the new value; reads it with `by` 0. */
   next(key: string, by?: number): Promise<number>;
 }

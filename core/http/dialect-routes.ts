@@ -84,7 +84,7 @@ async function handleChat(
   const input = inputOf(ctx);
   const read = dialect.read(input);
   const request = deepFreeze(read.request);
-  const asked: CallRequest<'chat'> = {
+  const callRequest: CallRequest<'chat'> = {
     operation: 'chat',
     request,
     stream: request.stream === true,
@@ -98,8 +98,8 @@ async function handleChat(
     requestId: ctx.state.requestId,
     estimatedInputTokens: estimateInputTokens(request),
   };
-  if (asked.stream) return respondStream(deps, dialect, ctx, asked, context, keepAliveMs);
-  const result = await completeChat(deps, asked, callInitOf(ctx));
+  if (callRequest.stream) return respondStream(deps, dialect, ctx, callRequest, context, keepAliveMs);
+  const result = await completeChat(deps, callRequest, callInitOf(ctx));
   ctx.status = 200;
   ctx.set(result.headers());
   ctx.type = 'application/json; charset=utf-8';
@@ -138,7 +138,7 @@ async function respondStream(
   deps: CallDeps,
   dialect: DialectDefinition,
   ctx: RouteContext,
-  asked: CallRequest<'chat'>,
+  callRequest: CallRequest<'chat'>,
   context: DialectContext,
   keepAliveMs: number,
 ): Promise<void> {
@@ -151,7 +151,7 @@ async function respondStream(
   }, keepAliveMs);
   let stream: ChatStream | undefined;
   try {
-    stream = await streamChat(deps, asked, callInitOf(ctx)).finally(() => clearTimeout(silence));
+    stream = await streamChat(deps, callRequest, callInitOf(ctx)).finally(() => clearTimeout(silence));
     openStream(ctx, writer, stream.headers());
     for await (const batch of stream.chunks) {
       if (!writer.write(batch.map((chunk) => written.push(chunk)).join(''))) await writer.drained();

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { checkConfig, findInstances } from '../config/check.ts';
-import { createConfigError, type FaultAt } from '../config/faults.ts';
 import type { PluginSchema } from '../config/groups.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { createConfigError, type ProblemAt } from '../config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
 import type { GatewayConfig, InstanceRef, PluginInstance } from '../config/types.ts';
 import { VERSION } from '../config/version.ts';
@@ -25,7 +25,7 @@ const DATA = 'data';
 
 /**
  * Reads the configuration, imports every plugin it names, checks everything by their schemas and lets each plugin check its
- * own part. Throws a `ConfigError` with all faults; nothing is set up and nothing listens.
+ * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
  */
 export async function loadConfig(
   input: ConfigInput,
@@ -37,11 +37,11 @@ export async function loadConfig(
   const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
   const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
   // Of several stores that are asked which one is meant, one that cannot be imported is not it.
-  const faults = [...(stores.length === 1 ? stores : []), ...imports].flatMap(({ fault }) => fault ?? []);
+  const importProblems = [...(stores.length === 1 ? stores : []), ...imports].flatMap(({ problem }) => problem ?? []);
   const schemas = [...stores, ...imports].flatMap(({ ref, plugin }) =>
     plugin ? [readSchema(plugin, ref.plugin)] : [],
   );
-  const config = checkConfig(raw, { builtins, schemas, faults });
+  const config = checkConfig(raw, { builtins, schemas, problems: importProblems });
   const store = stores.filter(({ ref }) => ref.plugin === config.store.plugin);
   const plugins = [...store, ...imports].flatMap(({ plugin }) => plugin ?? []);
   const settings = readSettings(config);
@@ -76,7 +76,7 @@ export function readSchema({ kind, configSchema, section }: Plugin, name: string
 interface Import {
   readonly ref: InstanceRef;
   readonly plugin?: Plugin;
-  readonly fault?: FaultAt;
+  readonly problem?: ProblemAt;
 }
 
 async function tryImport(
@@ -87,7 +87,7 @@ async function tryImport(
     return { ref, plugin: await importPlugin(ref.plugin, { kind: ref.kind, ...options }) };
   } catch (error) {
     if (!(error instanceof PluginImportError)) throw error;
-    return { ref, fault: { pointer: ref.pointer, atKey: true, message: error.message, hint: error.hint } };
+    return { ref, problem: { pointer: ref.pointer, atKey: true, message: error.message, hint: error.hint } };
   }
 }
 
@@ -98,7 +98,7 @@ function readSettings({ store, billing, plans, defaultPlan, baseDir, isDefault }
 }
 
 /** The plugins that a plugin needs and the configuration does not have. */
-function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly FaultAt[] {
+function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly ProblemAt[] {
   const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some(({ name }) => name === needed));
   return missing.map((needed) => ({
     ...{ pointer, atKey: true, message: `needs the plugin "${needed}", which this configuration does not have` },
@@ -111,8 +111,8 @@ async function runCheck(
   plugin: Plugin | undefined,
   { config, pointer }: PluginInstance,
   settings: GatewaySettings,
-): Promise<readonly FaultAt[]> {
-  const atPlugin = (message: string): readonly FaultAt[] => [{ pointer, atKey: true, message }];
+): Promise<readonly ProblemAt[]> {
+  const atPlugin = (message: string): readonly ProblemAt[] => [{ pointer, atKey: true, message }];
   try {
     const problems: unknown = (await plugin?.check?.(config, { baseDir: settings.baseDir, settings })) ?? [];
     if (!Array.isArray(problems) || !problems.every(isProblem)) {

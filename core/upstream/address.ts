@@ -31,7 +31,7 @@ export function parseBaseUrl(baseUrl: string): Address {
 
 /**
  * The request target for a codec's path. It can't leave the base: the origin is never read from it, and `//`, dot
- * segments, backslashes, fragments and unencoded characters are refused as a fault of the codec (TypeError).
+ * segments, backslashes, fragments and unencoded characters are refused as an error of the codec (TypeError).
  */
 export function joinPath(address: Address, path: string): string {
   if (!TARGET.test(path) || path.startsWith('//') || DOT_SEGMENT.test(path)) {

@@ -15,20 +15,20 @@ export class Attempt {
   wasLeft = false;
   #isOver = false;
   readonly #stop = new AbortController();
-  readonly #caller: AbortSignal;
+  readonly #abortSignal: AbortSignal;
   readonly #onAbort: () => void;
   readonly #running: Set<Attempt>;
   readonly #total: NodeJS.Timeout;
 
   /** Stays in `running` until it is over. */
-  constructor(caller: AbortSignal, timeouts: Timeouts, running: Set<Attempt>) {
+  constructor(abortSignal: AbortSignal, timeouts: Timeouts, running: Set<Attempt>) {
     this.timeouts = timeouts;
-    this.#caller = caller;
+    this.#abortSignal = abortSignal;
     this.#running = running.add(this);
-    this.#onAbort = () => void this.abort('the call was aborted', caller.reason);
+    this.#onAbort = () => void this.abort('the call was aborted', abortSignal.reason);
     this.#total = setTimeout(() => this.expire('total'), timeouts.totalMs).unref();
-    if (caller.aborted) this.#onAbort();
-    else caller.addEventListener('abort', this.#onAbort, { once: true });
+    if (abortSignal.aborted) this.#onAbort();
+    else abortSignal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
   /** Fires when the attempt is to stop whatever it is doing. */
@@ -77,7 +77,7 @@ export class Attempt {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#total);
-    this.#caller.removeEventListener('abort', this.#onAbort);
+    this.#abortSignal.removeEventListener('abort', this.#onAbort);
     this.#running.delete(this);
     if (isStopped) this.#stop.abort(this.error);
   }

@@ -6,7 +6,7 @@ import { type SseEvent, StreamFailure } from '../contract/provider.ts';
 export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 export interface SseReaderOptions {
-  /** In UTF-16 units; {@link MAX_EVENT_LENGTH} unless told. */
+  /** In UTF-16 units; {@link MAX_EVENT_LENGTH} unless set. */
   readonly maxEventLength?: number;
 }
 

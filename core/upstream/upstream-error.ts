@@ -2,7 +2,7 @@ import type { FailureClass } from '../contract/provider.ts';
 
 /**
  * Where an attempt failed. `connect` to `total` are the four clocks and what happens while they run; `body`: the answer
- * itself is at fault (broken off, too large, a redirect, encoded); `aborted`: the caller's signal fired.
+ * itself is wrong (broken off, too large, a redirect, encoded); `aborted`: the caller's signal fired.
  */
 export type UpstreamPhase = 'connect' | 'firstByte' | 'idle' | 'total' | 'body' | 'aborted';
 

@@ -50,7 +50,7 @@ export interface SendOptions {
 export interface Upstream {
   /**
    * Makes one attempt and resolves with the answer's head. Rejects with an {@link UpstreamError}, or with a TypeError
-   * when the endpoint or the request can't be sent as they are (a fault of configuration or codec, never of a caller).
+   * when the endpoint or the request can't be sent as they are (an error of configuration or codec, never of a caller).
    */
   send(endpoint: Endpoint, request: HttpRequest, options: SendOptions): Promise<UpstreamResponse>;
   /** Cuts what is still open. */

@@ -33,7 +33,7 @@ export default definePlugin({
     api.onReady(() => {
       for (const [name, provider] of api.offers('chat')) {
         if (!provider.listModels) continue;
-        const everyMs = isAskable(provider) ? provider.refreshModelsMs : undefined;
+        const everyMs = canListModels(provider) ? provider.refreshModelsMs : undefined;
         const refresh = () => void refreshList(api, name, everyMs);
         refresh();
         if (everyMs === undefined) continue;
@@ -46,7 +46,7 @@ export default definePlugin({
 });
 
 /** Whether a vendor can be asked for its list: it has one, and the operator has the key it takes. */
-function isAskable({ listModels, credential }: Provider): boolean {
+function canListModels({ listModels, credential }: Provider): boolean {
   return listModels !== undefined && !(credential?.required && credential.value === undefined);
 }
 
@@ -100,9 +100,9 @@ function modelsCommand(api: PluginApi): Command {
 
 /** Fetches the lists one by one, saying which; a vendor that fails is named and passed over. */
 async function refreshAll(api: PluginApi, names: readonly string[], io: CommandIo): Promise<void> {
-  const askable = [...api.offers('chat')].filter(([name, provider]) => names.includes(name) && isAskable(provider));
-  for (const [at, [name]] of askable.entries()) {
-    const step = `${at + 1} of ${askable.length}: the models of ${name}`;
+  const listing = [...api.offers('chat')].filter(([name, provider]) => names.includes(name) && canListModels(provider));
+  for (const [at, [name]] of listing.entries()) {
+    const step = `${at + 1} of ${listing.length}: the models of ${name}`;
     try {
       const ids = await api.listModels(name);
       await api.keyv<FetchedList>('lists').set(name, { ids, at: Date.now() });

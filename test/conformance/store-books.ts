@@ -86,16 +86,16 @@ export function testBooks(subject: StoreUnderTest): void {
 
     it('charges a reservation that nobody settled in time at its estimate, once', async () => {
       const account = await funded(100);
-      const purse = { id: 'key', limit: 100 };
+      const budget = { id: 'key', limit: 100 };
       const expiresAt = NOW + 1000;
-      await ledger().reserve(reservation({ account, requestId: 'lost', amount: 30, expiresAt, purse }));
+      await ledger().reserve(reservation({ account, requestId: 'lost', amount: 30, expiresAt, budget }));
       await ledger().reserve(reservation({ account, requestId: 'running', amount: 5, expiresAt: NOW + 60_000 }));
       await ledger().sweep(NOW + 1000);
       assert.equal((await ledger().balance(account)).held, 35);
       assert.ok((await ledger().sweep(NOW + 1001)) >= 1);
       assert.equal(await ledger().sweep(NOW + 1001), 0);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 70, held: 5, spent: 30 });
-      assert.deepEqual(await ledger().purse(account, 'key'), { spent: 30, held: 0 });
+      assert.deepEqual(await ledger().budget(account, 'key'), { spent: 30, held: 0 });
       assert.equal(await ledger().settle(settlement({ account, requestId: 'lost', amount: 1 })), false);
       const [row] = await ledger().usage(account, day(), day());
       assert.deepEqual([row?.requests, row?.cost], [1, 30]);
@@ -155,11 +155,11 @@ export function testBooks(subject: StoreUnderTest): void {
         const account = `${hostile}${subject.name('')}`;
         const requestId = `${hostile}r`;
         await ledger().credit(account, hostile, 100, hostile, NOW);
-        const purse = { id: hostile, limit: 50 };
-        assert.equal(await ledger().reserve(reservation({ account, requestId, purse })), 'held');
+        const budget = { id: hostile, limit: 50 };
+        assert.equal(await ledger().reserve(reservation({ account, requestId, budget })), 'held');
         assert.equal(await ledger().settle(settlement({ account, requestId })), true);
         assert.deepEqual(sums(await ledger().balance(account)), { balance: 90, held: 0, spent: 10 });
-        assert.deepEqual(await ledger().purse(account, hostile), { spent: 10, held: 0 });
+        assert.deepEqual(await ledger().budget(account, hostile), { spent: 10, held: 0 });
         const [entry] = await ledger().entries(account, { limit: 1 });
         assert.equal(entry?.account, account);
       });

@@ -18,7 +18,7 @@ export function testLedger(subject: StoreUnderTest): void {
       const account = subject.name('unused');
       assert.deepEqual(await ledger().balance(account), { balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
       assert.deepEqual(await ledger().entries(account, { limit: 10 }), []);
-      assert.deepEqual(await ledger().purse(account, 'key'), { spent: 0, held: 0 });
+      assert.deepEqual(await ledger().budget(account, 'key'), { spent: 0, held: 0 });
       assert.deepEqual(await ledger().usage(account, day(-300), day(3)), []);
     });
 
@@ -127,31 +127,34 @@ export function testLedger(subject: StoreUnderTest): void {
       assert.equal(await ledger().reserve(reservation({ account, requestId: 'r2', amount: 60 })), 'held');
     });
 
-    it('keeps a purse within its limit, whatever the account has', async () => {
+    it('keeps a budget within its limit, whatever the account has', async () => {
       const account = await funded(1000);
-      const purse = { id: 'key-1', limit: 100 };
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 60, purse })), 'held');
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r2', amount: 41, purse })), 'over_budget');
-      assert.deepEqual(await ledger().purse(account, 'key-1'), { spent: 0, held: 60 });
+      const budget = { id: 'key-1', limit: 100 };
+      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 60, budget })), 'held');
+      assert.equal(
+        await ledger().reserve(reservation({ account, requestId: 'r2', amount: 41, budget })),
+        'over_budget',
+      );
+      assert.deepEqual(await ledger().budget(account, 'key-1'), { spent: 0, held: 60 });
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 1000, held: 60, spent: 0 });
       await ledger().settle(settlement({ account, requestId: 'r1', amount: 50 }));
-      assert.deepEqual(await ledger().purse(account, 'key-1'), { spent: 50, held: 0 });
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r3', amount: 50, purse })), 'held');
+      assert.deepEqual(await ledger().budget(account, 'key-1'), { spent: 50, held: 0 });
+      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r3', amount: 50, budget })), 'held');
       await ledger().release(account, 'r3');
-      assert.deepEqual(await ledger().purse(account, 'key-1'), { spent: 50, held: 0 });
-      const first = reservation({ account, requestId: 'r4', amount: 101, purse: { id: 'key-2', limit: 100 } });
+      assert.deepEqual(await ledger().budget(account, 'key-1'), { spent: 50, held: 0 });
+      const first = reservation({ account, requestId: 'r4', amount: 101, budget: { id: 'key-2', limit: 100 } });
       assert.equal(await ledger().reserve(first), 'over_budget');
     });
 
     it('refuses a reservation without leaving a trace of it', async () => {
       const account = await funded(10);
-      const purse = { id: 'key', limit: 1000 };
+      const budget = { id: 'key', limit: 1000 };
       assert.equal(
-        await ledger().reserve(reservation({ account, requestId: 'r1', amount: 11, purse })),
+        await ledger().reserve(reservation({ account, requestId: 'r1', amount: 11, budget })),
         'insufficient',
       );
-      assert.deepEqual(await ledger().purse(account, 'key'), { spent: 0, held: 0 });
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 10, purse })), 'held');
+      assert.deepEqual(await ledger().budget(account, 'key'), { spent: 0, held: 0 });
+      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 10, budget })), 'held');
     });
   });
 }

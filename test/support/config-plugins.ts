@@ -1,5 +1,5 @@
 import { checkConfig, type KnownPlugins } from '../../core/config/check.ts';
-import { ConfigError, formatFault } from '../../core/config/faults.ts';
+import { ConfigError, formatProblem } from '../../core/config/problems.ts';
 import { readRawConfig } from '../../core/config/read.ts';
 import type { GatewayConfig } from '../../core/config/types.ts';
 import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
@@ -99,13 +99,13 @@ export async function checkText(text: string, input: TextInput = {}): Promise<Ga
   return checkConfig(await readRawConfig({ cwd, env: input.env ?? {} }), PLUGINS);
 }
 
-/** The fault lines of a configuration given as text, each as people see it; empty when there is none. */
-export async function faultLines(text: string, input: TextInput = {}): Promise<readonly string[]> {
+/** The problem lines of a configuration given as text, each as people see it; empty when there is none. */
+export async function problemLines(text: string, input: TextInput = {}): Promise<readonly string[]> {
   try {
     await checkText(text, input);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(formatFault);
+    if (error instanceof ConfigError) return error.problems.map(formatProblem);
     throw error;
   }
 }

@@ -11,7 +11,7 @@ export type Step =
       readonly amount: number;
       readonly floor: number;
       readonly lifeMs: number;
-      readonly purse: { readonly id: string; readonly limit: number } | undefined;
+      readonly budget: { readonly id: string; readonly limit: number } | undefined;
     }
   | { readonly do: 'settle'; readonly id: string; readonly amount: number }
   | { readonly do: 'release'; readonly id: string }
@@ -20,7 +20,7 @@ export type Step =
 
 const id = fc.integer({ min: 0, max: 7 }).map((n) => `r${n}`);
 const amount = fc.integer({ min: 0, max: 60 });
-const purse = fc.record({ id: fc.constantFrom('k1', 'k2'), limit: fc.constantFrom(0, 50, 120) });
+const budget = fc.record({ id: fc.constantFrom('k1', 'k2'), limit: fc.constantFrom(0, 50, 120) });
 
 /** Few ids and small amounts, so that steps meet each other. */
 export const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
@@ -37,7 +37,7 @@ export const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
         amount,
         floor: fc.constantFrom(0, 0, -50, Number.NEGATIVE_INFINITY),
         lifeMs: fc.constantFrom(10, 1000),
-        purse: fc.option(purse, { nil: undefined }),
+        budget: fc.option(budget, { nil: undefined }),
       }),
     },
     { weight: 5, arbitrary: fc.record({ do: fc.constant('settle' as const), id, amount }) },
@@ -51,7 +51,7 @@ export const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
 interface Request {
   readonly state: 'held' | 'settled' | 'released';
   readonly amount: number;
-  readonly purse: string | undefined;
+  readonly budget: string | undefined;
   readonly expiresAt: number;
 }
 
@@ -59,9 +59,9 @@ interface Request {
 export function createModel() {
   const credits = new Map<string, number>();
   const requests = new Map<string, Request>();
-  const sum = (state: Request['state'], purseId?: string): number =>
+  const sum = (state: Request['state'], budgetId?: string): number =>
     [...requests.values()]
-      .filter((request) => request.state === state && (purseId === undefined || request.purse === purseId))
+      .filter((request) => request.state === state && (budgetId === undefined || request.budget === budgetId))
       .reduce((total, request) => total + request.amount, 0);
   const balances = () => {
     const credited = [...credits.values()].reduce((total, value) => total + value, 0);
@@ -75,7 +75,7 @@ export function createModel() {
   };
   return {
     balances,
-    purse: (purseId: string) => ({ spent: sum('settled', purseId), held: sum('held', purseId) }),
+    budget: (budgetId: string) => ({ spent: sum('settled', budgetId), held: sum('held', budgetId) }),
     /** Ids of what must be in the books. */
     refs: () => [
       ...[...credits.keys()].map((key) => `credit ${key}`),
@@ -92,12 +92,12 @@ export function createModel() {
           if (requests.has(step.id)) return 'duplicate' satisfies ReserveOutcome;
           const { balance, held } = balances();
           if (balance - held - step.amount < step.floor) return 'insufficient' satisfies ReserveOutcome;
-          const inPurse = step.purse ? sum('settled', step.purse.id) + sum('held', step.purse.id) : 0;
-          if (step.purse && inPurse + step.amount > step.purse.limit) return 'over_budget' satisfies ReserveOutcome;
+          const inBudget = step.budget ? sum('settled', step.budget.id) + sum('held', step.budget.id) : 0;
+          if (step.budget && inBudget + step.amount > step.budget.limit) return 'over_budget' satisfies ReserveOutcome;
           requests.set(step.id, {
             state: 'held',
             amount: step.amount,
-            purse: step.purse?.id,
+            budget: step.budget?.id,
             expiresAt: now + step.lifeMs,
           });
           return 'held' satisfies ReserveOutcome;
@@ -124,9 +124,9 @@ export async function perform(store: Store, account: string, step: Step, now: nu
       return ledger.credit(account, step.id, step.amount, 'test', now);
     case 'reserve': {
       const { amount: held, floor, lifeMs } = step;
-      const inPurse = step.purse && { purse: step.purse };
+      const inBudget = step.budget && { budget: step.budget };
       return ledger.reserve(
-        reservation({ account, requestId: step.id, amount: held, floor, expiresAt: now + lifeMs, now, ...inPurse }),
+        reservation({ account, requestId: step.id, amount: held, floor, expiresAt: now + lifeMs, now, ...inBudget }),
       );
     }
     case 'settle':

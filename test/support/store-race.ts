@@ -24,9 +24,9 @@ export const RACES = Object.freeze({
   'reservations of one balance': async (store: Store, name: string, by: string) =>
     (await store.ledger.reserve(reservation({ account: name, requestId: by }))) === 'held',
   'reservations within one budget': async (store: Store, name: string, by: string) => {
-    const purse = { id: 'key', limit: 100 };
+    const budget = { id: 'key', limit: 100 };
     const floor = Number.NEGATIVE_INFINITY;
-    return (await store.ledger.reserve(reservation({ account: name, requestId: by, floor, purse }))) === 'held';
+    return (await store.ledger.reserve(reservation({ account: name, requestId: by, floor, budget }))) === 'held';
   },
   'settlements of ten requests': async (store: Store, name: string, by: string) =>
     store.ledger.settle(settlement({ account: name, requestId: `shared-${Number(by.split('-').at(-1)) % 10}` })),

@@ -10,11 +10,11 @@ export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
 export async function describeKey(
   key: StoredKey,
   records: Pick<KeyRecords, 'lastUsed'>,
-  ledger: Pick<Ledger, 'purse'>,
+  ledger: Pick<Ledger, 'budget'>,
 ): Promise<ApiKeyInfo> {
   const { id, account } = key.record;
-  const [lastUsedAt, purse] = await Promise.all([records.lastUsed(id), withStore(() => ledger.purse(account, id))]);
-  return toInfo(key, lastUsedAt, purse.spent);
+  const [lastUsedAt, budget] = await Promise.all([records.lastUsed(id), withStore(() => ledger.budget(account, id))]);
+  return toInfo(key, lastUsedAt, budget.spent);
 }
 
 /** A key that was made this moment: nothing has to be looked up, so nothing can fail once it exists. */

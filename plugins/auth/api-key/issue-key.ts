@@ -22,7 +22,7 @@ export interface IssuedKey {
 export interface KeyringParts {
   readonly records: KeyRecords;
   readonly index: KeyIndex;
-  readonly ledger: Pick<Ledger, 'purse'>;
+  readonly ledger: Pick<Ledger, 'budget'>;
   readonly readPeppers: () => Promise<Peppers>;
   /** Called when a key stops working, so that this node forgets it at once. */
   readonly onEnd: (id: string) => void;

@@ -80,7 +80,7 @@ async function revokeKey({ records, index, onEnd }: KeyringParts, key: StoredKey
 /** A new key does not fill a spent budget up again. What running calls hold counts as spent. */
 async function lessSpent({ ledger }: KeyringParts, limits: KeyLimits, { id, account }: KeyRecord): Promise<KeyLimits> {
   if (limits.budget === undefined) return limits;
-  const { spent, held } = await withStore(() => ledger.purse(account, id));
+  const { spent, held } = await withStore(() => ledger.budget(account, id));
   return { ...limits, budget: Math.max(limits.budget - spent - held, 0) };
 }
 

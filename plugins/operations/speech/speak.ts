@@ -20,8 +20,8 @@ export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: b
   return async (vendorName, request, context, requested) => {
     const offers = api.offers('speech');
     const { model } = await resolveSpeech(findVendor(offers, vendorName), request);
-    const asked = { ...request, stream: request.stream !== false };
-    const { response, headers } = await api.call('speech', asked, {
+    const explicit = { ...request, stream: request.stream !== false };
+    const { response, headers } = await api.call('speech', explicit, {
       ...context,
       targets: [{ provider: vendorName, model }],
       ...(requested !== undefined && { requested }),

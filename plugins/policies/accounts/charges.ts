@@ -51,7 +51,7 @@ export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): P
     facts: factsOf(call, undefined),
     now,
     // Also for keys without a budget, so that `spent_usd` is known of them too.
-    ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
+    ...(keyId !== undefined && { budget: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
   });
   hold.isCertain = true;
   if (outcome === 'held') return;

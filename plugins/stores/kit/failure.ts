@@ -9,6 +9,11 @@ export function storeUnavailable(why: string, cause?: unknown): GatewayError {
   return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 
+/** `store_unavailable` of a store that refuses this gateway until the operator changes something, which `message` says. */
+export function storeRefused(message: string, cause: unknown): GatewayError {
+  return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
+}
+
 /** What every operation of a closed store rejects with. */
 export function storeClosed(): GatewayError {
   return storeUnavailable('The store is closed: the gateway is stopping.');

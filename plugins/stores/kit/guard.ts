@@ -1,12 +1,15 @@
-import type { Log } from '../../../core/index.ts';
-import { asUnavailable, storeClosed, storeUnavailable } from './failure.ts';
+import { type GatewayError, isGatewayError, type Log } from '../../../core/index.ts';
+import { asUnavailable, storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 
 export interface GuardOptions {
   /** The store's kind, for messages. */
   readonly kind: string;
   /** The longest an operation may take. */
   readonly timeoutMs: number;
-  /** Connects and waits for a first response, within a bound of its own; rejects with why the store is away. */
+  /**
+   * Connects and waits for a first response, within a bound of its own; rejects with why the store is away, with a
+   * `GatewayError` when the store is there and refuses this gateway: callers are told so.
+   */
   probe(): Promise<void>;
   /** Whether an error means that the server is away, and not that it refused this one operation. */
   isOutage(error: unknown): boolean;
@@ -35,6 +38,15 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
   let state: 'away' | 'here' | 'closed' = 'away';
   let timer: NodeJS.Timeout | undefined;
   let isProbing = false;
+  let isStarted = false;
+  let refusal: GatewayError | undefined;
+
+  /** The first probe's goes to whoever starts the guard, and not into the log. */
+  const noteRefusal = (found: GatewayError | undefined): void => {
+    if (isStarted && found !== undefined && found.message !== refusal?.message)
+      log?.error({ store: kind, err: found }, 'the store refuses this gateway');
+    refusal = found;
+  };
 
   const attempt = async (pauseMs: number): Promise<unknown> => {
     isProbing = true;
@@ -44,6 +56,7 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
     );
     isProbing = false;
     if (state === 'closed') return failure;
+    noteRefusal(isGatewayError(failure) ? failure : undefined);
     if (failure === undefined) {
       state = 'here';
       log?.info({ store: kind }, 'the store answers');
@@ -63,7 +76,11 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
 
   const run = async <T>(operation: () => Promise<T>): Promise<T> => {
     if (state === 'closed') throw storeClosed();
-    if (state === 'away') throw storeUnavailable(`The ${kind} store does not answer.`);
+    if (state === 'away') {
+      throw refusal === undefined
+        ? storeUnavailable(`The ${kind} store does not answer.`)
+        : storeRefused(refusal.message, refusal);
+    }
     try {
       return await within(timeoutMs, operation());
     } catch (error) {
@@ -78,7 +95,11 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
   };
 
   return {
-    start: () => attempt(FIRST_PAUSE_MS),
+    start: async () => {
+      const failure = await attempt(FIRST_PAUSE_MS);
+      isStarted = true;
+      return failure;
+    },
     run,
     trip,
     close: () => {

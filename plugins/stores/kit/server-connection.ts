@@ -1,5 +1,5 @@
-import type { Log } from '../../../core/index.ts';
-import { storeClosed, storeUnavailable } from './failure.ts';
+import { isGatewayError, type Log } from '../../../core/index.ts';
+import { storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 import { createGuard, type Guard, within } from './guard.ts';
 import { createServerClock, sendInTime } from './server-clock.ts';
 
@@ -18,7 +18,7 @@ export interface ServerDriver<Client> {
   readonly greetMs: number;
   /** Makes a client, which need not be connected; `onBreak` is told when it loses its server. */
   open(onBreak: (error: unknown) => void): Client;
-  /** Connects a client within a bound of its own. `isFirst` until a server has answered: then the schema is made too. */
+  /** Connects a client within a bound of its own. `isFirst` until a server has answered: then the schema is checked or made. */
   prepare(client: Client, isFirst: boolean): Promise<unknown>;
   /** Asks for the time and the epoch, which is made when `isFirst` and there is none. */
   greet(client: Client, isFirst: boolean): Promise<Greeting>;
@@ -79,13 +79,14 @@ export async function connectServer<Client>(
       if (closing) throw storeClosed();
     } catch (error) {
       driver.destroy(next);
-      throw error;
+      const refusal = driver.findRefusal(error);
+      throw refusal === undefined ? error : storeRefused(refusal, error);
     }
     client = next;
   };
 
   const guard = createGuard({ kind, timeoutMs, probe, isOutage: driver.isOutage, log });
-  await startGuard(guard, driver, log);
+  await startGuard(guard, kind, log);
 
   const current = (): Client => {
     if (client === undefined) throw storeUnavailable(`The ${kind} store does not answer.`);
@@ -132,18 +133,13 @@ function createDataWatch(kind: string, log: Log | undefined) {
 }
 
 /** Probes the server once; throws when it refuses this client for good. */
-async function startGuard(
-  guard: Guard,
-  driver: Pick<ServerDriver<unknown>, 'kind' | 'findRefusal'>,
-  log: Log | undefined,
-): Promise<void> {
+async function startGuard(guard: Guard, kind: string, log: Log | undefined): Promise<void> {
   const failure = await guard.start();
   if (failure === undefined) return;
-  const refusal = driver.findRefusal(failure);
-  if (refusal === undefined) {
-    log?.warn({ store: driver.kind, err: failure }, 'the store does not answer yet');
+  if (!isGatewayError(failure)) {
+    log?.warn({ store: kind, err: failure }, 'the store does not answer yet');
     return;
   }
   guard.close();
-  throw storeUnavailable(refusal, failure);
+  throw failure;
 }

@@ -10,10 +10,10 @@ const CARRIED = 1000;
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface Hold extends Pick<Reservation, 'account' | 'requestId' | 'amount' | 'expiresAt' | 'facts'> {
-  readonly purse: string | undefined;
+  readonly budget: string | undefined;
 }
 
-export interface Purse {
+export interface Budget {
   spent: number;
   held: number;
 }
@@ -29,7 +29,7 @@ export interface Account {
   readonly holds: Map<string, Hold>;
   /** Released request ids and until when they are remembered. */
   readonly released: Map<string, number>;
-  readonly purses: Map<string, Purse>;
+  readonly budgets: Map<string, Budget>;
   /** Oldest first. */
   readonly entries: LedgerEntry[];
   /** `kind ref` of every entry that is kept. */
@@ -47,36 +47,36 @@ export function createAccount(): Account {
     lastEntry: 0,
     holds: new Map(),
     released: new Map(),
-    purses: new Map(),
+    budgets: new Map(),
     entries: [],
     refs: new Set(),
     usage: new Map(),
   };
 }
 
-/** The purse of this id, made when it is new. */
-export function purseOf(account: Account, id: string): Purse {
-  const known = account.purses.get(id);
+/** The budget of this id, made when it is new. */
+export function budgetOf(account: Account, id: string): Budget {
+  const known = account.budgets.get(id);
   if (known) return known;
-  const purse = { spent: 0, held: 0 };
-  account.purses.set(id, purse);
-  return purse;
+  const budget = { spent: 0, held: 0 };
+  account.budgets.set(id, budget);
+  return budget;
 }
 
-/** Removes a hold from the account and its purse. */
+/** Removes a hold from the account and its budget. */
 export function dropHold(account: Account, hold: Hold): void {
   account.holds.delete(hold.requestId);
   account.held -= hold.amount;
-  if (hold.purse !== undefined) purseOf(account, hold.purse).held -= hold.amount;
+  if (hold.budget !== undefined) budgetOf(account, hold.budget).held -= hold.amount;
 }
 
-/** Turns a hold into a charge of `amount`: entry, balance, purse and usage row. */
+/** Turns a hold into a charge of `amount`: entry, balance, budget and usage row. */
 export function charge(account: Account, hold: Hold, amount: number, facts: UsageFacts, now: number): void {
   dropHold(account, hold);
   account.balance -= amount;
   account.spent += amount;
   account.updatedAt = now;
-  if (hold.purse !== undefined) purseOf(account, hold.purse).spent += amount;
+  if (hold.budget !== undefined) budgetOf(account, hold.budget).spent += amount;
   const entry = {
     account: hold.account,
     kind: 'charge',

@@ -9,7 +9,7 @@ import {
   readCursor,
 } from '../kit/check.ts';
 import { expiredFacts } from '../kit/usage.ts';
-import { type Account, append, charge, createAccount, dropHold, type Hold, purseOf } from './account.ts';
+import { type Account, append, budgetOf, charge, createAccount, dropHold, type Hold } from './account.ts';
 
 /** The accounts of this process, and what they hold. */
 interface Books {
@@ -50,18 +50,18 @@ function accountOf({ accounts }: Books, id: string): Account {
 
 function reserve(books: Books, reservation: Reservation): ReserveOutcome {
   checkReservation(reservation);
-  const { account: id, requestId, amount, purse, expiresAt, facts } = reservation;
+  const { account: id, requestId, amount, budget, expiresAt, facts } = reservation;
   const account = accountOf(books, id);
   if (account.holds.has(requestId) || account.refs.has(`charge ${requestId}`) || account.released.has(requestId))
     return 'duplicate';
   if (account.balance - account.held - amount < finite(reservation.floor)) return 'insufficient';
-  if (purse) {
-    const { spent, held } = purseOf(account, purse.id);
-    if (spent + held + amount > purse.limit) return 'over_budget';
-    purseOf(account, purse.id).held += amount;
+  if (budget) {
+    const { spent, held } = budgetOf(account, budget.id);
+    if (spent + held + amount > budget.limit) return 'over_budget';
+    budgetOf(account, budget.id).held += amount;
   }
   account.held += amount;
-  const hold = { account: id, requestId, amount, purse: purse?.id, expiresAt, facts };
+  const hold = { account: id, requestId, amount, budget: budget?.id, expiresAt, facts };
   account.holds.set(requestId, hold);
   books.open.add(hold);
   return 'held';
@@ -100,13 +100,13 @@ function sweep(books: Books, now: number): number {
   return settled;
 }
 
-function createReads(accounts: ReadonlyMap<string, Account>): Pick<Ledger, 'balance' | 'purse' | 'entries' | 'usage'> {
+function createReads(accounts: ReadonlyMap<string, Account>): Pick<Ledger, 'balance' | 'budget' | 'entries' | 'usage'> {
   return {
     balance: async (id) => {
       const { balance, held, spent, credited, updatedAt } = accounts.get(id) ?? createAccount();
       return { balance, held, spent, credited, updatedAt };
     },
-    purse: async (id, purseId) => ({ ...(accounts.get(id)?.purses.get(purseId) ?? { spent: 0, held: 0 }) }),
+    budget: async (id, budgetId) => ({ ...(accounts.get(id)?.budgets.get(budgetId) ?? { spent: 0, held: 0 }) }),
     entries: async (id, { limit, after }) => {
       const before = readCursor(after);
       const older = (accounts.get(id)?.entries ?? []).filter((entry) => Number(entry.id) < before);

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pg, { type Pool } from 'pg';
 import { within } from '../kit/guard.ts';
+import { explainSchemaVersion } from '../kit/schema-version.ts';
 import {
   connectServer,
   type ServerConnection,
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { FUNCTIONS, LATE, SCHEMA, VERSION } from './schema.ts';
+import { FUNCTIONS, LATE, OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
 import { PART_FUNCTIONS } from './schema-parts.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -39,7 +40,7 @@ const FATAL: ReadonlySet<string> = new Set(['28000', '28P01', '3D000', '42501', 
 
 /**
  * Connects to Postgres and makes or updates the schema. Resolves also while the server is away (everything is refused
- * until it answers); rejects when it refuses the user, the database or the making of the schema.
+ * until it answers); rejects when it refuses the user, the database or the making of the schema, or holds another one.
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const server = await connectServer(createDriver(options), options);
@@ -77,8 +78,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<Pool> {
     destroy: (pool) => void pool.end().catch(() => undefined),
     isOutage,
     findRefusal,
-    findLateTime: (error) =>
-      sqlState(error) === LATE ? Number((error as { readonly detail?: string }).detail) : undefined,
+    findLateTime: (error) => (sqlState(error) === LATE ? readDetail(error) : undefined),
   };
 }
 
@@ -97,12 +97,17 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
   });
 }
 
-const TOO_NEW = 'TG002';
+/** The SQLSTATE of a schema that this version cannot read; its detail is that version. */
+const UNREADABLE = 'TG002';
+const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
 const MIGRATE_MS = 10_000;
 const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
 const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
-/** Makes or updates the schema in one transaction, unless it is there; a second starter waits for the first. */
+/**
+ * Makes or updates the schema in one transaction, unless it is there; a second starter waits for the first. One that is
+ * older or newer than this version can read stays as it is: the transaction fails.
+ */
 async function migrate(pool: Pool): Promise<void> {
   const known = await pool.query({ text: FIND_META }).then(({ rows }) => rows[0]?.['found']);
   const version = known ? await pool.query({ text: FIND_VERSION }).then(({ rows }) => rows[0]?.['value']) : undefined;
@@ -113,9 +118,9 @@ async function migrate(pool: Pool): Promise<void> {
       CREATE SCHEMA IF NOT EXISTS tollgate;
       CREATE TABLE IF NOT EXISTS tollgate.meta (name text PRIMARY KEY, value text NOT NULL);
       INSERT INTO tollgate.meta VALUES ('epoch', '${randomUUID()}') ON CONFLICT DO NOTHING;
-      DO $migrate$ BEGIN
-        IF coalesce((SELECT value::int FROM tollgate.meta WHERE name = 'version'), 0) > ${VERSION} THEN
-          RAISE EXCEPTION 'newer version' USING ERRCODE = '${TOO_NEW}';
+      DO $migrate$ DECLARE found text := (SELECT value FROM tollgate.meta WHERE name = 'version'); BEGIN
+        IF found::int NOT BETWEEN ${OLDEST_VERSION} AND ${VERSION} THEN
+          RAISE EXCEPTION 'unreadable version' USING ERRCODE = '${UNREADABLE}', DETAIL = found;
         END IF;
       END $migrate$;
       ${SCHEMA} ${FUNCTIONS} ${PART_FUNCTIONS}
@@ -130,10 +135,14 @@ function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
+/** The number in the detail of an error that a function of the schema raised. */
+function readDetail(error: unknown): number {
+  return Number((error as { readonly detail?: string }).detail);
+}
+
 function findRefusal(error: unknown): string | undefined {
   const state = sqlState(error);
-  if (state === TOO_NEW)
-    return 'The postgres store was written by a newer version of this gateway: start that version.';
+  if (state === UNREADABLE) return explainSchemaVersion(WORDS, readDetail(error), VERSION);
   if (state === undefined || !FATAL.has(state)) return undefined;
   return 'The postgres store refuses the user, password or database of its URL, or the right to make its schema.';
 }

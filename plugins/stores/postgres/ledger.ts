@@ -17,7 +17,7 @@ import type { Connection, Row } from './connection.ts';
 const SWEEP_BATCH = 100;
 
 const BALANCE = 'SELECT balance, held, spent, credited, updated_at FROM tollgate.accounts WHERE id = $1';
-const PURSE = 'SELECT spent, held FROM tollgate.purses WHERE account = $1 AND id = $2';
+const BUDGET = 'SELECT spent, held FROM tollgate.purses WHERE account = $1 AND id = $2';
 const ENTRIES =
   'SELECT n, kind, ref, amount, reason, at FROM tollgate.entries WHERE account = $1 AND n < $2 ORDER BY n DESC LIMIT $3';
 const USAGE = `SELECT day, operation, provider, model, key, requests, prompt_tokens, completion_tokens, characters, cost
@@ -29,9 +29,9 @@ export function createPostgresLedger(connection: Connection): Ledger {
   return {
     reserve: async (reservation) => {
       checkReservation(reservation);
-      const { account, requestId, amount, floor, expiresAt, purse, facts } = reservation;
+      const { account, requestId, amount, floor, expiresAt, budget, facts } = reservation;
       const values = [storeKey(account), storeKey(requestId), amount, finite(floor), expiresAt];
-      const limits = purse ? [storeKey(purse.id), finite(purse.limit)] : [null, null];
+      const limits = budget ? [storeKey(budget.id), finite(budget.limit)] : [null, null];
       const { result } = await connection.write('reserve', [...values, ...limits, JSON.stringify(facts)]);
       return result as ReserveOutcome;
     },
@@ -86,7 +86,7 @@ async function sweep(connection: Connection, now: number): Promise<number> {
   }
 }
 
-function createReads(connection: Connection): Pick<Ledger, 'balance' | 'purse' | 'entries' | 'usage'> {
+function createReads(connection: Connection): Pick<Ledger, 'balance' | 'budget' | 'entries' | 'usage'> {
   return {
     balance: async (account) => {
       const [row = {}] = await connection.read('balance', BALANCE, [storeKey(account)]);
@@ -98,8 +98,8 @@ function createReads(connection: Connection): Pick<Ledger, 'balance' | 'purse' |
         updatedAt: whole(row['updated_at']),
       };
     },
-    purse: async (account, purseId) => {
-      const [row = {}] = await connection.read('purse', PURSE, [storeKey(account), storeKey(purseId)]);
+    budget: async (account, budgetId) => {
+      const [row = {}] = await connection.read('budget', BUDGET, [storeKey(account), storeKey(budgetId)]);
       return { spent: whole(row['spent']), held: whole(row['held']) };
     },
     entries: async (account, { limit, after }) => {

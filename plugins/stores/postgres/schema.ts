@@ -4,7 +4,10 @@
  */
 
 /** The version of {@link SCHEMA} and {@link FUNCTIONS}; raise it with every change of either. */
-export const VERSION = 1;
+export const VERSION = 2;
+
+/** The oldest version that {@link SCHEMA} updates. Version 1 was an unreleased build's, whose documents have other names. */
+export const OLDEST_VERSION = 2;
 
 /** Tables, made once. Windows and leases are unlogged: a crash of the server may forget who called in the last minute. */
 export const SCHEMA = `

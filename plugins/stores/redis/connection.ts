@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Log } from '../../../core/index.ts';
+import { isGatewayError, type Log } from '../../../core/index.ts';
 import { within } from '../kit/guard.ts';
 import {
   connectServer,
@@ -17,6 +17,7 @@ import {
   runScript,
   type Script,
 } from './client.ts';
+import { checkSchema, markSchema } from './schema.ts';
 
 export interface ConnectionOptions extends ClientOptions, ServerOptions {
   /** What all keys begin with. */
@@ -38,6 +39,8 @@ return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), r
 `);
 
 const CONNECT_MS = 1500;
+/** For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. */
+const SCHEMA_MS = 30_000;
 
 /** Error replies that mean the server as a whole cannot serve now. */
 const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'CLUSTERDOWN', 'MISCONF', 'BUSY'] as const;
@@ -54,7 +57,7 @@ const FATAL_REPLIES = [
 
 /**
  * Connects to Redis. Resolves also while the server is away (everything is refused until it answers); rejects when it
- * refuses the password or database of the URL.
+ * refuses the password or database of the URL, or holds keys of another schema version.
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const server = await connectServer(createDriver(options), options);
@@ -83,21 +86,31 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
       client.on('error', (error) => cluster || onBreak(error));
       return client;
     },
-    prepare: (client) => within(CONNECT_MS, Promise.resolve(client.connect())),
+    async prepare(client, isFirst) {
+      await within(CONNECT_MS, Promise.resolve(client.connect()));
+      if (isFirst) await within(SCHEMA_MS, checkSchema(client, prefix));
+    },
     async greet(client, isFirst) {
       const reply = await runScript(client, GREET, [`${prefix}:epoch`], [isFirst ? randomUUID() : '']);
-      const [time, epoch] = reply as readonly string[];
-      return { timeMs: Number(time), epoch: epoch ?? '' };
+      const [time, epoch = ''] = reply as readonly string[];
+      // The data is gone, and the version with it; what comes from now on would else be refused at the next start.
+      if (epoch === '') await markSchema(client, prefix);
+      return { timeMs: Number(time), epoch };
     },
     close: (client) => Promise.resolve(client.close()),
     destroy: destroyClient,
     isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || (!cluster && !isReplyError(error)),
-    findRefusal: (error) =>
-      isReply(error, ...FATAL_REPLIES)
-        ? 'The redis store refuses the user, password or database of its URL.'
-        : undefined,
+    findRefusal,
     findLateTime: (error) => (isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined),
   };
+}
+
+function findRefusal(error: unknown): string | undefined {
+  // What the check of the schema found.
+  if (isGatewayError(error)) return error.message;
+  return isReply(error, ...FATAL_REPLIES)
+    ? 'The redis store refuses the user, password or database of its URL.'
+    : undefined;
 }
 
 /** Warns of settings that lose money; a server that does not tell them (INFO may be forbidden) is believed. */

@@ -55,10 +55,10 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
 
 async function reserve(connection: Connection, keys: Keys, reservation: Reservation): Promise<ReserveOutcome> {
   checkReservation(reservation);
-  const { account, amount, floor, expiresAt, purse, facts, requestId } = reservation;
+  const { account, amount, floor, expiresAt, budget, facts, requestId } = reservation;
   const of = keys.ofAccount(account);
   const member = of.member(requestId);
-  const limits = [purse ? `+${storeKey(purse.id)}` : '', finite(purse?.limit ?? 0)];
+  const limits = [budget ? `+${storeKey(budget.id)}` : '', finite(budget?.limit ?? 0)];
   const outcome = await connection.write(
     RESERVE,
     [of.account, of.request(member), of.due],
@@ -122,7 +122,7 @@ async function sweepShard(
   return members.length < SWEEP_BATCH ? count : count + (await sweepShard(connection, keys, settle, shard, now));
 }
 
-function createReads(connection: Connection, keys: Keys): Pick<Ledger, 'balance' | 'purse' | 'entries' | 'usage'> {
+function createReads(connection: Connection, keys: Keys): Pick<Ledger, 'balance' | 'budget' | 'entries' | 'usage'> {
   const readFields = async (account: string, fields: string[]): Promise<readonly number[]> => {
     const values = await connection.read((client) => client.hmGet(keys.ofAccount(account).account, fields));
     return values.map(readWhole);
@@ -133,8 +133,8 @@ function createReads(connection: Connection, keys: Keys): Pick<Ledger, 'balance'
       const [balance = 0, held = 0, spent = 0, credited = 0, updatedAt = 0] = await readFields(account, fields);
       return { balance, held, spent, credited, updatedAt };
     },
-    purse: async (account, purseId) => {
-      const id = `+${storeKey(purseId)}`;
+    budget: async (account, budgetId) => {
+      const id = `+${storeKey(budgetId)}`;
       const [spent = 0, held = 0] = await readFields(account, [`spent:${id}`, `held:${id}`]);
       return { spent, held };
     },

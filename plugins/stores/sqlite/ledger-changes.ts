@@ -12,10 +12,10 @@ export const SWEEP_BATCH = 200;
 /** Holds an estimate, once per request; what was written before a refusal is undone. Takes names as the caller has them. */
 export function reserve(sql: LedgerSql, reservation: Reservation): ReserveOutcome {
   checkReservation(reservation);
-  const { amount, purse, expiresAt } = reservation;
+  const { amount, expiresAt } = reservation;
   const account = storeKey(reservation.account);
   const ref = storeKey(reservation.requestId);
-  const budget = purse && { id: storeKey(purse.id), limit: purse.limit };
+  const budget = reservation.budget && { id: storeKey(reservation.budget.id), limit: reservation.budget.limit };
   const floor = finite(reservation.floor);
   const facts = JSON.stringify(reservation.facts);
   const held = sql.hold.run(account, ref, amount, expiresAt, budget?.id ?? null, facts, ref, account);

@@ -17,7 +17,7 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
     credit: (account, id, amount, reason, now) =>
       writer.write(() => addCredit(sql, storeKey(account), storeKey(id), amount, reason, now)),
     balance: (account) => writer.readLatest(() => readBalance(sql, storeKey(account))),
-    purse: (account, id) => writer.readLatest(() => readBudget(sql, storeKey(account), storeKey(id))),
+    budget: (account, id) => writer.readLatest(() => readBudget(sql, storeKey(account), storeKey(id))),
     entries: (account, page) => writer.readLatest(() => readEntries(sql, account, page)),
     usage: (account, from, to) => writer.readLatest(() => readUsage(sql, storeKey(account), from, to)),
     sweep: async (now) => {

@@ -1,4 +1,5 @@
 import { GatewayError } from '../../../core/index.ts';
+import { explainSchemaVersion } from '../kit/schema-version.ts';
 import type { Database } from './driver.ts';
 
 /** One step of the schema: `sql` takes a file of the version before it to `version` (SQLite's `user_version`). */
@@ -49,6 +50,8 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   },
 ]);
 
+const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;
+
 /**
  * Brings the file to the newest version in one transaction, so that several processes may start at once. Throws
  * `store_unavailable`, and changes nothing, when the file is older than the first step or newer than the last one.
@@ -70,22 +73,13 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
   }
 }
 
-/** Version 0 is a new, empty file. */
+/** Version 0 is a new, empty file; what is between the first step and the last one is taken further. */
 function checkVersion(version: number, migrations: readonly Migration[]): void {
   const first = migrations[0]?.version ?? 0;
   const last = migrations.at(-1)?.version ?? 0;
-  if (version !== 0 && version < first) {
-    throw new GatewayError(
-      'store_unavailable',
-      `The sqlite store was made by an earlier version of Tollgate (schema ${version}), which this version cannot read: keep its folder for that version, and set store to a new folder. Nothing in it was changed.`,
-    );
-  }
-  if (version > last) {
-    throw new GatewayError(
-      'store_unavailable',
-      `The sqlite store was written by a newer version of Tollgate (schema ${version}, this version knows ${last}): start that version, or set store to another folder. Nothing in it was changed.`,
-    );
-  }
+  if (version === 0 || (version >= first && version <= last)) return;
+  const refusal = explainSchemaVersion(WORDS, version, last);
+  if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
 }
 
 function rollBack(database: Database): void {

@@ -88,7 +88,7 @@ export class Writer {
 
   /**
    * Runs jobs in one transaction; when one of them fails, each again in a transaction of its own, so that only the
-   * faulty one fails. Returns the jobs that found the lock taken.
+   * failing one is refused. Returns the jobs that found the lock taken.
    */
   #settle(jobs: readonly Job[]): readonly Job[] {
     try {

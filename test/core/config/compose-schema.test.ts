@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
 import type { PluginSchema } from '../../../core/config/groups.ts';
 import { removeFolders } from '../../support/config-folder.ts';
-import { faultLines, PLUGINS } from '../../support/config-plugins.ts';
+import { PLUGINS, problemLines } from '../../support/config-plugins.ts';
 
 /** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */
 function compile(plugins: readonly PluginSchema[]): (value: unknown) => boolean {
@@ -51,7 +51,7 @@ describe('the composed schema', () => {
       const providers = { acme: {}, ...(value as { providers?: object }).providers };
       const isAboutAcme = 'providers' in value && 'acme' in (value.providers as object);
       const whole = isAboutAcme ? value : { ...value, providers };
-      const lines = await faultLines(JSON.stringify(whole), { name: 'tollgate.config.json' });
+      const lines = await problemLines(JSON.stringify(whole), { name: 'tollgate.config.json' });
       expect(lines.length === 0, JSON.stringify(value)).to.equal(accepted);
     }
   });

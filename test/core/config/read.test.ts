@@ -1,15 +1,15 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { ConfigError } from '../../../core/config/faults.ts';
+import { ConfigError } from '../../../core/config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../../../core/config/read.ts';
 import { makeFolder, removeFolders } from '../../support/config-folder.ts';
 
 const read = (cwd: string, rest: Partial<ConfigInput> = {}): Promise<RawConfig> =>
   readRawConfig({ cwd, env: {}, ...rest });
 
-const readFault = (cwd: string, rest: Partial<ConfigInput> = {}): Promise<string> =>
+const readProblem = (cwd: string, rest: Partial<ConfigInput> = {}): Promise<string> =>
   read(cwd, rest).then(
-    () => 'no fault',
+    () => 'no problem',
     (error: unknown) => {
       if (error instanceof ConfigError) return error.message;
       throw error;
@@ -79,16 +79,16 @@ describe('reading the configuration', () => {
   });
 
   it('tells where a package.json with a tollgate key is broken', async () => {
-    expect(await readFault(makeFolder({ 'package.json': '{\n  "tollgate": { "billing" "off" }\n}' }))).to.equal(
-      'package.json:2:27 is not valid JSON: expected ":", found "\\"".\n1 fault in the configuration',
+    expect(await readProblem(makeFolder({ 'package.json': '{\n  "tollgate": { "billing" "off" }\n}' }))).to.equal(
+      'package.json:2:27 is not valid JSON: expected ":", found "\\"".\n1 problem in the configuration',
     );
   });
 
   it('refuses two candidates and names both', async () => {
     const files = { 'tollgate.config.yaml': YAML, '.config/tollgate.json': JSON_TEXT };
-    expect(await readFault(makeFolder(files))).to.equal(
+    expect(await readProblem(makeFolder(files))).to.equal(
       'tollgate.config.yaml is not the only configuration here: tollgate.config.yaml, .config/tollgate.json. ' +
-        'Keep one of them, or say which with --config.\n1 fault in the configuration',
+        'Keep one of them, or say which with --config.\n1 problem in the configuration',
     );
   });
 
@@ -100,15 +100,15 @@ describe('reading the configuration', () => {
     '.config/tollgate.json5',
   ]) {
     it(`refuses to run the built-in configuration beside a file called ${name}`, async () => {
-      const fault = await readFault(makeFolder({ [name]: YAML }));
-      expect(fault).to.include(`${name} is not a name that is looked for. `);
-      expect(fault).to.include('tollgate.config.yaml').and.include('--config');
+      const problem = await readProblem(makeFolder({ [name]: YAML }));
+      expect(problem).to.include(`${name} is not a name that is looked for. `);
+      expect(problem).to.include('tollgate.config.yaml').and.include('--config');
     });
   }
 
   it('refuses to pass over a configuration that it cannot read', async () => {
     const cwd = makeFolder({ 'tollgate.config.yaml/x.txt': '' });
-    expect(await readFault(cwd)).to.include('tollgate.config.yaml cannot be read, or is no file.');
+    expect(await readProblem(cwd)).to.include('tollgate.config.yaml cannot be read, or is no file.');
   });
 
   it('passes over such a file beside a configuration, and files of other kinds', async () => {
@@ -136,20 +136,20 @@ describe('reading the configuration', () => {
     expect((await read(cwd)).file).to.equal('my.yaml');
   });
 
-  const badPaths: readonly [title: string, path: string, fault: string][] = [
+  const badPaths: readonly [title: string, path: string, problem: string][] = [
     ['does not exist', 'nope.yaml', 'nope.yaml does not exist or is no file (named by --config)'],
     ['is a folder', 'sub', 'sub does not exist or is no file (named by --config)'],
     ['has an unknown ending', 'notes.txt', 'notes.txt is of no known format (named by --config)'],
   ];
-  for (const [title, configPath, fault] of badPaths) {
+  for (const [title, configPath, problem] of badPaths) {
     it(`refuses a --config that ${title}`, async () => {
       const cwd = makeFolder({ 'notes.txt': '', 'sub/a.yaml': YAML });
-      expect(await readFault(cwd, { configPath })).to.include(fault);
+      expect(await readProblem(cwd, { configPath })).to.include(problem);
     });
   }
 
   it('names TOLLGATE_CONFIG when that is what is wrong', async () => {
-    expect(await readFault(makeFolder(), { env: { TOLLGATE_CONFIG: '/nope.yaml' } })).to.include(
+    expect(await readProblem(makeFolder(), { env: { TOLLGATE_CONFIG: '/nope.yaml' } })).to.include(
       'named by TOLLGATE_CONFIG',
     );
   });
@@ -170,7 +170,7 @@ describe('reading the configuration', () => {
     expect(value).to.deep.equal({ store: 'memory:', auth: { door: {} } });
   });
 
-  const broken: readonly [title: string, file: string, text: string, fault: string][] = [
+  const broken: readonly [title: string, file: string, text: string, problem: string][] = [
     ['a module that throws', 'tollgate.config.mjs', 'throw new Error("boom")', 'cannot be loaded: boom'],
     ['a module without a default export', 'tollgate.config.mjs', 'export const a = 1;', 'is empty'],
     [
@@ -201,9 +201,9 @@ describe('reading the configuration', () => {
     ['two YAML documents', 'tollgate.config.yaml', 'a: 1\n---\nb: 2\n', 'is not valid YAML'],
     ['a YAML key that is a list', 'tollgate.config.yaml', '? [a]\n: 1\n', 'is not valid YAML'],
   ];
-  for (const [title, file, text, fault] of broken) {
+  for (const [title, file, text, problem] of broken) {
     it(`tells ${title}`, async () => {
-      expect(await readFault(makeFolder({ [file]: text }))).to.include(fault);
+      expect(await readProblem(makeFolder({ [file]: text }))).to.include(problem);
     });
   }
 

@@ -28,7 +28,7 @@ describe('the JSON reader', () => {
         parseJson(text);
       } catch (error) {
         expect(error, name).to.be.instanceOf(SourceError);
-        expect((error as SourceError).faults[0]?.line, name).to.be.greaterThan(0);
+        expect((error as SourceError).problems[0]?.line, name).to.be.greaterThan(0);
       }
     }
   });

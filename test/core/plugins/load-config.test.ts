@@ -53,7 +53,7 @@ describe('loading a configuration', () => {
     expect(config.instances[2]?.config).to.deep.equal({ region: 'eu' });
   });
 
-  it('tells plugins that cannot be imported and every other fault at once, each at its place', async () => {
+  it('tells plugins that cannot be imported and every other problem at once, each at its place', async () => {
     const text =
       'billing: of\nproviders:\n  amce: {}\n  acme: { regoin: us }\n  mine: { plugin: ./nope.mjs }\nplugins: [tollgate-plugin-x]\n';
     const message = await load({ 'tollgate.config.yaml': text }).catch((error: Error) => error.message);
@@ -64,7 +64,7 @@ describe('loading a configuration', () => {
         'tollgate.config.yaml:4:11 providers.acme.regoin: unknown key. Did you mean "region"?',
         'tollgate.config.yaml:5:3 providers.mine: the plugin file ./nope.mjs does not exist. Check the path; a relative one is relative to the configuration file.',
         'tollgate.config.yaml:6:11 plugins[0]: the package "tollgate-plugin-x" is not installed. Run: npm install tollgate-plugin-x',
-        '5 faults in the configuration',
+        '5 problems in the configuration',
       ].join('\n'),
     );
   });
@@ -109,7 +109,7 @@ describe('the check of a plugin', () => {
 
   const message = async (text: string): Promise<string> =>
     load({ 'tollgate.config.yaml': text, 'words.mjs': CHECKED }).then(
-      () => 'no fault',
+      () => 'no problem',
       (error: Error) => error.message,
     );
 
@@ -121,7 +121,7 @@ describe('the check of a plugin', () => {
         'tollgate.config.yaml:2:41 policies.first.words[0]: is too short. Use 3 letters.',
         'tollgate.config.yaml:2:50 policies.first.words[2]: is too short. Use 3 letters.',
         'tollgate.config.yaml:3:41 policies.other.words[0]: is too short. Use 3 letters.',
-        '3 faults in the configuration',
+        '3 problems in the configuration',
       ].join('\n'),
     );
   });
@@ -164,7 +164,7 @@ describe('a plugin with a section of its own', () => {
     (await loadCaching(text)).config.instances.find(({ name }) => name === 'caching')?.config;
   const message = (text: string, files = {}): Promise<string> =>
     loadCaching(text, files).then(
-      () => 'no fault',
+      () => 'no problem',
       (error: Error) => error.message,
     );
 
@@ -187,7 +187,7 @@ describe('a plugin with a section of its own', () => {
     );
   });
 
-  it('has its faults told at their places, from its schema and its check', async () => {
+  it('has its problems told at their places, from its schema and its check', async () => {
     expect(await message('soundCache:\n  sise: 1mb\n')).to.include(
       'tollgate.config.yaml:2:3 soundCache.sise: unknown key. Did you mean "size"?',
     );

@@ -49,8 +49,8 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
       const { updatedAt: _, ...balances } = await store.ledger.balance(account);
       expect(balances).to.deep.equal(model.balances());
     }
-    for (const purse of ['k1', 'k2'])
-      expect(await store.ledger.purse(account, purse)).to.deep.equal(model.purse(purse));
+    for (const budget of ['k1', 'k2'])
+      expect(await store.ledger.budget(account, budget)).to.deep.equal(model.budget(budget));
     const entries = await store.ledger.entries(account, { limit: 100 });
     expect(entries.map(({ kind, ref }) => `${kind} ${ref}`)).to.have.members(model.refs());
     expect(entries.reduce((sum, entry) => sum + entry.amount, 0)).to.equal(model.balances().balance);

@@ -182,7 +182,7 @@ describe('the accounts policy', () => {
             );
             const { least, most } = totals.get(account) as Totals;
             expect(spent).to.be.within(least, most);
-            expect((await store.ledger.purse(account, keyId)).spent).to.equal(spent);
+            expect((await store.ledger.budget(account, keyId)).spent).to.equal(spent);
             expect(spent, 'the budget, and what calls in flight cost more than was reserved').to.be.at.most(
               150 + overruns,
             );

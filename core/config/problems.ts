@@ -2,7 +2,7 @@ import path from 'node:path';
 import { formatPath, type Positions, positionOf } from './positions.ts';
 
 /** One mistake in the configuration: where it is, what is wrong and what to do. Holds no secret. */
-export interface ConfigFault {
+export interface ConfigProblem {
   /** Relative to the working directory when it lies in there, absolute otherwise. */
   readonly file: string;
   /** Counted from 1; absent where the format tells no positions (js, ts). */
@@ -16,8 +16,8 @@ export interface ConfigFault {
   readonly hint?: string;
 }
 
-/** What is known about a fault before its place in the file is looked up. */
-export interface FaultAt {
+/** What is known about a problem before its place in the file is looked up. */
+export interface ProblemAt {
   /** A JSON pointer into the configuration. */
   readonly pointer: string;
   /** Whether the key itself is wrong (an unknown name) rather than its value. */
@@ -26,33 +26,33 @@ export interface FaultAt {
   readonly hint?: string | undefined;
 }
 
-/** Thrown with all faults at once; its message is the whole report. Source: {@link formatFault}. */
+/** Thrown with all problems at once; its message is the whole report. Source: {@link formatProblem}. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  readonly faults: readonly ConfigFault[];
+  readonly problems: readonly ConfigProblem[];
 
-  constructor(faults: readonly ConfigFault[]) {
-    const sorted = faults.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    const count = sorted.length === 1 ? '1 fault' : `${sorted.length} faults`;
-    super(`${sorted.map(formatFault).join('\n')}\n${count} in the configuration`);
-    this.faults = sorted;
+  constructor(problems: readonly ConfigProblem[]) {
+    const sorted = problems.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+    const count = sorted.length === 1 ? '1 problem' : `${sorted.length} problems`;
+    super(`${sorted.map(formatProblem).join('\n')}\n${count} in the configuration`);
+    this.problems = sorted;
   }
 }
 
 /** `tollgate.config.yaml:3:5 server.prot: unknown key. Did you mean "port"?` */
-export function formatFault(fault: ConfigFault): string {
-  const place = [fault.file, fault.line, fault.column].filter((part) => part !== undefined).join(':');
-  const subject = fault.path === '' ? '' : `${fault.path}: `;
-  return `${place} ${subject}${fault.message.replace(/\.$/, '')}.${fault.hint === undefined ? '' : ` ${fault.hint}`}`;
+export function formatProblem(problem: ConfigProblem): string {
+  const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined).join(':');
+  const subject = problem.path === '' ? '' : `${problem.path}: `;
+  return `${place} ${subject}${problem.message.replace(/\.$/, '')}.${problem.hint === undefined ? '' : ` ${problem.hint}`}`;
 }
 
-/** The error of faults in a configuration, each at its place in the file. */
+/** The error of problems in a configuration, each at its place in the file. */
 export function createConfigError(
-  faults: readonly FaultAt[],
+  problems: readonly ProblemAt[],
   { file, positions }: { readonly file: string; readonly positions: Positions },
 ): ConfigError {
   return new ConfigError(
-    faults.map(({ pointer, atKey, message, hint }) => ({
+    problems.map(({ pointer, atKey, message, hint }) => ({
       file,
       ...positionOf(positions, pointer, atKey === true),
       path: formatPath(pointer),
@@ -69,6 +69,6 @@ export function displayPath(file: string, cwd: string): string {
 }
 
 /** Sorts by file, line, column and path. */
-function placeOf({ file, line = 0, column = 0, path: at }: ConfigFault): string {
+function placeOf({ file, line = 0, column = 0, path: at }: ConfigProblem): string {
   return [file, String(line).padStart(9), String(column).padStart(9), at].join('\0');
 }

@@ -2,43 +2,43 @@
 import type { TextInput } from './config-plugins.ts';
 
 /** A broken configuration and what people are told about it. */
-export interface FaultCase {
+export interface ProblemCase {
   readonly title: string;
   readonly text: string;
   readonly input?: TextInput;
-  /** Exact fault lines, without the file's name; one that begins with `*` is a part of the first line. */
-  readonly faults: readonly string[];
+  /** Exact problem lines, without the file's name; one that begins with `*` is a part of the first line. */
+  readonly problems: readonly string[];
 }
 
 const SERVER_KEYS =
   'host, port, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, cors, workers, trustProxy';
 
-/** Every kind of fault; checked against the plugins of `config-plugins.ts`. */
-export const FAULT_CASES: readonly FaultCase[] = [
+/** Every kind of problem; checked against the plugins of `config-plugins.ts`. */
+export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'an unknown top-level key',
     text: 'providerz: {}\n',
-    faults: ['1:1 providerz: unknown key. Did you mean "providers"?'],
+    problems: ['1:1 providerz: unknown key. Did you mean "providers"?'],
   },
   {
     title: 'an unknown key that resembles none',
     text: 'server:\n  banana: 1\n',
-    faults: [`2:3 server.banana: unknown key. Keys of server: ${SERVER_KEYS}.`],
+    problems: [`2:3 server.banana: unknown key. Keys of server: ${SERVER_KEYS}.`],
   },
   {
     title: 'an unknown key of a plugin',
     text: 'providers:\n  acme:\n    api_key: x\n',
-    faults: ['3:5 providers.acme.api_key: unknown key. Did you mean "apiKey"?'],
+    problems: ['3:5 providers.acme.api_key: unknown key. Did you mean "apiKey"?'],
   },
   {
     title: 'an unknown key deep in a plugin whose schema leaves its objects open',
     text: 'auth:\n  door:\n    issuer: https://a.example\n    claims: { uzer: sub }\n',
-    faults: ['4:15 auth.door.claims.uzer: unknown key. Did you mean "user"?'],
+    problems: ['4:15 auth.door.claims.uzer: unknown key. Did you mean "user"?'],
   },
   {
-    title: 'several faults at once, in the order of the file',
+    title: 'several problems at once, in the order of the file',
     text: 'server:\n  prot: 1\n  port: ninety\nbilling: sometimes\n',
-    faults: [
+    problems: [
       '2:3 server.prot: unknown key. Did you mean "port"?',
       '3:9 server.port: must be a whole number, not the text "ninety".',
       '4:10 billing: must be off, track or enforce, not the text "sometimes".',
@@ -47,22 +47,22 @@ export const FAULT_CASES: readonly FaultCase[] = [
   {
     title: 'a number outside its range',
     text: 'server: { port: 70000 }\n',
-    faults: ['1:17 server.port: must be at most 65535, not 70000.'],
+    problems: ['1:17 server.port: must be at most 65535, not 70000.'],
   },
   {
     title: 'a list where a map belongs',
     text: 'providers: [acme]\n',
-    faults: ['1:12 providers: must be a map, not a list.'],
+    problems: ['1:12 providers: must be a map, not a list.'],
   },
   {
     title: 'a text where options belong',
     text: 'providers:\n  acme: sk-123\n',
-    faults: ['2:9 providers.acme: must be a map of options, true or false.'],
+    problems: ['2:9 providers.acme: must be a map of options, true or false.'],
   },
   {
     title: 'a duration without a unit',
     text: 'server: { drainTimeout: 25, keepAlive: 5 s }\n',
-    faults: [
+    problems: [
       '1:25 server.drainTimeout: must be text, not 25.',
       '1:40 server.keepAlive: must be a duration, not the text "5 s". Write 500ms, 30s, 2m, 1h or 30d.',
     ],
@@ -70,86 +70,88 @@ export const FAULT_CASES: readonly FaultCase[] = [
   {
     title: 'an amount of money with seven decimals, as text and as number',
     text: 'policies:\n  gate: { floor: "0.1234567" }\n',
-    faults: [
+    problems: [
       '2:18 policies.gate.floor: must be an amount of US dollars, not the text "0.1234567". Write 25, 0.50 or "12.345678": at most six decimals.',
     ],
   },
   {
     title: 'an amount of money as a number with too many decimals',
     text: 'policies:\n  gate: { floor: 0.1234567 }\n',
-    faults: [
+    problems: [
       '2:18 policies.gate.floor: must be an amount of US dollars, not 0.1234567. Write 25, 0.50 or "12.345678": at most six decimals.',
     ],
   },
   {
     title: 'a base URL without a scheme',
     text: 'providers:\n  acme: { baseUrl: api.example/v1 }\n',
-    faults: [
+    problems: [
       '2:20 providers.acme.baseUrl: must be an http or https URL, not the text "api.example/v1". Write it whole, such as https://api.example/v1.',
     ],
   },
   {
     title: 'a base URL of another protocol, which is not shown since it may hold a password',
     text: 'providers:\n  acme: { baseUrl: "ftp://u:p@a.example" }\n',
-    faults: [
+    problems: [
       '2:20 providers.acme.baseUrl: must be an http or https URL, not this text. Write it whole, such as https://api.example/v1.',
     ],
   },
   {
     title: 'a size that is none',
     text: 'server: { bodyLimit: 20 megs }\n',
-    faults: ['1:22 server.bodyLimit: must be a size, not the text "20 megs". Write 20mb, 512kb or a number of bytes.'],
+    problems: [
+      '1:22 server.bodyLimit: must be a size, not the text "20 megs". Write 20mb, 512kb or a number of bytes.',
+    ],
   },
   {
     title: 'a value that none of two forms takes',
     text: 'server: { workers: many }\n',
-    faults: ['1:20 server.workers: must be a whole number or "auto", not the text "many".'],
+    problems: ['1:20 server.workers: must be a whole number or "auto", not the text "many".'],
   },
   {
     title: 'a value of one of two forms, by that form alone',
     text: 'policies:\n  gate: { open: { at: 9 } }\n',
-    faults: ['2:23 policies.gate.open.at: must be text, not 9.'],
+    problems: ['2:23 policies.gate.open.at: must be text, not 9.'],
   },
   {
     title: 'a required option, at the instance that lacks it',
     text: 'auth:\n  api-key: {}\n  door: {}\n',
-    faults: ['3:3 auth.door: needs "issuer". Who signs the tokens.'],
+    problems: ['3:3 auth.door: needs "issuer". Who signs the tokens.'],
   },
   {
     title: 'a secret that is too short, without showing it',
     text: 'auth:\n  door: { issuer: https://a.example, secret: hunter2 }\n',
-    faults: ['2:46 auth.door.secret: must have at least 32 characters.'],
+    problems: ['2:46 auth.door.secret: must have at least 32 characters.'],
   },
   {
     title: 'a secret of the wrong type, without showing it',
     text: 'providers:\n  acme: { apiKey: 12345 }\n',
-    faults: ['2:19 providers.acme.apiKey: must be text.'],
+    problems: ['2:19 providers.acme.apiKey: must be text.'],
   },
   {
     title: 'a variable that is not set',
     text: 'server:\n  host: ${HOST_NAME}\n',
-    faults: [
+    problems: [
       '2:9 server.host: needs the environment variable HOST_NAME, which is not set (looked in the environment, .env.local and .env). Set HOST_NAME, or write ${HOST_NAME:-default}.',
     ],
   },
   {
     title: 'a required variable that is not set, also for a secret',
     text: "providers:\n  acme: { apiKey: '${KEY:?ask Ada for one.}' }\n",
-    faults: [
+    problems: [
       '2:19 providers.acme.apiKey: needs the environment variable KEY, which is not set: ask Ada for one. Set KEY in the environment or in .env.',
     ],
   },
   {
     title: 'a secret file that is missing',
     text: "providers:\n  acme: { apiKey: '${file:./key}' }\n",
-    faults: [
+    problems: [
       '2:19 providers.acme.apiKey: needs the file ./key, which does not exist. Create it, or correct the path; a relative one is relative to the configuration file.',
     ],
   },
   {
     title: 'a malformed reference',
     text: 'server:\n  host: ${HOST NAME}\n',
-    faults: [
+    problems: [
       '2:9 server.host: has a "${" that begins no reference. Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".',
     ],
   },
@@ -157,54 +159,54 @@ export const FAULT_CASES: readonly FaultCase[] = [
     title: 'the text of a variable of the wrong type, without showing it',
     text: 'server:\n  port: ${PORT}\n',
     input: { env: { PORT: 'hunter2' } },
-    faults: ['2:9 server.port: must be a whole number.'],
+    problems: ['2:9 server.port: must be a whole number.'],
   },
   {
     title: 'an alias of a provider that is not configured',
     text: 'providers: { acme: {} }\nmodels:\n  fast: acne/big\n',
-    faults: ['3:9 models.fast: names the provider "acne", which is not configured. Did you mean "acme"?'],
+    problems: ['3:9 models.fast: names the provider "acne", which is not configured. Did you mean "acme"?'],
   },
   {
     title: 'an alias of a provider that is switched off',
     text: 'providers: { acme: false }\nmodels:\n  fast: acme/big\n',
-    faults: ['3:9 models.fast: names the provider "acme", which is not configured. There are none.'],
+    problems: ['3:9 models.fast: names the provider "acme", which is not configured. There are none.'],
   },
   {
     title: 'a fallback list with a bad entry',
     text: 'providers: { acme: {} }\nmodels:\n  fast: [acme/big, big]\n',
-    faults: ['3:20 models.fast[1]: must be "provider/model". Write the provider’s name, a slash and the model.'],
+    problems: ['3:20 models.fast[1]: must be "provider/model". Write the provider’s name, a slash and the model.'],
   },
   {
     title: 'an alias of an alias',
     text: 'providers: { acme: {} }\nmodels: { a: acme/big, b: a }\n',
-    faults: ['2:27 models.b: must be "provider/model". An alias cannot name another alias: name its models.'],
+    problems: ['2:27 models.b: must be "provider/model". An alias cannot name another alias: name its models.'],
   },
   {
     title: 'an alias that would hide a provider’s model',
     text: 'providers: { acme: {} }\nmodels: { acme/big: acme/small }\n',
-    faults: [
+    problems: [
       '2:11 models["acme/big"]: would hide a model of the provider "acme". Give the alias a name that does not begin with a provider’s.',
     ],
   },
   {
     title: 'an empty alias list',
     text: 'models: { a: [] }\n',
-    faults: ['1:14 models.a: must have at least 1 item.'],
+    problems: ['1:14 models.a: must have at least 1 item.'],
   },
   {
     title: 'limits of a provider that is not configured',
     text: 'providers: { acme: {} }\nplans:\n  free: { rpm: 5, providers: { acmee: { rpm: 1 } } }\n',
-    faults: ['3:32 plans.free.providers.acmee: is no configured provider. Did you mean "acme"?'],
+    problems: ['3:32 plans.free.providers.acmee: is no configured provider. Did you mean "acme"?'],
   },
   {
     title: 'a default plan that is none',
     text: 'plans: { free: {} }\ndefaultPlan: fre\n',
-    faults: ['2:14 defaultPlan: names the plan "fre", which "plans" does not have. Did you mean "free"?'],
+    problems: ['2:14 defaultPlan: names the plan "fre", which "plans" does not have. Did you mean "free"?'],
   },
   {
     title: 'a negative and a fractional limit',
     text: 'plans:\n  free: { rpm: -1, tpm: 1.5 }\n',
-    faults: [
+    problems: [
       '2:16 plans.free.rpm: must be at least 0, not -1.',
       '2:25 plans.free.tpm: must be a whole number, not 1.5.',
     ],
@@ -212,32 +214,32 @@ export const FAULT_CASES: readonly FaultCase[] = [
   {
     title: 'a store that is none, without showing it',
     text: 'store: mysql://root:hunter2@db/x\n',
-    faults: [
+    problems: [
       '1:8 store: is not a URL that is known. Write memory:, sqlite:./data, redis://host:6379, postgres://user@host/database or { adapter, options }.',
     ],
   },
   {
     title: 'an option that the store does not have',
     text: 'store: { url: "sqlite:./data", durabilty: full }\n',
-    faults: ['1:32 store.durabilty: unknown key. Did you mean "durability"?'],
+    problems: ['1:32 store.durabilty: unknown key. Did you mean "durability"?'],
   },
   {
     title: 'an instance whose name cannot be part of a URL',
     text: 'providers:\n  My Models: { plugin: acme }\n',
-    faults: [
+    problems: [
       '2:3 providers["My Models"]: is not a name that a provider can have. Use 1 to 63 of a-z, 0-9, ".", "_" and "-".',
     ],
   },
   {
     title: 'a path as the name of an instance',
     text: 'policies:\n  ./guard.mjs: {}\n',
-    faults: [
+    problems: [
       '2:3 policies["./guard.mjs"]: is not a name that a policy can have. Use 1 to 63 of a-z, 0-9, ".", "_" and "-", and name the package or path with "plugin:".',
     ],
   },
   {
     title: 'a plugin name that is no text',
     text: 'providers:\n  mine: { plugin: 5 }\n',
-    faults: ['2:19 providers.mine.plugin: must be text: the name of a built-in plugin, an npm package or a path.'],
+    problems: ['2:19 providers.mine.plugin: must be text: the name of a built-in plugin, an npm package or a path.'],
   },
 ];

@@ -1,44 +1,44 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
-import { ConfigError, formatFault } from '../../../core/config/faults.ts';
-import { FAULT_CASES, type FaultCase } from '../../support/config-faults.ts';
+import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
 import { removeFolders } from '../../support/config-folder.ts';
-import { faultLines } from '../../support/config-plugins.ts';
+import { problemLines } from '../../support/config-plugins.ts';
+import { PROBLEM_CASES, type ProblemCase } from '../../support/config-problems.ts';
 
 /** Files that hold no configuration at all. */
-const FILE_CASES: readonly FaultCase[] = [
+const FILE_CASES: readonly ProblemCase[] = [
   {
     title: 'a key that stands twice',
     text: 'billing: off\nbilling: track\n',
-    faults: ['2:1 is not valid YAML: Map keys must be unique.'],
+    problems: ['2:1 is not valid YAML: Map keys must be unique.'],
   },
   {
     title: 'YAML that is none',
     text: 'server: { port: 1\nbilling: "off\n',
-    faults: ['*is not valid YAML'],
+    problems: ['*is not valid YAML'],
   },
   {
     title: 'a reference without quotes between braces',
     text: 'providers:\n  acme: { apiKey: ${KEY}, models: [a] }\n',
-    faults: [
+    problems: [
       "2:19 is not valid YAML: a text with a reference stands between brackets without quotes. Quote it: '${KEY}'.",
     ],
   },
   {
     title: 'a text with a reference without quotes in a list of several lines',
     text: 'providers:\n  acme:\n    models: [\n      one,\n      pre-${A:-x}-post ]\n',
-    faults: [
+    problems: [
       "5:7 is not valid YAML: a text with a reference stands between brackets without quotes. Quote it: 'pre-${A:-x}-post'.",
     ],
   },
-  { title: 'an empty file', text: '', faults: ['*is empty'] },
-  { title: 'a file of comments', text: '# nothing\n', faults: ['*is empty'] },
-  { title: 'a list', text: '- a\n', faults: ['*is not a map of sections'] },
-  { title: 'a text', text: 'hello\n', faults: ['*is not a map of sections'] },
+  { title: 'an empty file', text: '', problems: ['*is empty'] },
+  { title: 'a file of comments', text: '# nothing\n', problems: ['*is empty'] },
+  { title: 'a list', text: '- a\n', problems: ['*is not a map of sections'] },
+  { title: 'a text', text: 'hello\n', problems: ['*is not a map of sections'] },
   {
     title: 'names of JavaScript',
     text: '__proto__: { a: 1 }\nproviders: { constructor: {} }\n',
-    faults: [
+    problems: [
       '1:1 __proto__: is a name that cannot be used here.',
       '2:14 providers.constructor: is a name that cannot be used here.',
     ],
@@ -49,29 +49,29 @@ const FILE_CASES: readonly FaultCase[] = [
       .split('')
       .map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefg'[index]}`).join(',')}]`)
       .join('\n')}\n`,
-    faults: ['*Excessive alias count'],
+    problems: ['*Excessive alias count'],
   },
 ];
 
-describe('the faults of a configuration', () => {
+describe('the problems of a configuration', () => {
   afterEach(removeFolders);
 
-  for (const { title, text, input, faults } of [...FAULT_CASES, ...FILE_CASES]) {
+  for (const { title, text, input, problems } of [...PROBLEM_CASES, ...FILE_CASES]) {
     it(`tells ${title}`, async () => {
-      const lines = await faultLines(text, input);
-      const [only] = faults;
+      const lines = await problemLines(text, input);
+      const [only] = problems;
       if (only?.startsWith('*')) {
         expect(lines[0]).to.include('tollgate.config.yaml');
         expect(lines.join('\n')).to.include(only.slice(1));
       } else {
-        expect(lines).to.deep.equal(faults.map((fault) => `tollgate.config.yaml:${fault}`));
+        expect(lines).to.deep.equal(problems.map((problem) => `tollgate.config.yaml:${problem}`));
       }
     });
   }
 
   it('tells places in JSON as well', async () => {
     const text = '{\n\t"server": {\n\t\t"prot": 1,\n\t\t"port": "x"\n\t}\n}\n';
-    expect(await faultLines(text, { name: 'tollgate.config.json' })).to.deep.equal([
+    expect(await problemLines(text, { name: 'tollgate.config.json' })).to.deep.equal([
       'tollgate.config.json:3:3 server.prot: unknown key. Did you mean "port"?',
       'tollgate.config.json:4:11 server.port: must be a whole number, not the text "x".',
     ]);
@@ -79,56 +79,56 @@ describe('the faults of a configuration', () => {
 
   it('tells places in package.json as they are in the whole file', async () => {
     const text = '{\n  "name": "x",\n  "tollgate": {\n    "billing": "of"\n  }\n}\n';
-    expect(await faultLines(text, { name: 'package.json' })).to.deep.equal([
+    expect(await problemLines(text, { name: 'package.json' })).to.deep.equal([
       'package.json:4:16 billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
     ]);
   });
 
   it('tells places in the files that a configuration imports', async () => {
     const files = { 'shared/plans.yaml': 'plans:\n  free: { rpm: -1 }\nbilling: of\n' };
-    expect(await faultLines('$import: ./shared/plans.yaml\nbilling: no\n', { files })).to.deep.equal([
+    expect(await problemLines('$import: ./shared/plans.yaml\nbilling: no\n', { files })).to.deep.equal([
       'shared/plans.yaml:2:16 plans.free.rpm: must be at least 0, not -1.',
       'tollgate.config.yaml:2:10 billing: must be off, track or enforce, not the text "no".',
     ]);
   });
 
   it('names the imported file whose syntax is wrong', async () => {
-    const [line] = await faultLines('$import: ./a.json\n', { files: { 'a.json': '{' } });
+    const [line] = await problemLines('$import: ./a.json\n', { files: { 'a.json': '{' } });
     expect(line).to.equal('a.json:1:2 is not valid JSON: expected a name in double quotes, the file ends.');
   });
 
   it('names the file alone where the format tells no places', async () => {
-    expect(await faultLines('export default { billing: "of" };\n', { name: 'tollgate.config.mjs' })).to.deep.equal([
+    expect(await problemLines('export default { billing: "of" };\n', { name: 'tollgate.config.mjs' })).to.deep.equal([
       'tollgate.config.mjs billing: must be off, track or enforce, not the text "of". Did you mean "off"?',
     ]);
   });
 
-  const scripts: readonly [title: string, text: string, fault: string][] = [
+  const scripts: readonly [title: string, text: string, problem: string][] = [
     ['a function', 'export default { models: { a: () => 1 } }', 'models.a: is a function, not data'],
     ['an object of a class', 'export default { plans: new Map() }', 'plans: is an object of a class, not data'],
     ['a number that is none', 'export default { server: { port: NaN } }', 'server.port: is the number NaN, not data'],
   ];
-  for (const [title, text, fault] of scripts) {
+  for (const [title, text, problem] of scripts) {
     it(`tells ${title} among the values of a module`, async () => {
-      expect(await faultLines(text, { name: 'tollgate.config.mjs' })).to.deep.equal([
-        `tollgate.config.mjs ${fault}. Use text, numbers, true, false, lists and maps only.`,
+      expect(await problemLines(text, { name: 'tollgate.config.mjs' })).to.deep.equal([
+        `tollgate.config.mjs ${problem}. Use text, numbers, true, false, lists and maps only.`,
       ]);
     });
   }
 
   it('tells a value of a module that contains itself', async () => {
-    const lines = await faultLines('const a = {}; a.plans = a; export default a;', { name: 'tollgate.config.mjs' });
+    const lines = await problemLines('const a = {}; a.plans = a; export default a;', { name: 'tollgate.config.mjs' });
     expect(lines.join('\n')).to.include('is nested deeper than 64 levels, or contains itself');
   });
 
   it('puts all of them and their number into one message', () => {
-    const faults = [
+    const problems = [
       { file: 'a.yaml', line: 2, column: 1, path: 'b', message: 'is wrong', hint: 'Mend it.' },
       { file: 'a.yaml', line: 1, column: 1, path: '', message: 'is odd' },
     ];
-    expect(new ConfigError(faults).message).to.equal(
-      'a.yaml:1:1 is odd.\na.yaml:2:1 b: is wrong. Mend it.\n2 faults in the configuration',
+    expect(new ConfigError(problems).message).to.equal(
+      'a.yaml:1:1 is odd.\na.yaml:2:1 b: is wrong. Mend it.\n2 problems in the configuration',
     );
-    expect(formatFault({ file: 'a.ts', path: '', message: 'is odd.' })).to.equal('a.ts is odd.');
+    expect(formatProblem({ file: 'a.ts', path: '', message: 'is odd.' })).to.equal('a.ts is odd.');
   });
 });

@@ -1,0 +1,82 @@
+/** One word that another one replaced. Words are whole and of any case; `askWorker` has the words `ask` and `worker`. */
+export interface RetiredWord {
+  /** With its other forms. A phrase stands alone. */
+  readonly words: readonly string[];
+  /** What to say instead. */
+  readonly say: string;
+  /** Where it is looked for: everywhere unless set. Ordinary English may stay in comments and messages. */
+  readonly only?: 'identifiers';
+  /** Files whose names begin so; all that are scanned unless set. */
+  readonly under?: string;
+}
+
+export const RETIRED: readonly RetiredWord[] = Object.freeze([
+  { words: ['fault', 'faults', 'faulty'], say: 'problem (of a configuration), error' },
+  { words: ['trouble', 'troubles'], say: 'error' },
+  { words: ['purse', 'purses'], say: 'budget' },
+  { words: ['bag', 'bags'], say: 'transform, stream' },
+  { words: ['pull', 'pulls', 'pulled', 'pulling'], say: 'stream, read' },
+  { words: ['fold', 'folds', 'folded', 'folding'], say: 'flush, settle' },
+  { words: ['outbox'], say: 'queue' },
+  { words: ['census', 'presence', 'resident', 'residents'], say: 'lock, worker' },
+  {
+    words: ['shelf', 'shelves', 'library', 'survey', 'surveys'],
+    say: 'index, reader, writer, folder diff',
+    under: 'plugins/agents/',
+  },
+  { words: ['brain', 'brains'], say: 'neurology', under: 'plugins/agents/' },
+  { words: ['unless told'], say: 'unless set' },
+  { words: ['ask', 'asks', 'asked', 'asker', 'askable'], say: 'request, requested', only: 'identifiers' },
+  { words: ['vendor', 'vendors'], say: 'provider', only: 'identifiers', under: 'core/' },
+]);
+
+/** A word that stays in some files, and why. */
+export interface AllowedWord {
+  readonly word: string;
+  readonly files: readonly string[];
+  readonly why: string;
+}
+
+const TABLES = [
+  'plugins/stores/postgres/schema.ts',
+  'plugins/stores/sqlite/ledger-sql.ts',
+  'plugins/stores/sqlite/schema.ts',
+] as const;
+
+export const ALLOWED: readonly AllowedWord[] = Object.freeze([
+  { word: 'fold', files: ['core/calls/disguised-fields.ts'], why: 'case folding, as Unicode names it' },
+  { word: 'folds', files: ['core/calls/disguised-fields.ts'], why: 'case folding, as Unicode names it' },
+  { word: 'purse', files: TABLES, why: 'a column of stores that are in use' },
+  { word: 'purse', files: ['plugins/stores/sqlite/ledger-changes.ts'], why: 'that column, read' },
+  { word: 'purse', files: ['plugins/stores/redis/ledger-scripts.ts'], why: 'a hash field of stores that are in use' },
+  { word: 'purses', files: [...TABLES, 'plugins/stores/postgres/ledger.ts'], why: 'a table of stores that are in use' },
+  { word: 'faults', files: ['core/cli/failure.ts'], why: 'a field of the JSON that the command line prints' },
+  {
+    word: 'presence',
+    files: ['core/contract/chat-schemas.ts', 'core/contract/chat.ts'],
+    why: 'the field presence_penalty of OpenAI',
+  },
+  {
+    word: 'vendors',
+    files: ['core/calls/model-catalog.ts'],
+    why: 'the table of models is by vendor: config/models.json',
+  },
+  {
+    word: 'vendor',
+    files: ['core/calls/model-catalog.ts', 'core/contract/provider.ts'],
+    why: 'which rows of the table of models a provider has',
+  },
+]);
+
+/** Where retired words are looked for. */
+export const SCANNED: readonly string[] = Object.freeze([
+  'core/',
+  'plugins/auth/',
+  'plugins/dialects/',
+  'plugins/operations/',
+  'plugins/policies/',
+  'plugins/stores/',
+]);
+
+/** And where not. */
+export const UNSCANNED: readonly string[] = Object.freeze(['core/calls/chat-stream.ts', 'core/plugins/']);

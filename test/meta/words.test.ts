@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import { readSources } from '../support/source-tree.ts';
+import { ALLOWED, RETIRED, SCANNED, UNSCANNED } from './retired-words.ts';
+
+interface Found {
+  readonly word: string;
+  readonly file: string;
+  readonly line: number;
+  readonly say: string;
+}
+
+const found = readSources('core', 'plugins')
+  .filter(({ name }) => SCANNED.some((path) => name.startsWith(path)))
+  .filter(({ name }) => !UNSCANNED.some((path) => name.startsWith(path)))
+  .flatMap(({ name, text }) => findRetired(name, text));
+
+describe('retired words', () => {
+  it('are in no source file, unless the list of what is allowed says why', () => {
+    const wrong = found.filter(
+      ({ word, file }) => !ALLOWED.some((row) => row.word === word && row.files.includes(file)),
+    );
+    expect(wrong.map(({ word, file, line, say }) => `${file}:${line} "${word}": say ${say}`)).to.deep.equal([]);
+  });
+
+  it('are allowed in no file that does not have them', () => {
+    const unused = ALLOWED.flatMap(({ word, files }) =>
+      files.filter((name) => !found.some((one) => one.word === word && one.file === name)).map((name) => [word, name]),
+    );
+    expect(unused).to.deep.equal([]);
+  });
+
+  it('are found in parts of names, in comments and in texts, and not inside of other words', () => {
+    const text = [
+      "const defaultFault = 'by default'; // FAULTY faults",
+      '/* 10 unless',
+      ' told: a purse_id; ask */',
+      `const { askWorker } = mask(\`ask \${asked} it\`, "ask"); // asked, unless told`,
+    ].join('\n');
+    expect(findRetired('core/a.ts', text).map(({ line, word }) => [line, word])).to.deep.equal([
+      [1, 'fault'],
+      [1, 'faults'],
+      [1, 'faulty'],
+      [3, 'purse'],
+      [4, 'unless told'],
+      [4, 'ask'],
+      [4, 'asked'],
+    ]);
+  });
+});
+
+/** Each retired word once for every line that has it. */
+function findRetired(file: string, text: string): readonly Found[] {
+  const names = splitLines(blankTexts(text));
+  return splitLines(text).flatMap((words, index) =>
+    RETIRED.filter(({ under = '' }) => file.startsWith(under)).flatMap(({ words: retired, say, only }) => {
+      const line = only === 'identifiers' ? (names[index] ?? '') : words;
+      return retired.filter((word) => line.includes(` ${word} `)).map((word) => ({ word, file, line: index + 1, say }));
+    }),
+  );
+}
+
+/** The words of each line in lower case, with a space around each: `askWorker` has two. */
+function splitLines(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .map((line) => ` ${(line.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).join(' ').toLowerCase()} `);
+}
+
+/** Code without comments and texts, line by line as before; what a template computes stays. Good enough for our own formatting. */
+function blankTexts(text: string): string {
+  const keepLines = (part: string): string => part.replaceAll(/[^\n]/g, ' ');
+  return text
+    .replaceAll(/\/\*[\s\S]*?\*\//g, keepLines)
+    .replaceAll(/(^|\s)\/\/ .*$/gm, '$1')
+    .replaceAll(/'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, ' ')
+    .replaceAll(/`(?:\\.|[^`\\])*`/g, (template) =>
+      template.replaceAll(/(?:^|\})[^{}]*?(?:\$\{|$)/g, (part) => keepLines(part)),
+    );
+}

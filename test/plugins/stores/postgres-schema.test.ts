@@ -1,0 +1,90 @@
+import { expect } from 'chai';
+import pg from 'pg';
+import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
+import { VERSION } from '../../../plugins/stores/postgres/schema.ts';
+import { NOW } from '../../conformance/store.ts';
+import { captureLog } from '../../support/capture-log.ts';
+import { eventually } from '../../support/eventually.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
+import { describeWith, type TestServer } from '../../support/server-process.ts';
+
+const EARLIER =
+  /^The postgres store was made by an earlier version of Tollgate \(schema 1\).*set store to a new database\. Nothing in it was changed\.$/;
+const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
+
+describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
+  let server: TestServer;
+  before(async function () {
+    this.timeout(60_000);
+    server = await startPostgresServer();
+  });
+  after(() => server?.close());
+
+  const query = async (text: string) => {
+    const client = new pg.Pool({ connectionString: server.url, max: 1 });
+    try {
+      return (await client.query({ text })).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  /** Leaves a schema that holds money, lacks a function, and says that another version made it. */
+  const leaveSchema = async (version: number): Promise<void> => {
+    await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
+    const store = await openPostgres({ url: server.url });
+    await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
+    await store.close();
+    await query('DROP FUNCTION tollgate.next');
+    await query(`UPDATE tollgate.meta SET value = '${version}' WHERE name = 'version'`);
+  };
+  const readSchema = async () => [
+    await query('SELECT * FROM tollgate.meta ORDER BY name'),
+    await query('SELECT * FROM tollgate.accounts'),
+    await query(
+      `SELECT oid::int, xmin::text, relname FROM pg_class WHERE relnamespace = 'tollgate'::regnamespace ORDER BY oid`,
+    ),
+    await query(
+      `SELECT oid::int, xmin::text, proname FROM pg_proc WHERE pronamespace = 'tollgate'::regnamespace ORDER BY oid`,
+    ),
+  ];
+
+  it('of an earlier version is refused with what to do, also by gateways that start at the same time, and nothing of it is touched', async () => {
+    await leaveSchema(1);
+    const before = await readSchema();
+    const errors = await Promise.all([0, 1, 2].map(() => openErrorOf(openPostgres({ url: server.url }))));
+    for (const error of errors) {
+      expect(error.code).to.equal('store_unavailable');
+      expect(error.message).to.match(EARLIER);
+    }
+    expect(await readSchema()).to.deep.equal(before);
+  });
+
+  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+    await leaveSchema(99);
+    const before = await readSchema();
+    const error = await openErrorOf(openPostgres({ url: server.url }));
+    expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
+    expect(await readSchema()).to.deep.equal(before);
+  });
+
+  it('is checked when a server that was away at the start answers, and the operator and callers are told', async function () {
+    this.timeout(60_000);
+    await leaveSchema(1);
+    await server.kill();
+    const log = captureLog();
+    const store = await openPostgres({ url: server.url, log });
+    await server.start();
+    await eventually(async () => expect((await openErrorOf(store.ledger.balance('a'))).message).to.match(EARLIER));
+    const told = log.lines.filter(({ message }) => message === 'the store refuses this gateway');
+    expect(told.map(({ level }) => level)).to.deep.equal(['error']);
+    await store.close();
+  });
+
+  it('is this version’s in a new database', async () => {
+    await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
+    await (await openPostgres({ url: server.url })).close();
+    expect(await query("SELECT value FROM tollgate.meta WHERE name = 'version'")).to.deep.equal([
+      { value: String(VERSION) },
+    ]);
+  });
+});

@@ -1,0 +1,142 @@
+import { expect } from 'chai';
+import { openRedis } from '../../../plugins/stores/redis/index.ts';
+import { SCHEMA_VERSION } from '../../../plugins/stores/redis/schema.ts';
+import { NOW } from '../../conformance/store.ts';
+import { captureLog } from '../../support/capture-log.ts';
+import { eventually } from '../../support/eventually.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
+import { describeWith, type TestServer } from '../../support/server-process.ts';
+
+const EARLIER =
+  /^The redis store was made by an earlier version of Tollgate \(schema 1\).*set prefix to a new one\. Nothing in it was changed\.$/;
+const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
+/** Keys and values, sorted by key. */
+const READ_ALL = `local all = redis.call('KEYS', '*') table.sort(all)
+  for i, key in ipairs(all) do all[i] = key .. '=' .. redis.call('DUMP', key) end return all`;
+
+describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startRedisServer();
+  });
+  beforeEach(() => askRedis(server.port, 'FLUSHALL'));
+  after(() => server?.close());
+
+  const open = (prefix = 'tollgate') => openRedis({ url: server.url, prefix });
+  const versionOf = (prefix: string) => askRedis(server.port, 'GET', `${prefix}:schema`);
+  const marked = `$1\r\n${SCHEMA_VERSION}\r\n`;
+  const readAll = () => askRedis(server.port, 'EVAL', READ_ALL, '0');
+
+  it('is written on an empty prefix, whatever keys other prefixes have', async () => {
+    await askRedis(server.port, 'SET', 'tollgate-2:doc:keys:a', '{}');
+    await (await open()).close();
+    expect(await versionOf('tollgate')).to.equal(marked);
+    expect(await versionOf('tollgate-2')).to.equal('$-1\r\n');
+  });
+
+  it('is found again at the next start, with the data', async () => {
+    const first = await open();
+    await first.ledger.credit('a', 'first', 5, 'top-up', NOW);
+    await first.close();
+    const second = await open();
+    expect((await second.ledger.balance('a')).balance).to.equal(5);
+    await second.close();
+  });
+
+  it('is written once when several gateways start at the same time and write at once', async () => {
+    const stores = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const store = await open();
+        await store.counters.next('starters');
+        return store;
+      }),
+    );
+    expect(await stores[0]?.counters.next('starters', 0)).to.equal(8);
+    expect(await versionOf('tollgate')).to.equal(marked);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it('of the first build, which wrote none, is refused with what to do, and nothing of it is touched', async () => {
+    for (let n = 0; n < 3000; n++) await askRedis(server.port, 'SET', `other:${n}`, '');
+    await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
+    const before = await readAll();
+    const error = await openErrorOf(open());
+    expect(error.code).to.equal('store_unavailable');
+    expect(error.message).to.match(EARLIER);
+    expect(await readAll()).to.equal(before);
+  });
+
+  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+    await askRedis(server.port, 'SET', 'tollgate:schema', '99');
+    const before = await readAll();
+    const error = await openErrorOf(open());
+    expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
+    expect(await readAll()).to.equal(before);
+  });
+
+  it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
+    await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
+    await server.kill();
+    const log = captureLog();
+    const store = await openRedis({ url: server.url, log });
+    await server.start();
+    const before = await readAll();
+    await eventually(async () => {
+      const error = await openErrorOf(store.keyv('documents').get('a'));
+      expect(error.code).to.equal('store_unavailable');
+      expect(error.message).to.match(EARLIER);
+    });
+    expect(await readAll()).to.equal(before);
+    const told = () => log.lines.filter(({ message }) => message === 'the store refuses this gateway');
+    expect(told().map(({ level }) => level)).to.deep.equal(['error']);
+    // What somebody removes is not refused any more.
+    await askRedis(server.port, 'FLUSHALL');
+    await eventually(() => store.health());
+    expect(told()).to.have.length(1);
+    expect(await versionOf('tollgate')).to.equal(marked);
+    await store.close();
+  });
+
+  it('is written again when the data was lost while the gateway ran, so that the next start is not refused', async () => {
+    const first = await open();
+    await askRedis(server.port, 'FLUSHALL');
+    expect((await openErrorOf(first.health())).message).to.match(/lost its data/);
+    await first.counters.next('n');
+    await first.close();
+    const second = await open();
+    expect(await second.counters.next('n', 0)).to.equal(1);
+    await second.close();
+  });
+});
+
+describeWith('the schema of the redis store on a cluster', { 'redis-server': REDIS_SERVER }, () => {
+  let nodes: readonly TestServer[] = [];
+  before(async function () {
+    this.timeout(40_000);
+    nodes = await startRedisCluster();
+  });
+  after(() => Promise.all(nodes.map((node) => node.close())));
+
+  const open = (prefix: string) => openRedis({ url: nodes[0]?.url ?? '', cluster: true, prefix });
+
+  it('is written on an empty prefix by gateways that start at the same time, and found again', async () => {
+    for (let start = 0; start < 2; start++) {
+      const stores = await Promise.all(Array.from({ length: 3 }, () => open('new')));
+      await Promise.all(stores.map((store) => store.counters.next('starters')));
+      await Promise.all(stores.map((store) => store.close()));
+    }
+    const store = await open('new');
+    expect(await store.counters.next('starters', 0)).to.equal(6);
+    await store.close();
+  });
+
+  it('of the first build is refused on whichever node its keys are', async () => {
+    for (const [index, node] of nodes.entries()) {
+      const prefix = `first-${index}`;
+      let n = 0;
+      // A node refuses keys of the others' slots.
+      while (!(await askRedis(node.port, 'SET', `${prefix}:doc:keys:${n}`, '{}')).startsWith('+OK')) n += 1;
+      expect((await openErrorOf(open(prefix))).message).to.match(EARLIER);
+    }
+  });
+});
