@@ -196,7 +196,7 @@ function checkResult(step: Step, shape: ResultShape, result: unknown, before?: u
 }
 
 /** What a plugin gave as a hook, as an entry of the registry. */
-export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N>): HookEntry {
+export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N> | undefined): HookEntry {
   if (typeof hook === 'function') return { owner, name, handler: hook as Step['run'] };
   // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
   const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;

@@ -100,7 +100,11 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
 /** Where an instance's own endpoints are. */
 function hostsOfOffers(registry: Registry, name: string): readonly string[] {
   const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
-  return own.flatMap(({ value: { offer } }) => [new URL(offer.baseUrl).host, ...(offer.hosts ?? [])]);
+  return own.flatMap(({ value: { offer } }) => [
+    // What has a transport of its own may name any place.
+    ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
+    ...(offer.hosts ?? []),
+  ]);
 }
 
 type Registration = Pick<

@@ -300,7 +300,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'what the provider did',
     PLUGIN,
   ),
-  X07: row('throws in a copy of a stream', 'as P06: drained, exit 1', ONCE, PROCESS),
+  X07: row(
+    'throws in a copy of a stream',
+    'logged with its name; the stream is whole, the gateway goes on',
+    ONCE,
+    PROCESS,
+  ),
   X08: row('looks for secrets in what it is handed', 'there are none', NONE, PLUGIN),
   X09: row('sets impossible headers, status or body', '500 `internal_error` on a whole connection', NONE, PLUGIN),
 });

@@ -74,13 +74,7 @@ export function createLimiter(
 
   return {
     async admit(call, plan) {
-      const counted = {
-        call,
-        plan,
-        estimate,
-        counted: { requests: new Set<string>(), tokens: new Set<string>() },
-        holds: [],
-      };
+      const counted = countedCall({ call, plan, estimate });
       call.state.set(COUNTED, counted);
       await holdHalf(counted, 'requests');
     },
@@ -106,4 +100,8 @@ export function createLimiter(
     start: leases.start,
     close: queue.close,
   };
+}
+
+function countedCall(request: CountedRequest): CountedCall {
+  return { ...request, counted: { requests: new Set(), tokens: new Set() }, holds: [] };
 }
