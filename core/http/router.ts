@@ -63,7 +63,7 @@ function createHandler(
   const dialect = deps.dialectOf?.(route);
   const handle = async (ctx: Koa.Context): Promise<void> => {
     await runAs(owner, () => route.handler(ctx as RouteContext));
-    // Koa would say 404 for a handler that forgot its answer.
+    // Koa would say 404 for a handler that forgot its response.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
   };

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { HttpRequest, Transport, TransportAnswer } from '../../../core/index.ts';
+import type { HttpRequest, Transport, TransportResponse } from '../../../core/index.ts';
 import { minimalInstance } from '../kit/index.ts';
 import { isRecord, text } from '../openai-compatible.ts';
 import { embedWords } from './embed.ts';
@@ -76,7 +76,7 @@ async function* stream(answer: Answer, delayMs: number, signal: AbortSignal): As
   yield bytes(`${frame({}, finish)}${event({ model, choices: [], usage })}data: [DONE]\n\n`);
 }
 
-function embed(body: Readonly<Record<string, unknown>>): TransportAnswer {
+function embed(body: Readonly<Record<string, unknown>>): TransportResponse {
   const { input } = body;
   const inputs: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
   const asked = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
@@ -126,7 +126,7 @@ function readBody({ body }: HttpRequest): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
-function json(value: object): TransportAnswer {
+function json(value: object): TransportResponse {
   return { status: 200, headers: { 'content-type': 'application/json' }, body: once(bytes(JSON.stringify(value))) };
 }
 
