@@ -1,6 +1,6 @@
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Attempt, CallResult, OperationDefinition, UpstreamAnswer } from '../contract/operation.ts';
+import type { Attempt, AttemptResponse, CallResult, OperationDefinition } from '../contract/operation.ts';
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
 import {
@@ -102,7 +102,7 @@ class AttemptWork {
   readonly #target: Target;
   readonly #offer: Offer;
   #dropped: readonly string[] = [];
-  #upstream: UpstreamAnswer | undefined;
+  #upstream: AttemptResponse | undefined;
 
   constructor(deps: CallDeps, call: LiveCall, target: Target, offer: Offer) {
     this.#deps = deps;
@@ -111,7 +111,7 @@ class AttemptWork {
     this.#offer = offer;
   }
 
-  async #send(http: HttpRequest): Promise<UpstreamAnswer> {
+  async #send(http: HttpRequest): Promise<AttemptResponse> {
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http);
     this.#dropped = http.dropped ?? [];
     this.#upstream = response;

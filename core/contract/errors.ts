@@ -158,7 +158,7 @@ export interface ErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The JSON body of every error answer and of every error frame in a stream. */
+/** The JSON body of every error response and of every error frame in a stream. */
 export interface ErrorBody {
   readonly error: {
     readonly message: string;
@@ -226,7 +226,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   );
 }
 
-/** The headers of an error answer: retry hints, `www-authenticate`, and what the error itself carries. */
+/** The headers of an error response: retry hints, `www-authenticate`, and what the error itself carries. */
 export function errorHeaders(error: GatewayError): Record<string, string> {
   const row: ErrorRow = ERRORS[error.code];
   const headers: Record<string, string> = { ...error.headers };

@@ -3,7 +3,7 @@ import type { Schema } from './json.ts';
 import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders } from './provider.ts';
 
 /** What a provider's HTTP response looks like to an operation. */
-export interface UpstreamAnswer {
+export interface AttemptResponse {
   /** 200 to 299 with content: every other status has become a failure already. */
   readonly status: number;
   /** Names in lower case. */
@@ -44,7 +44,7 @@ export interface Attempt<O extends Operation = Operation> extends TargetFacts<O>
   readonly codecCall: CodecCall;
   readonly abortSignal: AbortSignal;
   /** Sends a request to the target's endpoint: `send` hooks, deadlines, key, limits of size. Throws what is to be told. */
-  send(request: HttpRequest): Promise<UpstreamAnswer>;
+  send(request: HttpRequest): Promise<AttemptResponse>;
   /** The same for a response that is JSON: its value, parsed. */
   sendForJson(request: HttpRequest): Promise<unknown>;
   /** Says what the call came to, as far as is known; the last word before the end counts. */

@@ -122,14 +122,14 @@ export interface ChatCodec {
 }
 
 /** What a provider without a network (echo, a program on this machine) answers with. */
-export interface TransportAnswer {
+export interface TransportResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /** Replaces the network. Aborting the signal ends the work at once. */
-export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<TransportAnswer>;
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<TransportResponse>;
 
 export interface Credential {
   /** Lower case, such as `authorization`. */

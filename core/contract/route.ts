@@ -66,7 +66,7 @@ export interface Route<Body extends object = object> {
   readonly form?: FormLimits;
   /** Schema of the query (type object; values arrive as strings). Unknown names are refused. */
   readonly query?: Schema;
-  /** By status: a description, or a JSON schema (or `{ contentType, schema }`) of the answer. Errors are added by core. */
+  /** By status: a description, or a JSON schema (or `{ contentType, schema }`) of the response. Errors are added by core. */
   readonly responses: Readonly<
     Record<number, string | { readonly description: string; readonly schema?: Schema; readonly contentType?: string }>
   >;

@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 
-/** What a browser's script may read of an answer, beside the body. */
+/** What a browser's script may read of a response, beside the body. */
 const EXPOSED = [
   'x-request-id',
   'retry-after',

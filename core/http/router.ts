@@ -65,7 +65,7 @@ function createHandler(
     const work = () => route.handler(ctx as RouteContext);
     // Core itself handles the routes of dialects.
     await (owner === CORE || dialect ? work() : runOwned(owner, work));
-    // Koa would say 404 for a handler that forgot its answer.
+    // Koa would say 404 for a handler that forgot its response.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
   };

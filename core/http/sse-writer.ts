@@ -140,7 +140,7 @@ class ResponseWriter implements SseWriter {
     this.#wake();
   }
 
-  /** Not before our own head: until then the answer can still be another one, such as an error with its status. */
+  /** Not before our own head: until then the response can still be another one, such as an error with its status. */
   #onSilence(): void {
     if (this.started && !this.#isBehind()) this.write(this.#options.keepAlive ?? KEEP_ALIVE);
     this.#silence?.refresh();

@@ -55,7 +55,7 @@ export class Attempt {
     return this.fail(message, { failure: 'timeout', phase, cause });
   }
 
-  /** Fails by what a socket, undici or a transport threw, when the answer had come as far as `phase`. */
+  /** Fails by what a socket, undici or a transport threw, when the response had come as far as `phase`. */
   explain(cause: unknown, phase: keyof typeof BROKEN): UpstreamError {
     const expired = DEADLINE_CODES.get(errorCode(cause));
     if (expired) return this.expire(expired, cause);

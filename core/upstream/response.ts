@@ -1,4 +1,4 @@
-import type { ResponseHeaders, TransportAnswer } from '../contract/provider.ts';
+import type { ResponseHeaders, TransportResponse } from '../contract/provider.ts';
 import type { Attempt } from './attempt.ts';
 
 export interface UpstreamResponse {
@@ -15,7 +15,7 @@ export interface UpstreamResponse {
 }
 
 /** Makes the response whose head is there; throws when that head makes it useless whatever its body says. */
-export function openResponse(head: TransportAnswer, attempt: Attempt, maxBytes: number): UpstreamResponse {
+export function openResponse(head: TransportResponse, attempt: Attempt, maxBytes: number): UpstreamResponse {
   const { status, headers } = head;
   // Both say that the vendor did no work.
   const refused = { ...USELESS, refused: true };

@@ -1,4 +1,4 @@
-import type { HttpRequest, Transport, TransportAnswer } from '../contract/provider.ts';
+import type { HttpRequest, Transport, TransportResponse } from '../contract/provider.ts';
 import type { Attempt } from './attempt.ts';
 
 /** Lets a provider's own {@link Transport} answer a request, with the same deadlines and abort as the network. */
@@ -6,11 +6,11 @@ export async function runTransport(
   transport: Transport,
   request: HttpRequest,
   attempt: Attempt,
-): Promise<TransportAnswer> {
+): Promise<TransportResponse> {
   attempt.isSent = () => true;
   try {
-    const answer = await inTime(transport(request, attempt.signal), 'firstByte', attempt);
-    return { ...answer, body: readInTime(answer.body, attempt) };
+    const head = await inTime(transport(request, attempt.signal), 'firstByte', attempt);
+    return { ...head, body: readInTime(head.body, attempt) };
   } catch (error) {
     throw attempt.explain(error, 'firstByte');
   }

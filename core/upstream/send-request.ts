@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Log } from '../contract/log.ts';
-import type { TransportAnswer } from '../contract/provider.ts';
+import type { TransportResponse } from '../contract/provider.ts';
 import { type Attempt, errorCode } from './attempt.ts';
 import type { Connection, Connections } from './connections.ts';
 import type { PreparedRequest } from './prepare-request.ts';
@@ -20,7 +20,7 @@ export async function sendRequest(
   connections: Connections,
   attempt: Attempt,
   log: Log,
-): Promise<TransportAnswer> {
+): Promise<TransportResponse> {
   const { firstByteMs: headersTimeout, idleMs: bodyTimeout } = attempt.timeouts;
   for (let isRetry = false; ; isRetry = true) {
     const connection = connections.take(isRetry);
@@ -36,8 +36,8 @@ export async function sendRequest(
       connections.drop(connection);
       const code = errorCode(error);
       if (error instanceof Error && MISUSE_CODES.has(code)) throw new TypeError(error.message);
-      if (isRetry || attempt.error || !RESET_CODES.has(code) || !traffic.isKept() || traffic.isAnswered())
-        throw attempt.explain(error, traffic.isAnswered() ? 'body' : traffic.isSent() ? 'firstByte' : 'connect');
+      if (isRetry || attempt.error || !RESET_CODES.has(code) || !traffic.isKept() || traffic.hasResponded())
+        throw attempt.explain(error, traffic.hasResponded() ? 'body' : traffic.isSent() ? 'firstByte' : 'connect');
       log.debug({ origin: request.origin }, 'a kept connection was closed under a request: sending it again');
     }
   }
@@ -49,7 +49,7 @@ function receive(
   connection: Connection,
   connections: Connections,
   attempt: Attempt,
-): TransportAnswer {
+): TransportResponse {
   // The reader is told by its iteration; without a listener an error would end the process.
   body.on('error', () => {});
   body.on('close', () => {
@@ -73,6 +73,6 @@ function watchTraffic(connection: Connection) {
   return {
     isKept,
     isSent: () => (connection.socket?.bytesWritten ?? 0) > (isKept() ? before.written : 0),
-    isAnswered: () => (connection.socket?.bytesRead ?? 0) > (isKept() ? before.read : 0),
+    hasResponded: () => (connection.socket?.bytesRead ?? 0) > (isKept() ? before.read : 0),
   };
 }

@@ -1,5 +1,5 @@
 import type { Log } from '../contract/log.ts';
-import type { Endpoint, HttpRequest, Timeouts, TransportAnswer } from '../contract/provider.ts';
+import type { Endpoint, HttpRequest, Timeouts, TransportResponse } from '../contract/provider.ts';
 import { Attempt } from './attempt.ts';
 import { Connections } from './connections.ts';
 import { createRequestPreparer } from './prepare-request.ts';
@@ -19,9 +19,9 @@ export const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
 });
 
 export interface UpstreamLimits {
-  /** Of one answer, streamed or not. */
+  /** Of one response, streamed or not. */
   readonly maxResponseBytes: number;
-  /** Of an answer's head. */
+  /** Of a response's head. */
   readonly maxHeaderBytes: number;
   /** Open sockets to one origin; a request beyond it fails as `overloaded`. */
   readonly maxConnections: number;
@@ -49,7 +49,7 @@ export interface SendOptions {
 
 export interface Upstream {
   /**
-   * Makes one attempt and resolves with the answer's head. Rejects with an {@link UpstreamError}, or with a TypeError
+   * Makes one attempt and resolves with the response's head. Rejects with an {@link UpstreamError}, or with a TypeError
    * when the endpoint or the request can't be sent as they are (an error of configuration or codec, never of a caller).
    */
   send(endpoint: Endpoint, request: HttpRequest, options: SendOptions): Promise<UpstreamResponse>;
@@ -78,7 +78,7 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
     return connections;
   }
 
-  function open(endpoint: Endpoint, request: HttpRequest, attempt: Attempt): Promise<TransportAnswer> {
+  function open(endpoint: Endpoint, request: HttpRequest, attempt: Attempt): Promise<TransportResponse> {
     if (endpoint.transport) return runTransport(endpoint.transport, request, attempt);
     const prepared = prepare(endpoint, request);
     return sendRequest(prepared, connectionsTo(prepared.origin, attempt.timeouts.connectMs), attempt, log);

@@ -52,10 +52,14 @@ describe('retired words', () => {
 function findRetired(file: string, text: string): readonly Found[] {
   const names = splitLines(blankTexts(text));
   return splitLines(text).flatMap((words, index) =>
-    RETIRED.filter(({ under = '' }) => file.startsWith(under)).flatMap(({ words: retired, say, only }) => {
-      const line = only === 'identifiers' ? (names[index] ?? '') : words;
-      return retired.filter((word) => line.includes(` ${word} `)).map((word) => ({ word, file, line: index + 1, say }));
-    }),
+    RETIRED.filter(({ under = [''] }) => under.some((path) => file.startsWith(path))).flatMap(
+      ({ words: retired, say, only }) => {
+        const line = only === 'identifiers' ? (names[index] ?? '') : words;
+        return retired
+          .filter((word) => line.includes(` ${word} `))
+          .map((word) => ({ word, file, line: index + 1, say }));
+      },
+    ),
   );
 }
 

@@ -36,14 +36,14 @@ export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
   const ofPath = (ctx: RouteContext) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal);
   const ofAll = (ctx: RouteContext) => allModels(deps, ctx.state.principal);
   const idOf = (ctx: RouteContext) => ctx.params['id'] ?? '';
-  const get = (path: string, summary: string, answer: (ctx: RouteContext) => unknown, isList: boolean): Route => ({
+  const get = (path: string, summary: string, read: (ctx: RouteContext) => unknown, isList: boolean): Route => ({
     method: 'GET',
     path,
     summary,
     auth: ['key'],
     responses: { 200: isList ? { description: 'The models.', schema: MODEL_LIST } : { description: 'The model.' } },
     handler(ctx) {
-      ctx.body = answer(ctx);
+      ctx.body = read(ctx);
     },
   });
   return [

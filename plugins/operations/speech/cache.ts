@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
 import { parseDuration, parseSize } from '../../../core/index.ts';
-import { mendWav, type SpeechAnswer } from '../../tts/kit/index.ts';
+import { mendWav, type SpeechResponse } from '../../tts/kit/index.ts';
 import type { CheckedSpeech } from './check.ts';
 
 /** One place of the cache. */
@@ -69,13 +69,13 @@ export function cacheOf(config: SpeechCacheConfig, keyv: Keyv<CachedSound>): Spe
 
 export interface SpeechCache {
   /** The sound kept under a key; undefined also when the store does not answer, which is no reason to fail a call. */
-  find(key: string): Promise<SpeechAnswer | undefined>;
-  /** The same answer, kept once its sound has come to a good end. A cut or abandoned one is not. */
-  keep<A extends SpeechAnswer>(key: string, answer: A): A;
+  find(key: string): Promise<SpeechResponse | undefined>;
+  /** The same response, kept once its sound has come to a good end. A cut or abandoned one is not. */
+  keep<A extends SpeechResponse>(key: string, spoken: A): A;
 }
 
 /**
- * What makes two requests the same sound. The account is part of it, so that nobody hears from the answer's speed what
+ * What makes two requests the same sound. The account is part of it, so that nobody hears from the response's speed what
  * others have asked for; the text is only in the hash.
  */
 export function speechCacheKey(account: string, vendor: string, { input, model, pieces }: CheckedSpeech): string {
@@ -100,8 +100,8 @@ export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: Spee
       const { contentType, format, model, voice, characters, base64 } = kept;
       return { contentType, format, model, voice, characters, audio: once(Buffer.from(base64, 'base64')) };
     },
-    keep(key, answer) {
-      const { contentType, format, model, voice, characters } = answer;
+    keep(key, spoken) {
+      const { contentType, format, model, voice, characters } = spoken;
       const store = async (sound: Buffer): Promise<void> => {
         // What was streamed under a header of unknown size can tell its size now.
         const base64 = (format === 'wav' ? mendWav(sound) : sound).toString('base64');
@@ -109,7 +109,7 @@ export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: Spee
         // The caller has the sound; a store that is away costs the next one a call to the vendor.
         await keyv.set(placeOf(key), kept, ttlMs).catch(() => {});
       };
-      return { ...answer, audio: keeping(answer.audio, maxSoundBytes, store) };
+      return { ...spoken, audio: keeping(spoken.audio, maxSoundBytes, store) };
     },
   };
 }

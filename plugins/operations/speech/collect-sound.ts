@@ -1,14 +1,14 @@
 import { GatewayError } from '../../../core/index.ts';
-import { mendWav, type SpeechAnswer } from '../../tts/kit/index.ts';
+import { mendWav, type SpeechResponse } from '../../tts/kit/index.ts';
 
 /** About an hour of mp3, or eleven minutes of WAV at 44.1 kHz. */
 const LONGEST_SOUND_BYTES = 64 * 1024 * 1024;
 
 /** The whole sound in memory, a WAV with its true sizes. Throws `request_too_large` over 64 MiB. */
-export async function collectSound(answer: Pick<SpeechAnswer, 'audio' | 'format'>): Promise<Buffer> {
+export async function collectSound(spoken: Pick<SpeechResponse, 'audio' | 'format'>): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const bytes of answer.audio) {
+  for await (const bytes of spoken.audio) {
     length += bytes.length;
     if (length > LONGEST_SOUND_BYTES) {
       throw new GatewayError(
@@ -20,5 +20,5 @@ export async function collectSound(answer: Pick<SpeechAnswer, 'audio' | 'format'
     pieces.push(bytes);
   }
   const sound = Buffer.concat(pieces);
-  return answer.format === 'wav' ? mendWav(sound) : sound;
+  return spoken.format === 'wav' ? mendWav(sound) : sound;
 }

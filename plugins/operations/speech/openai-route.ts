@@ -10,7 +10,7 @@ import { countCharacters, type SpeechFormat, type SpeechProvider, type SpeechReq
 import type { SpeechRoutesNeed } from './routes.ts';
 import { OPENAI_SPEECH_BODY } from './schemas.ts';
 import { callContext, sendSound, setHeaders } from './send-sound.ts';
-import type { SpokenAnswer } from './speak.ts';
+import type { SpokenResponse } from './speak.ts';
 import { writeSound } from './write-sound.ts';
 
 /** The longest text that clients of this route may count on: a vendor that takes less gets it in pieces. */
@@ -43,10 +43,10 @@ export function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
       const target = findTarget(body.model, need);
       const whole = ctx.req.httpVersion === '1.0';
       const request = { ...readBody(body, target), stream: !whole };
-      const answer = await need.speak(target.vendor, request, callContext(ctx), target.alias);
-      setHeaders(ctx, target.vendor, answer);
-      if (body.stream_format === 'sse') await sendEvents(ctx, answer);
-      else await sendSound(ctx, answer, whole);
+      const spoken = await need.speak(target.vendor, request, callContext(ctx), target.alias);
+      setHeaders(ctx, target.vendor, spoken);
+      if (body.stream_format === 'sse') await sendEvents(ctx, spoken);
+      else await sendSound(ctx, spoken, whole);
     },
   };
 }
@@ -97,8 +97,8 @@ function splitName(name: string): { readonly vendor: string; readonly model: str
 }
 
 /** OpenAI's events. Unlike plain sound they can tell an error that comes after the first byte. */
-async function sendEvents(ctx: RouteContext, answer: SpokenAnswer): Promise<void> {
-  await writeSound(ctx.res, speechEvents(answer, ctx.state.requestId), {
+async function sendEvents(ctx: RouteContext, spoken: SpokenResponse): Promise<void> {
+  await writeSound(ctx.res, speechEvents(spoken, ctx.state.requestId), {
     signal: ctx.state.signal,
     begin() {
       ctx.status = 200;
@@ -110,10 +110,10 @@ async function sendEvents(ctx: RouteContext, answer: SpokenAnswer): Promise<void
   });
 }
 
-async function* speechEvents(answer: SpokenAnswer, requestId: string): AsyncGenerator<string> {
+async function* speechEvents(spoken: SpokenResponse, requestId: string): AsyncGenerator<string> {
   let begun = false;
   try {
-    for await (const bytes of answer.audio) {
+    for await (const bytes of spoken.audio) {
       begun = true;
       yield frame({ type: 'speech.audio.delta', audio: Buffer.from(bytes).toString('base64') });
     }
@@ -122,7 +122,7 @@ async function* speechEvents(answer: SpokenAnswer, requestId: string): AsyncGene
     yield frame(toGatewayError(error).toBody(requestId));
     return;
   }
-  yield frame({ type: 'speech.audio.done', usage: { characters: answer.characters } });
+  yield frame({ type: 'speech.audio.done', usage: { characters: spoken.characters } });
 }
 
 function frame(event: object): string {

@@ -1,5 +1,5 @@
 import { type Attempt, isObject, isStreamFailure, type OperationDefinition } from '../../../core/index.ts';
-import { countCharacters, type SpeechAnswer } from '../../tts/kit/index.ts';
+import { countCharacters, type SpeechResponse } from '../../tts/kit/index.ts';
 import { type SpeechCache, speechCacheKey } from './cache.ts';
 import { type CheckedSpeech, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
@@ -14,7 +14,7 @@ export function defineSpeech(cache: SpeechCache | undefined): OperationDefinitio
     request: SPEECH_BODY,
     estimate: (request, { offer, target }) => estimateRequest(offer, target.model, request),
     attempt: (attempt) => attemptSpeech(attempt, cache),
-    isResponse: (value): value is SpeechAnswer =>
+    isResponse: (value): value is SpeechResponse =>
       isObject(value) &&
       typeof value['contentType'] === 'string' &&
       typeof value['format'] === 'string' &&
@@ -26,19 +26,19 @@ function isIterable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
-async function attemptSpeech(attempt: Attempt<'speech'>, cache: SpeechCache | undefined): Promise<SpeechAnswer> {
+async function attemptSpeech(attempt: Attempt<'speech'>, cache: SpeechCache | undefined): Promise<SpeechResponse> {
   const { offer, target, call, request, whileStreaming } = attempt;
   const speech = await resolveSpeech(offer, { ...request, model: target.model });
   const price = speechPrice(offer, speech.model, speech.info);
   const meter = (usage: SpeechUsage): void => attempt.meter(meterSpeech(usage, price));
   const run = await startSpeech(attempt, speech, meter);
-  const { usage, ...answer } = cache
+  const { usage, ...spoken } = cache
     ? cache.keep(speechCacheKey(call.principal.account, target.provider, speech), run)
     : run;
   const meterAll = (): void => meter(usage());
-  if (request.stream !== false) return { ...answer, audio: whileStreaming(answer.audio, meterAll) };
+  if (request.stream !== false) return { ...spoken, audio: whileStreaming(spoken.audio, meterAll) };
   try {
-    return { ...answer, audio: once(await collectSound(answer)) };
+    return { ...spoken, audio: once(await collectSound(spoken)) };
   } finally {
     meterAll();
   }

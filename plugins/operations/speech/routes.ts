@@ -1,5 +1,5 @@
 import type { PluginApi, Route, RouteContext, Schema } from '../../../core/index.ts';
-import type { SpeechAnswer, SpeechProvider, SpeechRequest, Voice } from '../../tts/kit/index.ts';
+import type { SpeechProvider, SpeechRequest, SpeechResponse, Voice } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
 import { SPEECH_BODY, SPEECH_JSON, VOICES_JSON } from './schemas.ts';
 import { callContext, sendSound, setHeaders } from './send-sound.ts';
@@ -35,10 +35,10 @@ export function ttsRoute({ speak }: SpeechRoutesNeed): Route<Schema> {
       const json = wantsJson(ctx.get('accept'));
       // HTTP/1.0 has no way to tell a cut stream from a whole one.
       const whole = json || request.stream === false || ctx.req.httpVersion === '1.0';
-      const answer = await speak(vendor, { ...request, stream: !whole }, callContext(ctx));
-      setHeaders(ctx, vendor, answer);
-      if (json) ctx.body = await jsonAnswer(answer);
-      else await sendSound(ctx, answer, whole);
+      const spoken = await speak(vendor, { ...request, stream: !whole }, callContext(ctx));
+      setHeaders(ctx, vendor, spoken);
+      if (json) ctx.body = await toJsonResponse(spoken);
+      else await sendSound(ctx, spoken, whole);
     },
   };
 }
@@ -69,8 +69,8 @@ export function wantsJson(accept: string): boolean {
   return !audio && types.some((type) => type === 'application/json' || type === 'application/*');
 }
 
-async function jsonAnswer(answer: SpeechAnswer): Promise<object> {
-  const { format, contentType, characters, model, voice } = answer;
-  const sound = await collectSound(answer);
+async function toJsonResponse(spoken: SpeechResponse): Promise<object> {
+  const { format, contentType, characters, model, voice } = spoken;
+  const sound = await collectSound(spoken);
   return { audio: sound.toString('base64'), format, content_type: contentType, characters, model, voice };
 }

@@ -1,12 +1,12 @@
-import type { CodecCall, HttpRequest, UpstreamAnswer } from '../../../core/index.ts';
+import type { AttemptResponse, CodecCall, HttpRequest } from '../../../core/index.ts';
 import {
   AUDIO_FORMATS,
   countCharacters,
   createSoundCheck,
   createSoundJoin,
   type ResolvedSpeech,
-  type SpeechAnswer,
   type SpeechProvider,
+  type SpeechResponse,
   type SpeechTokens,
 } from '../../tts/kit/index.ts';
 import type { CheckedSpeech } from './check.ts';
@@ -14,7 +14,7 @@ import type { CheckedSpeech } from './check.ts';
 /** What a run of speech needs of the world; an attempt of core gives it, with deadlines, credentials and hooks. */
 export interface SpeechIo {
   /** Throws for every response that is not a success. */
-  send(request: HttpRequest): Promise<Pick<UpstreamAnswer, 'headers' | 'body'>>;
+  send(request: HttpRequest): Promise<Pick<AttemptResponse, 'headers' | 'body'>>;
   readonly abortSignal: AbortSignal;
   readonly codecCall: CodecCall;
 }
@@ -29,7 +29,7 @@ export interface SpeechUsage {
   readonly tokens?: SpeechTokens;
 }
 
-export interface SpeechRun extends SpeechAnswer {
+export interface SpeechRun extends SpeechResponse {
   usage(): SpeechUsage;
 }
 
@@ -37,7 +37,7 @@ export interface SpeechRun extends SpeechAnswer {
  * Makes the sound. Resolves when its first bytes are there, so that until then another attempt or a JSON error is
  * possible. Throws `StreamFailure` for what the vendor did wrong, before or, out of `audio`, after the first byte:
  * a sound that is empty, cut or of another format never ends as if it were whole. Leaving `audio` early ends the
- * vendor's work; an answer that nobody reads must be ended by its signal.
+ * vendor's work; a response that nobody reads must be ended by its signal.
  */
 export async function runSpeech(vendor: SpeechProvider, speech: CheckedSpeech, io: SpeechIo): Promise<SpeechRun> {
   const { input, model } = speech;
@@ -85,14 +85,14 @@ async function* receive(
   io: SpeechIo,
   addTokens: (tokens: SpeechTokens) => void,
 ): AsyncGenerator<Uint8Array> {
-  const answer = await io.send(vendor.codec.request(input, call));
+  const upstream = await io.send(vendor.codec.request(input, call));
   let decoder: ReturnType<SpeechProvider['codec']['decode']> | undefined;
-  for await (const bytes of answer.body) {
-    // Inside the loop, so that a throw of the codec also ends the vendor's answer.
-    decoder ??= vendor.codec.decode(input, answer.headers, call);
+  for await (const bytes of upstream.body) {
+    // Inside the loop, so that a throw of the codec also ends the vendor's response.
+    decoder ??= vendor.codec.decode(input, upstream.headers, call);
     yield* decoder.push(bytes);
   }
-  decoder ??= vendor.codec.decode(input, answer.headers, call);
+  decoder ??= vendor.codec.decode(input, upstream.headers, call);
   yield* decoder.end();
   const tokens = decoder.usage?.();
   if (tokens) addTokens(tokens);

@@ -42,14 +42,14 @@ async function say(speak: Speak, { args, options, io, signal }: CommandInput): P
   const text = words === '' || words === '-' ? await io.read() : words;
   const vendor = readText(options['vendor']) ?? 'espeak';
   const context = { principal: OPERATOR, requestId: `req_${randomUUID()}`, signal };
-  const answer = await speak(vendor, readRequest(text, options, output), context);
-  const sound = await collectSound(answer);
+  const spoken = await speak(vendor, readRequest(text, options, output), context);
+  const sound = await collectSound(spoken);
   if (output === undefined) {
     io.write(sound);
     return;
   }
   await writeWhole(output, sound);
-  const { format, model, voice, characters } = answer;
+  const { format, model, voice, characters } = spoken;
   io.result({ file: output, bytes: sound.length, format, vendor, model, voice, characters }, output);
 }
 

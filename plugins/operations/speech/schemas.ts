@@ -68,7 +68,7 @@ export const OPENAI_SPEECH_BODY = Object.freeze({
   },
 } as const);
 
-/** The answer in JSON, for `Accept: application/json`. */
+/** The response in JSON, for `Accept: application/json`. */
 export const SPEECH_JSON = Object.freeze({
   type: 'object',
   required: ['audio', 'format', 'content_type', 'characters', 'model', 'voice'],

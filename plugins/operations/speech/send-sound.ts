@@ -1,7 +1,7 @@
 import type { CallContext, RouteContext } from '../../../core/index.ts';
-import type { SpeechAnswer } from '../../tts/kit/index.ts';
+import type { SpeechResponse } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
-import type { SpokenAnswer } from './speak.ts';
+import type { SpokenResponse } from './speak.ts';
 import { writeSound } from './write-sound.ts';
 
 /** Who a route's call is made for. */
@@ -11,30 +11,30 @@ export function callContext({ state }: RouteContext): CallContext {
 }
 
 /** Header values hold what is plain ASCII; a model or voice with anything else is in the JSON response only. */
-export function setHeaders(ctx: RouteContext, vendor: string, answer: SpokenAnswer): void {
+export function setHeaders(ctx: RouteContext, vendor: string, spoken: SpokenResponse): void {
   const headers: Record<string, string> = {
     'x-tollgate-provider': vendor,
-    'x-tollgate-model': answer.model,
-    'x-tollgate-voice': answer.voice,
-    'x-tollgate-characters': String(answer.characters),
-    ...answer.headers,
+    'x-tollgate-model': spoken.model,
+    'x-tollgate-voice': spoken.voice,
+    'x-tollgate-characters': String(spoken.characters),
+    ...spoken.headers,
   };
   for (const [name, value] of Object.entries(headers)) if (/^[\x20-\x7e]+$/.test(value)) ctx.set(name, value);
 }
 
 /** The sound as the response: in one piece with its length, or as it comes. */
-export async function sendSound(ctx: RouteContext, answer: SpeechAnswer, whole: boolean): Promise<void> {
+export async function sendSound(ctx: RouteContext, spoken: SpeechResponse, whole: boolean): Promise<void> {
   if (whole) {
-    const sound = await collectSound(answer);
-    ctx.set('content-type', answer.contentType);
+    const sound = await collectSound(spoken);
+    ctx.set('content-type', spoken.contentType);
     ctx.body = sound;
     return;
   }
-  await writeSound(ctx.res, answer.audio, {
+  await writeSound(ctx.res, spoken.audio, {
     signal: ctx.state.signal,
     begin() {
       ctx.status = 200;
-      ctx.set('content-type', answer.contentType);
+      ctx.set('content-type', spoken.contentType);
       ctx.respond = false;
     },
   });

@@ -1,9 +1,9 @@
 import { type CallContext, GatewayError, type PluginApi } from '../../../core/index.ts';
-import type { SpeechAnswer, SpeechProvider, SpeechRequest } from '../../tts/kit/index.ts';
+import type { SpeechProvider, SpeechRequest, SpeechResponse } from '../../tts/kit/index.ts';
 import { resolveSpeech } from './check.ts';
 
 /** A response of the operation, with headers such as `x-tollgate-attempts`. */
-export interface SpokenAnswer extends SpeechAnswer {
+export interface SpokenResponse extends SpeechResponse {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -13,7 +13,7 @@ export type Speak = (
   request: SpeechRequest,
   context: CallContext,
   requested?: string,
-) => Promise<SpokenAnswer>;
+) => Promise<SpokenResponse>;
 
 /** Calls through the whole pipeline. What the vendor cannot do is refused before the call begins. */
 export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: boolean): Speak {

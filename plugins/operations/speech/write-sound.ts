@@ -7,7 +7,7 @@ const STALL_MS = 60_000;
 export interface SoundWriting {
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
-  /** Called when the first piece is there, just before it is written: until then an error answer is possible. */
+  /** Called when the first piece is there, just before it is written: until then an error response is possible. */
   begin(): void;
   readonly stallMs?: number;
 }

@@ -1,5 +1,6 @@
 import { type Call, GatewayError, type Outcome, type PluginApi, type UsageFacts } from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
+import { chargeAnswered } from './charge-answered.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */
@@ -73,7 +74,7 @@ export function settle(
   outcome: Outcome,
 ): Promise<void> | undefined {
   const hold = call.state.get(HOLD) as Hold | undefined;
-  if (!hold) return undefined;
+  if (!hold) return chargeAnswered(api, certain, call, outcome, factsOf(call, outcome));
   const { account, expiresAt: until, isCertain } = hold;
   const queue = isCertain ? certain : uncertain;
   const release = (): Promise<boolean> => api.ledger.release(account, call.id);

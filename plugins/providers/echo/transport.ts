@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type HttpRequest, isObject, readString, type Transport, type TransportAnswer } from '../../../core/index.ts';
+import { type HttpRequest, isObject, readString, type Transport, type TransportResponse } from '../../../core/index.ts';
 import { minimalInstance } from '../kit/index.ts';
 import { embedWords } from './embed.ts';
 
@@ -75,7 +75,7 @@ async function* stream(reply: Reply, delayMs: number, signal: AbortSignal): Asyn
   yield bytes(`${frame({}, finish)}${event({ model, choices: [], usage })}data: [DONE]\n\n`);
 }
 
-function embed(body: Readonly<Record<string, unknown>>): TransportAnswer {
+function embed(body: Readonly<Record<string, unknown>>): TransportResponse {
   const { input } = body;
   const inputs: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
   const asked = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
@@ -125,7 +125,7 @@ function readBody({ body }: HttpRequest): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
 
-function json(value: object): TransportAnswer {
+function json(value: object): TransportResponse {
   return { status: 200, headers: { 'content-type': 'application/json' }, body: once(bytes(JSON.stringify(value))) };
 }
 

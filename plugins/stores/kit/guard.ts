@@ -84,7 +84,7 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
     try {
       return await within(timeoutMs, operation());
     } catch (error) {
-      if (error instanceof NoAnswer) {
+      if (error instanceof NoResponse) {
         const late = storeUnavailable(`The ${kind} store did not answer in time.`);
         trip(late);
         throw late;
@@ -109,14 +109,14 @@ export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOpti
   };
 }
 
-class NoAnswer extends Error {
-  override readonly name = 'NoAnswer';
+class NoResponse extends Error {
+  override readonly name = 'NoResponse';
 }
 
 /** Rejects when a promise takes longer than `ms`; what it comes to after that is dropped. */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const bound = setTimeout(() => reject(new NoAnswer(`no answer within ${ms} ms`)), ms);
+    const bound = setTimeout(() => reject(new NoResponse(`no response within ${ms} ms`)), ms);
     promise.then(resolve, reject).finally(() => clearTimeout(bound));
   });
 }

@@ -4,7 +4,7 @@ import {
   type ResponseHeaders,
   StreamFailure,
   type Transport,
-  type TransportAnswer,
+  type TransportResponse,
 } from '../../../core/index.ts';
 import { AUDIO_FORMATS } from '../kit/index.ts';
 import { type ByteQueue, createByteQueue } from './byte-queue.ts';
@@ -75,7 +75,7 @@ function readTask({ body }: HttpRequest): EspeakTask {
   return body as EspeakTask;
 }
 
-function refusal(status: number, headers: ResponseHeaders = {}): TransportAnswer {
+function refusal(status: number, headers: ResponseHeaders = {}): TransportResponse {
   return { status, headers, body: nothing() };
 }
 

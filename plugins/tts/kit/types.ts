@@ -22,7 +22,7 @@ export interface SpeechRequest {
 }
 
 /** The response of the operation `speech`. */
-export interface SpeechAnswer {
+export interface SpeechResponse {
   readonly contentType: string;
   readonly format: string;
   readonly model: string;
@@ -93,7 +93,7 @@ declare module '../../../core/contract/call.ts' {
   interface Operations {
     readonly speech: {
       readonly request: SpeechRequest;
-      readonly response: SpeechAnswer;
+      readonly response: SpeechResponse;
       readonly offer: SpeechProvider;
     };
   }

@@ -3,13 +3,13 @@ import Keyv from 'keyv';
 import { type CachedSound, createSpeechCache, speechCacheKey } from '../../../../plugins/operations/speech/cache.ts';
 import { checkSpeech } from '../../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
-import type { SpeechAnswer, SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
+import type { SpeechRequest, SpeechResponse } from '../../../../plugins/tts/kit/index.ts';
 import { fixture, hearWav } from '../../../support/sound.ts';
 import { speechVendor } from '../../../support/speech-vendor.ts';
 
 const mp3 = fixture('hi.mp3');
 
-function answerOf(...pieces: readonly (Buffer | Error)[]): SpeechAnswer {
+function answerOf(...pieces: readonly (Buffer | Error)[]): SpeechResponse {
   const audio = (async function* () {
     for (const piece of pieces) {
       if (piece instanceof Error) throw piece;
