@@ -33,7 +33,7 @@ const NONE: Denial = Object.freeze({ denied: false, refused: false });
 export interface Grammar {
   readonly list: readonly Token[];
   readonly signs: readonly Sighting[];
-  /** Places of `no`, `not`, `not_after`, `have`, `but`, `or`, `and`, `subject`, `denied_after`, `inner` (see `reading.ts`). */
+  /** Places of `no`, `not`, `not_after`, `have`, `but`, `or`, `and`, `subject`, `denied_after`, `ruled_out`, `inner` (see `reading.ts`). */
   readonly words: ReadonlyMap<string, ReadonlySet<number>>;
 }
 
@@ -48,7 +48,8 @@ export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
     if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
     if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
     else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
-    if (has('denied_after', index)) denyBefore(index, grammar, ending, denials);
+    if (has('denied_after', index)) denyBefore(index, 3, grammar, ending, denials);
+    else if (has('ruled_out', index)) denyBefore(index, REACH, grammar, ending, denials);
   }
   return denials;
 
@@ -67,17 +68,20 @@ function deny(
   starting: ReadonlyMap<number, readonly Sighting[]>,
   denials: Map<Sighting, Denial>,
 ): void {
+  const { words } = grammar;
   const end = endOfReach(start, grammar);
+  let isNext = true;
   for (let index = start + 1; index < end; index += 1) {
     for (const sign of starting.get(index) ?? []) {
       const isFunction = FUNCTIONS.has(sign.concept);
       const isVerbs = kind !== 'no' && isFunction && index - start <= VERB_REACH;
-      const refused = LIFE_SIGNS.has(sign.concept) || isVerbs || (denials.get(sign)?.refused ?? false);
+      const refused = (isNext && LIFE_SIGNS.has(sign.concept)) || isVerbs || (denials.get(sign)?.refused ?? false);
       if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
     }
+    isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
     // The verb takes the negation: in "cannot move her arm" the arm is not denied.
     const verb = kind !== 'no' && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
-    if (verb && !grammar.words.get('or')?.has(verb.to + 1)) return;
+    if (verb && !words.get('or')?.has(verb.to + 1)) return;
   }
 }
 
@@ -154,16 +158,18 @@ function lookAround(
   return nearest.length > 0;
 }
 
-/** "Chest pain: no", "chest pain is absent". */
+/** "Chest pain: no", "chest pain is absent", "a stroke was ruled out". */
 function denyBefore(
   index: number,
+  reach: number,
   { list }: Grammar,
   ending: ReadonlyMap<number, readonly Sighting[]>,
   denials: Map<Sighting, Denial>,
 ): void {
   const isLast = list[index + 1] === undefined || list[index + 1]?.before !== '';
-  if (!isLast) return;
-  for (let before = index - 1; before >= 0 && before >= index - 3; before -= 1) {
+  if (!isLast && reach < REACH) return;
+  for (let before = index - 1; before >= 0 && before >= index - reach; before -= 1) {
+    if (reach === REACH && list[before + 1]?.before === '.') return;
     for (const sign of ending.get(before) ?? []) denials.set(sign, { denied: true, refused: false });
   }
 }

@@ -87,8 +87,9 @@ export class WordIndex {
     if (isWord || !withSlips || this.#plain.has(text) || FREQUENT[this.#language].has(text)) return ids;
     const sound = soundOf(text, this.#language);
     const alike = this.#sounds.get(sound) ?? this.#withoutClitic(text);
-    if (alike !== undefined || ids.length > 0) return [...ids, ...(alike ?? [])];
-    return text.length > 3 ? this.#closest(sound) : [];
+    if (alike !== undefined) return [...ids, ...alike];
+    // The beginning of a long word may be known and its end misspelt ("blutzuker").
+    return text.length > (ids.length > 0 ? 7 : 3) ? [...ids, ...this.#closest(sound)] : ids;
   }
 
   #exact(text: string): number[] {
@@ -123,8 +124,8 @@ export class WordIndex {
     };
     for (let length = Math.max(sound.length - 2, 4); length <= sound.length + 2; length += 1) {
       for (const spelt of this.#byLength[length] ?? []) {
-        if (Math.abs(length - sound.length) > spelt.slips || !beginsAlike(spelt.sound, sound)) continue;
-        // A word of four letters is only forgiven two that changed places.
+        if (Math.abs(length - sound.length) > Math.ceil(spelt.slips) || !beginsAlike(spelt.sound, sound)) continue;
+        // A word of four letters is only forgiven letters that changed places or came twice.
         if (spelt.slips < 1 ? spelt.letters !== letters : countBits(spelt.letters ^ letters) > 2 * spelt.slips) continue;
         look(spelt, distance(spelt.sound, sound, Math.ceil(spelt.slips)));
       }
