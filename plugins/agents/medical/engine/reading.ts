@@ -45,7 +45,7 @@ export function readText(text: string, compiled: CompiledLexicon, { withSlips, s
   const byConcept = new Map<string, Sign[]>();
   for (const sighting of signs) {
     const sentence = list[sighting.from]?.sentence ?? 0;
-    const known = settings[sentence] ?? 'present';
+    const known = settings[sighting.from] ?? 'present';
     const sign: Sign = {
       concept: sighting.concept,
       from: placeOf(list, sighting.from),

@@ -38,7 +38,7 @@ export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
 
 /** Words of grammar are short and decide much: they are never guessed from a slip. */
 function patternOf({ concept, atoms }: Phrase, index: WordIndex): Pattern {
-  return atoms.map((atom) => (atom.kind === 'gap' ? undefined : index.add(atom, GRAMMAR.has(concept))));
+  return atoms.map((atom) => (atom.kind === 'gap' ? undefined : index.add(atom, GRAMMAR.has(concept), atoms.length === 1)));
 }
 
 /** Every concept in a text, each phrase at each place. */

@@ -35,7 +35,7 @@ const FOLDINGS: Readonly<Record<Language, Folding>> = Object.freeze({
     [/(?<=[aeiou])m(?=[bp])/g, 'n'],
     [/(?<!c)h/g, ''],
     [/(?:er|ez|ent)$/, 'e'],
-    [/(?<=.{2})[stdxzpe]+$/, ''],
+    [/(?<=.{3})(?:es?|[stdxzp])$/, ''],
     [/z/g, 's'],
   ],
   es: [

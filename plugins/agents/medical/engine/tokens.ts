@@ -26,6 +26,9 @@ export interface Tokens {
 /** Words of distance that the end of a sentence counts for. */
 const SENTENCE_GAP = 3;
 
+/** Nothing that people say is longer. */
+const MAX_WORD = 40;
+
 /** No more words than this are read of one text: 20,000 characters have fewer. */
 const MAX_TOKENS = 10_000;
 
@@ -67,7 +70,8 @@ function readPieces(text: string, aliases: ReadonlyMap<string, string>) {
   for (const { 0: piece } of text.matchAll(PIECE)) {
     if (list.length >= MAX_TOKENS) break;
     if (/[a-z\d]/.test(piece)) {
-      for (const word of (aliases.get(piece) ?? piece).split(' ')) {
+      const text = piece.slice(0, MAX_WORD);
+      for (const word of (aliases.get(text) ?? text).split(' ').filter(Boolean)) {
         list.push({ text: word, at: list.length + sentences.length * SENTENCE_GAP, sentence: sentences.length, before });
         before = '';
       }

@@ -25,23 +25,27 @@ export class WordIndex {
   readonly #numbers: (readonly [atom: Extract<Atom, { kind: 'number' }>, id: number])[] = [];
   readonly #sounds = new Map<string, number[]>();
   readonly #spelt = new Map<string, Spelt>();
-  #byLength: readonly (readonly Spelt[])[] = [];
-  #prefixSpelt: readonly Spelt[] = [];
+  /** By first letter and length, and beginnings of words by first letter. */
+  #wordsBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
+  #prefixesBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
   readonly #plain: ReadonlySet<string>;
-  readonly #ids = new Map<string, number>();
+  readonly ids = new Map<string, number>();
+  /** Words that are an entry by themselves: they are never taken for a slip of another. */
+  readonly #whole = new Set<string>();
 
   constructor(language: Language, plain: string) {
     this.#language = language;
     this.#plain = new Set(plain.split(/[\s,]+/));
   }
 
-  /** The number of an atom; the same for the same atom. */
-  add(atom: Exclude<Atom, { kind: 'gap' }>, isExact: boolean): number {
+  /** The number of an atom; the same for the same atom. `isWhole` says that it is an entry by itself. */
+  add(atom: Exclude<Atom, { kind: 'gap' }>, isExact: boolean, isWhole: boolean): number {
+    if (isWhole && atom.kind === 'word') this.#whole.add(atom.text);
     const name = atom.kind === 'number' ? JSON.stringify(atom.ranges) : `${atom.kind}:${atom.text}:${isExact}`;
-    const known = this.#ids.get(name);
+    const known = this.ids.get(name);
     if (known !== undefined) return known;
-    const id = this.#ids.size;
-    this.#ids.set(name, id);
+    const id = this.ids.size;
+    this.ids.set(name, id);
     if (atom.kind === 'number') this.#numbers.push([atom, id]);
     else if (atom.kind === 'part') this.#parts.push([atom.text, id]);
     else if (atom.kind === 'suffix') push(this.#suffixes, atom.text, id);
@@ -59,21 +63,22 @@ export class WordIndex {
     const spelt = this.#spelt.get(key);
     if (spelt) spelt.ids.push(id);
     else {
-      const slips = sound.length === 4 && !isPrefix ? 0.5 : slipsAllowed(isPrefix ? sound.length - 1 : sound.length);
+      const slips = sound.length === 4 && !isPrefix ? 0.5 : slipsAllowed(isPrefix ? sound.length - 2 : sound.length);
       this.#spelt.set(key, { sound, letters: lettersOf(sound), slips, isPrefix, ids: [id] });
     }
   }
 
   /** To be called once after the last `add`. */
   finish(): this {
-    const all = [...this.#spelt.values()].filter(({ slips }) => slips > 0);
-    this.#prefixSpelt = all.filter(({ isPrefix }) => isPrefix);
-    const byLength: Spelt[][] = [];
-    for (const spelt of all.filter(({ isPrefix }) => !isPrefix)) {
-      byLength[spelt.sound.length] ??= [];
-      byLength[spelt.sound.length]?.push(spelt);
+    const words = new Map<string, Spelt[]>();
+    const prefixes = new Map<string, Spelt[]>();
+    for (const spelt of this.#spelt.values()) {
+      if (spelt.slips === 0) continue;
+      if (spelt.isPrefix) push(prefixes, spelt.sound.slice(0, 1), spelt);
+      else push(words, `${spelt.sound[0]}${spelt.sound.length}`, spelt);
     }
-    this.#byLength = byLength;
+    this.#wordsBy = words;
+    this.#prefixesBy = prefixes;
     return this;
   }
 
@@ -83,13 +88,18 @@ export class WordIndex {
     for (const [{ ranges }, id] of value === undefined ? [] : this.#numbers) {
       if (value !== undefined && ranges.some(([low, high]) => value >= low && value <= high)) ids.push(id);
     }
-    const isWord = this.#words.has(text) || value !== undefined || text.length < 3;
+    const isWord = this.#whole.has(text) || value !== undefined || text.length < 3;
     if (isWord || !withSlips || this.#plain.has(text) || FREQUENT[this.#language].has(text)) return ids;
     const sound = soundOf(text, this.#language);
-    const alike = this.#sounds.get(sound) ?? this.#withoutClitic(text);
-    if (alike !== undefined) return [...ids, ...alike];
+    const alike = (this.#sounds.get(sound) ?? this.#withoutClitic(text) ?? []).filter((id) => !ids.includes(id));
+    if (alike.length > 0) return [...ids, ...alike];
     // The beginning of a long word may be known and its end misspelt ("blutzuker").
-    return text.length > (ids.length > 0 ? 7 : 3) ? [...ids, ...this.#closest(sound)] : ids;
+    return text.length > (ids.length > 0 ? 7 : 3) ? [...ids, ...this.#closest(sound, ids.length > 0)] : ids;
+  }
+
+  /** Whether a word stands in the lexicon as it is written. */
+  knows(text: string): boolean {
+    return this.#words.has(text);
   }
 
   #exact(text: string): number[] {
@@ -112,40 +122,43 @@ export class WordIndex {
     return ids.length > 0 ? ids : this.#sounds.get(soundOf(rest, this.#language));
   }
 
-  #closest(sound: string): readonly number[] {
+  #closest(sound: string, isKnown: boolean): readonly number[] {
     const letters = lettersOf(sound);
     let best = 3;
     let ids: number[] = [];
     const look = (spelt: Spelt, far: number) => {
-      if (far > Math.ceil(spelt.slips) || far > best) return;
+      if (far > Math.ceil(spelt.slips) || far > best || (isKnown && far === 0)) return;
       if (far < best) ids = [];
       best = far;
       ids.push(...spelt.ids);
     };
-    for (let length = Math.max(sound.length - 2, 4); length <= sound.length + 2; length += 1) {
-      for (const spelt of this.#byLength[length] ?? []) {
-        if (Math.abs(length - sound.length) > Math.ceil(spelt.slips) || !beginsAlike(spelt.sound, sound)) continue;
-        // A word of four letters is only forgiven letters that changed places or came twice.
-        if (spelt.slips < 1 ? spelt.letters !== letters : countBits(spelt.letters ^ letters) > 2 * spelt.slips) continue;
-        look(spelt, distance(spelt.sound, sound, Math.ceil(spelt.slips)));
+    // Slips happen inside a word: its first letter is right, or has changed places with the second.
+    for (const first of new Set(sound.slice(0, 2))) {
+      for (let length = Math.max(sound.length - 2, 4); length <= sound.length + 2; length += 1) {
+        for (const spelt of this.#wordsBy.get(`${first}${length}`) ?? []) {
+          if (Math.abs(length - sound.length) > Math.ceil(spelt.slips) || !beginsAlike(spelt.sound, sound)) continue;
+          // A word of four letters is only forgiven letters that changed places or came twice.
+          const apart = countBits(spelt.letters ^ letters);
+          if (apart > (spelt.slips < 1 ? 0 : 2 * spelt.slips)) continue;
+          look(spelt, distance(spelt.sound, sound, Math.ceil(spelt.slips)));
+        }
       }
-    }
-    for (const spelt of this.#prefixSpelt) {
-      if (spelt.sound.length > sound.length + 1 || !beginsAlike(spelt.sound, sound)) continue;
-      if (countBits(spelt.letters & ~letters) > spelt.slips) continue;
-      look(spelt, distance(spelt.sound, sound, spelt.slips, true));
+      for (const spelt of this.#prefixesBy.get(first) ?? []) {
+        if (spelt.sound.length > sound.length + 1 || !beginsAlike(spelt.sound, sound)) continue;
+        if (countBits(spelt.letters & ~letters) > spelt.slips) continue;
+        look(spelt, distance(spelt.sound, sound, spelt.slips, true));
+      }
     }
     return ids;
   }
 }
 
-/** Slips happen inside a word; its first letter is right, missing, or has changed places with the second. */
 function beginsAlike(one: string, other: string): boolean {
-  return one[0] === other[0] || (one[0] === other[1] && one[1] === other[0]) || (one.length > 5 && one[1] === other[0]);
+  return one[0] === other[0] || (one[0] === other[1] && one[1] === other[0]);
 }
 
-function push(map: Map<string, number[]>, key: string, id: number): void {
-  const ids = map.get(key);
-  if (ids) ids.push(id);
-  else map.set(key, [id]);
+function push<Value>(map: Map<string, Value[]>, key: string, value: Value): void {
+  const values = map.get(key);
+  if (values) values.push(value);
+  else map.set(key, [value]);
 }
