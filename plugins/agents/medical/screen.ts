@@ -18,8 +18,9 @@ const CONDITIONS: ReadonlyMap<Rule, readonly Condition[]> = new Map(
   RULES.map((rule) => [rule, rule.when.map(parseCondition)]),
 );
 
-/** A language is read with slips forgiven when it scores this much of the best one, and as written when half as much. */
+/** A language is read with slips forgiven when it scores this much of the best one, and as written when a little less. */
 const PLAUSIBLE = 0.6;
+const POSSIBLE = 0.5;
 
 /** With fewer frequent words than this, they say little of the language. */
 const FEW_WORDS = 3;
@@ -59,7 +60,7 @@ function languagesOf(message: string): readonly { readonly language: Language; r
     }
   }
   return LANGUAGES.map((language) => ({ language, share: shares.get(language) ?? 0 }))
-    .filter(({ share }) => share >= PLAUSIBLE / 2)
+    .filter(({ share }) => share >= POSSIBLE)
     .sort((one, other) => other.share - one.share)
     .map(({ language, share }) => ({ language, withSlips: share >= PLAUSIBLE }));
 }

@@ -4,7 +4,8 @@ import { normalise } from './normalise.ts';
 /**
  * What a lexicon says of a language. `concepts` holds entries separated by commas. An entry is one or more words; `stem*`,
  * `*end` and `*middle*` stand for any word with that part, `#2..8` for a number in that range, `..` for up to three words,
- * `a/b` for either word, `[a]` for a word that may be missing.
+ * `a/b` for either word, `[a]` for a word that may be missing, and `^`
+ * before an entry says that it stands at the beginning of a clause.
  */
 export interface Lexicon {
   readonly language: Language;
@@ -25,6 +26,8 @@ export type Range = readonly [low: number, high: number];
 
 export interface Phrase {
   readonly concept: string;
+  /** Only at the beginning of a clause. */
+  readonly isFirst: boolean;
   readonly atoms: readonly Atom[];
 }
 
@@ -48,7 +51,11 @@ export function parsePhrases({ language, concepts }: Lexicon): readonly Phrase[]
       .map((entry) => entry.replaceAll('-', ' ').trim())
       .filter((entry) => entry !== '')
       .flatMap((entry) => expand(entry.split(/\s+/)))
-      .map((words) => ({ concept, atoms: words.flatMap((word) => parseAtoms(word, language)) })),
+      .map((words) => ({
+        concept,
+        isFirst: words[0] === '^',
+        atoms: words.filter((word) => word !== '^').flatMap((word) => parseAtoms(word, language)),
+      })),
   );
 }
 

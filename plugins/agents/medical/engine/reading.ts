@@ -21,6 +21,8 @@ export interface Sign {
 export interface Reading {
   readonly language: Language;
   readonly signs: ReadonlyMap<string, readonly Sign[]>;
+  /** The words from one place to another. */
+  readonly wordsOf: (sign: Pick<Sign, 'from' | 'to'>) => string;
   /** Every number with its place. */
   readonly numbers: readonly { readonly value: number; readonly at: number }[];
 }
@@ -58,7 +60,12 @@ export function readText(text: string, compiled: CompiledLexicon, { withSlips, s
     else byConcept.set(sighting.concept, [sign]);
   }
   const numbers = list.flatMap(({ value, at }) => (value === undefined ? [] : [{ value, at }]));
-  return { language, signs: byConcept, numbers };
+  const wordsOf = ({ from, to }: Pick<Sign, 'from' | 'to'>) =>
+    list
+      .filter(({ at }) => at >= from && at <= to)
+      .map(({ text, value }) => value ?? text)
+      .join(' ');
+  return { language, signs: byConcept, numbers, wordsOf };
 }
 
 function placeOf(list: readonly Token[], index: number): number {

@@ -14,24 +14,31 @@ export interface Sighting {
 /** Numbers of atoms; undefined stands for a gap. */
 type Pattern = readonly (number | undefined)[];
 
+interface Entry {
+  readonly concept: string;
+  readonly isFirst: boolean;
+  readonly pattern: Pattern;
+}
+
 /** A lexicon made ready for search. */
 export interface CompiledLexicon {
   readonly lexicon: Lexicon;
   readonly aliases: ReadonlyMap<string, string>;
   readonly index: WordIndex;
-  readonly byFirst: ReadonlyMap<number, readonly (readonly [concept: string, pattern: Pattern])[]>;
+  readonly byFirst: ReadonlyMap<number, readonly Entry[]>;
 }
 
 export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
   const index = new WordIndex(lexicon.language, lexicon.plain);
-  const byFirst = new Map<number, (readonly [string, Pattern])[]>();
+  const byFirst = new Map<number, Entry[]>();
   for (const phrase of parsePhrases(lexicon)) {
     const pattern = patternOf(phrase, index);
     const [first] = pattern;
     if (first === undefined) throw new TypeError(`an entry of "${phrase.concept}" begins with a gap or is empty`);
     const others = byFirst.get(first);
-    if (others) others.push([phrase.concept, pattern]);
-    else byFirst.set(first, [[phrase.concept, pattern]]);
+    const entry = { concept: phrase.concept, isFirst: phrase.isFirst, pattern };
+    if (others) others.push(entry);
+    else byFirst.set(first, [entry]);
   }
   return { lexicon, aliases: new Map(Object.entries(lexicon.aliases)), index: index.finish(), byFirst };
 }
@@ -48,7 +55,8 @@ export function findSightings({ list }: Tokens, compiled: CompiledLexicon, withS
   const found = new Map<string, Sighting>();
   for (let from = 0; from < list.length; from += 1) {
     for (const first of atoms[from] ?? []) {
-      for (const [concept, pattern] of compiled.byFirst.get(first) ?? []) {
+      for (const { concept, isFirst, pattern } of compiled.byFirst.get(first) ?? []) {
+        if (isFirst && list[from]?.before === '') continue;
         const to = matchFrom(pattern, 1, from + 1, atoms, list);
         if (to === undefined) continue;
         const key = `${concept}:${from}`;

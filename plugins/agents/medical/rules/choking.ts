@@ -14,6 +14,7 @@ export const CHOKING: Rule = {
   },
   when: [
     'choke',
+    'food_bite took blue|-breathe|no_air ~20',
     'stuck throat ~8',
     'food_bite stuck ~5',
     'wrong_pipe no_air|blue|-breathe|-air|food_bite ~20',
