@@ -3,9 +3,10 @@ import type { Turn } from '../kit/agent-memory.ts';
 import type { AgentRun } from '../kit/agent-run.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
 import type { AnswerTarget } from '../kit/structured.ts';
+import type { Language } from './engine/language.ts';
 import type { KnownSource } from './knowledge.ts';
-import type { RedFlag } from './red-flags/red-flag.ts';
 import { describePatient, type Patient } from './request.ts';
+import type { Rule } from './rules/rule.ts';
 
 /** From least to most urgent. */
 export const URGENCIES = Object.freeze(['unknown', 'self_care', 'routine', 'soon', 'urgent', 'emergency'] as const);
@@ -17,7 +18,9 @@ export interface MedicalCase {
   readonly message: string;
   readonly patient: Patient;
   /** Rules that hold. */
-  readonly flags: readonly RedFlag[];
+  readonly flags: readonly Rule[];
+  /** The language of what the rules found. */
+  readonly flagLanguage: Language | undefined;
   /** The caller's own shape, when there is one. */
   readonly target: AnswerTarget | undefined;
   readonly history: { readonly summary?: string | undefined; readonly turns: readonly Turn[] };

@@ -4,13 +4,15 @@ import type { Reading, Sign } from './reading.ts';
 /**
  * A condition is one line: words with spaces between must all be found near each other, `a|b` is one of them. `chest` is the
  * concept as a present fact; `-breathe` what the body does not do; `?arm` a concept however it is meant; `#20..54` a number;
- * `!muscle` what must not stand near; `~8` how many words may lie between the first and the last (12 unless set, `~*` is the
+ * `!muscle` what must not stand near, `!<ask` what must not
+ * stand before it; `~8` how many words may lie between the first and the last (12 unless set, `~*` is the
  * whole text).
  */
 export interface Condition {
   readonly text: string;
   readonly terms: readonly (readonly Choice[])[];
   readonly excluded: readonly Choice[];
+  readonly excludedBefore: readonly Choice[];
   readonly within: number;
 }
 
@@ -33,10 +35,11 @@ export function parseCondition(text: string): Condition {
   const words = text.split(/\s+/);
   const near = words.find((word) => word.startsWith('~'))?.slice(1);
   const within = near === undefined ? DEFAULT_WITHIN : near === '*' ? Number.POSITIVE_INFINITY : Number(near);
-  const excluded = words.filter((word) => word.startsWith('!')).flatMap((word) => parseChoices(word.slice(1)));
+  const excluded = words.filter((word) => /^![^<]/.test(word)).flatMap((word) => parseChoices(word.slice(1)));
+  const excludedBefore = words.filter((word) => word.startsWith('!<')).flatMap((word) => parseChoices(word.slice(2)));
   const terms = words.filter((word) => !/^[~!]/.test(word)).map(parseChoices);
   if (terms.length === 0 || Number.isNaN(within)) throw new TypeError(`the condition "${text}" cannot be read`);
-  return { text, terms, excluded, within };
+  return { text, terms, excluded, excludedBefore, within };
 }
 
 function parseChoices(word: string): readonly Choice[] {
@@ -48,8 +51,10 @@ function parseChoices(word: string): readonly Choice[] {
 }
 
 /** The concepts that a condition names. */
-export function conceptsOf({ terms, excluded }: Condition): readonly string[] {
-  return [...terms.flat(), ...excluded].filter(({ mode }) => mode !== 'number').map(({ concept }) => concept);
+export function conceptsOf({ terms, excluded, excludedBefore }: Condition): readonly string[] {
+  return [...terms.flat(), ...excluded, ...excludedBefore]
+    .filter(({ mode }) => mode !== 'number')
+    .map(({ concept }) => concept);
 }
 
 /** Whether a condition holds in a text; `facts` are concepts known without being written. */
@@ -62,7 +67,11 @@ export function holds(condition: Condition, reading: Reading, facts: ReadonlySet
     lists.push(places.sort((one, other) => one.from - other.from));
   }
   const barred = condition.excluded.flatMap((choice) => placesOf(choice, reading));
-  return isNear(lists, barred, condition.within);
+  const barredBefore = condition.excludedBefore.flatMap((choice) => placesOf(choice, reading));
+  const isBarred = (low: number, high: number) =>
+    barred.some(({ from, to }) => to >= low - condition.within && from <= high + condition.within) ||
+    barredBefore.some(({ from, to }) => to >= low - condition.within && from <= low);
+  return isNear(lists, isBarred, condition.within);
 }
 
 function placesOf({ concept, mode, range: [low, high] }: Choice, reading: Reading): readonly Place[] {
@@ -77,10 +86,14 @@ function fits({ denied, refused, setting }: Sign, mode: 'present' | 'refused' | 
   return setting === 'present' && (mode === 'refused' ? refused : !denied);
 }
 
-/** Whether one place of every list lies within so many words, with nothing barred as near. */
-function isNear(lists: readonly (readonly Place[])[], barred: readonly Place[], within: number): boolean {
+/** Whether one place of every list lies within so many words, and nothing bars it. */
+function isNear(
+  lists: readonly (readonly Place[])[],
+  isBarred: (low: number, high: number) => boolean,
+  within: number,
+): boolean {
   const [first, ...others] = lists;
-  if (first === undefined) return barred.length === 0;
+  if (first === undefined) return true;
   return first.some((start) => {
     let low = start.from;
     let high = start.to;
@@ -91,7 +104,7 @@ function isNear(lists: readonly (readonly Place[])[], barred: readonly Place[], 
       high = Math.max(high, nearest.to);
       if (high - low > within) return false;
     }
-    return !barred.some(({ from, to }) => to >= low - within && from <= high + within);
+    return !isBarred(low, high);
   });
 }
 

@@ -6,7 +6,9 @@ import type { Token } from './tokens.ts';
  * negated verb counts for these ({@link Denial.refused}).
  */
 const FUNCTIONS: ReadonlySet<string> = new Set(
-  'breathe wake respond move speak see feel stand swallow stop feed pee help understand fade open bend smile obey push bear cry shiver let_go'.split(' '),
+  'breathe wake respond move speak see feel stand swallow stop feed pee help understand fade open bend smile obey push bear cry shiver let_go'.split(
+    ' ',
+  ),
 );
 
 /** What a body has by itself: also "no pulse" is a sign. */
@@ -147,7 +149,8 @@ function lookAround(
     const signs = ending.get(before) ?? [];
     if (refuse(signs.filter(isOwn))) return true;
     if (isBare && signs.length > 0) nearest = [...nearest, ...signs];
-    isBare &&= signs.length > 0 || (words.get('have')?.has(before) ?? false) || (words.get('subject')?.has(before) ?? false);
+    isBare &&=
+      signs.length > 0 || (words.get('have')?.has(before) ?? false) || (words.get('subject')?.has(before) ?? false);
   }
   for (let after = index + 1; after <= index + VERB_REACH && list[after]?.before === ''; after += 1) {
     const signs = starting.get(after) ?? [];
@@ -174,7 +177,10 @@ function denyBefore(
   }
 }
 
-function groupBy<Key>(signs: readonly Sighting[], keyOf: (sign: Sighting) => Key): ReadonlyMap<Key, readonly Sighting[]> {
+function groupBy<Key>(
+  signs: readonly Sighting[],
+  keyOf: (sign: Sighting) => Key,
+): ReadonlyMap<Key, readonly Sighting[]> {
   const groups = new Map<Key, Sighting[]>();
   for (const sign of signs) {
     const key = keyOf(sign);

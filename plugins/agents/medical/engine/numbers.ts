@@ -61,7 +61,7 @@ function extend(value: number, part: number): number | undefined {
 }
 
 /** The value of one word; German says units before tens ("achtundzwanzig"). */
-function valueOf(word: string, language: Language): number | undefined {
+function wordValue(word: string, language: Language): number | undefined {
   const table = ATOMS[language];
   if (Object.hasOwn(table, word)) return table[word];
   if (word.length < 5 || (language !== 'de' && language !== 'it')) return undefined;
@@ -88,7 +88,7 @@ export function readNumber(
   const word = wordAt(start);
   if (word === undefined) return undefined;
   const isDigit = /^\d/.test(word);
-  const first = isDigit ? Number(word.replace(',', '.').replace(/[^\d.].*$/, '')) : valueOf(word, language);
+  const first = isDigit ? Number(word.replace(',', '.').replace(/[^\d.].*$/, '')) : wordValue(word, language);
   if (first === undefined || Number.isNaN(first)) return undefined;
   let value = first;
   let length = 1;
@@ -97,7 +97,7 @@ export function readNumber(
     const isJoiner = next === JOINERS[language];
     const skipped = isJoiner ? (wordAt(start + length + 1) === 'a' ? 2 : 1) : 0;
     const part = wordAt(start + length + skipped);
-    const added = part === undefined || /^\d/.test(part) || ARTICLES.has(part) ? undefined : valueOf(part, language);
+    const added = part === undefined || /^\d/.test(part) || ARTICLES.has(part) ? undefined : wordValue(part, language);
     // Digits and articles only take a half: "38 y medio", "un mes" stays one.
     const isHalfOnly = isDigit || ARTICLES.has(word);
     const isScale = added === 100 || added === 1000 || added === 12;

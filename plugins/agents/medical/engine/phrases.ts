@@ -10,8 +10,8 @@ import { normalise } from './normalise.ts';
 export interface Lexicon {
   readonly language: Language;
   readonly concepts: Readonly<Record<string, string>>;
-  /** What people write for a word in a chat. */
-  readonly aliases: Readonly<Record<string, string>>;
+  /** What people write for a word in a chat: `short=word` or `short=two_words`, separated by spaces. */
+  readonly aliases: string;
   /** Words that look like one of the lexicon and are none: they are never taken for a slip. */
   readonly plain: string;
 }

@@ -32,12 +32,18 @@ export interface ReadOptions {
   readonly withSlips: boolean;
   /** What a sentence speaks of that says nothing of the time. */
   readonly setting?: Setting;
+  /** Words of distance that the end of a sentence counts for. */
+  readonly sentenceGap?: number;
 }
 
 /** Reads a text in one language. */
-export function readText(text: string, compiled: CompiledLexicon, { withSlips, setting }: ReadOptions): Reading {
+export function readText(
+  text: string,
+  compiled: CompiledLexicon,
+  { withSlips, setting, sentenceGap }: ReadOptions,
+): Reading {
   const { language } = compiled.lexicon;
-  const tokens = readTokens(normalise(text), language, compiled.aliases);
+  const tokens = readTokens(normalise(text), language, compiled.aliases, sentenceGap);
   const { list } = tokens;
   const all = withoutIdioms(findSightings(tokens, compiled, withSlips));
   const signs = all.filter(({ concept }) => !GRAMMAR.has(concept));

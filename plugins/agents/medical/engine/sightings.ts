@@ -1,5 +1,5 @@
-import { type Lexicon, type Phrase, GAP_WORDS, parsePhrases } from './phrases.ts';
 import { GRAMMAR } from './grammar.ts';
+import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts';
 import type { Token, Tokens } from './tokens.ts';
 import { WordIndex } from './word-index.ts';
 
@@ -40,12 +40,19 @@ export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
     if (others) others.push(entry);
     else byFirst.set(first, [entry]);
   }
-  return { lexicon, aliases: new Map(Object.entries(lexicon.aliases)), index: index.finish(), byFirst };
+  return { lexicon, aliases: readAliases(lexicon.aliases), index: index.finish(), byFirst };
+}
+
+function readAliases(aliases: string): ReadonlyMap<string, string> {
+  const pairs = aliases.split(/\s+/).filter((pair) => pair !== '');
+  return new Map(pairs.map((pair) => [pair.split('=')[0] ?? '', (pair.split('=')[1] ?? '').replaceAll('_', ' ')]));
 }
 
 /** Words of grammar are short and decide much: they are never guessed from a slip. */
 function patternOf({ concept, atoms }: Phrase, index: WordIndex): Pattern {
-  return atoms.map((atom) => (atom.kind === 'gap' ? undefined : index.add(atom, GRAMMAR.has(concept), atoms.length === 1)));
+  return atoms.map((atom) =>
+    atom.kind === 'gap' ? undefined : index.add(atom, GRAMMAR.has(concept), atoms.length === 1),
+  );
 }
 
 /** Every concept in a text, each phrase at each place. */

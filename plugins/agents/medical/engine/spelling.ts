@@ -73,7 +73,7 @@ export function slipsAllowed(length: number): 0 | 1 | 2 {
 /** Which letters a word has, as bits: a quick way to see that two words are too far apart. */
 export function lettersOf(word: string): number {
   let mask = 0;
-  for (let index = 0; index < word.length; index += 1) mask |= 1 << (word.charCodeAt(index) - 97) % 32;
+  for (let index = 0; index < word.length; index += 1) mask |= 1 << ((word.charCodeAt(index) - 97) % 32);
   return mask;
 }
 
@@ -101,8 +101,13 @@ export function distance(word: string, text: string, limit: number, prefix = fal
     let best = line;
     for (let column = 1; column <= length; column += 1) {
       const isSame = word[line - 1] === text[column - 1];
-      let cost = Math.min((last[column] ?? 0) + 1, (row[column - 1] ?? 0) + 1, (last[column - 1] ?? 0) + (isSame ? 0 : 1));
-      const isSwap = line > 1 && column > 1 && word[line - 1] === text[column - 2] && word[line - 2] === text[column - 1];
+      let cost = Math.min(
+        (last[column] ?? 0) + 1,
+        (row[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (isSame ? 0 : 1),
+      );
+      const isSwap =
+        line > 1 && column > 1 && word[line - 1] === text[column - 2] && word[line - 2] === text[column - 1];
       if (isSwap) cost = Math.min(cost, (older[column - 2] ?? 0) + 1);
       row[column] = cost;
       if (cost < best) best = cost;

@@ -23,7 +23,7 @@ export interface Tokens {
   readonly sentences: readonly Sentence[];
 }
 
-/** Words of distance that the end of a sentence counts for. */
+/** Words of distance that the end of a sentence counts for, unless set otherwise. */
 const SENTENCE_GAP = 3;
 
 /** Nothing that people say is longer. */
@@ -40,9 +40,14 @@ const CLAUSE_ENDS = new Set([';', ':', '(', ')', '…', '–', '—', '"', '«',
 const JOINED: ReadonlySet<Language> = new Set(['en', 'de']);
 
 /** The words of a normalised text with their numbers, sentences and clauses. */
-export function readTokens(normalised: string, language: Language, aliases: ReadonlyMap<string, string>): Tokens {
+export function readTokens(
+  normalised: string,
+  language: Language,
+  aliases: ReadonlyMap<string, string>,
+  sentenceGap: number = SENTENCE_GAP,
+): Tokens {
   const text = JOINED.has(language) ? normalised.replace(/(?<=[a-z])'(?=[a-z])/g, '') : normalised;
-  const raw = readPieces(text, aliases);
+  const raw = readPieces(text, aliases, sentenceGap);
   const wordAt = (index: number) => raw.list[index]?.text;
   const list: Token[] = [];
   for (let index = 0; index < raw.list.length; index += 1) {
@@ -55,7 +60,7 @@ export function readTokens(normalised: string, language: Language, aliases: Read
   return { list, sentences: raw.sentences };
 }
 
-function readPieces(text: string, aliases: ReadonlyMap<string, string>) {
+function readPieces(text: string, aliases: ReadonlyMap<string, string>, sentenceGap: number) {
   const list: Omit<Token, 'value'>[] = [];
   const sentences: Sentence[] = [];
   let before: Token['before'] = '.';
@@ -72,7 +77,7 @@ function readPieces(text: string, aliases: ReadonlyMap<string, string>) {
     if (/[a-z\d]/.test(piece)) {
       const text = piece.slice(0, MAX_WORD);
       for (const word of (aliases.get(text) ?? text).split(' ').filter(Boolean)) {
-        list.push({ text: word, at: list.length + sentences.length * SENTENCE_GAP, sentence: sentences.length, before });
+        list.push({ text: word, at: list.length + sentences.length * sentenceGap, sentence: sentences.length, before });
         before = '';
       }
       inSentence += 1;

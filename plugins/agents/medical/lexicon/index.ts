@@ -1,12 +1,20 @@
 import type { Language } from '../engine/language.ts';
+import type { Lexicon } from '../engine/phrases.ts';
 import { type CompiledLexicon, compileLexicon } from '../engine/sightings.ts';
-import { GERMAN } from './de.ts';
-import { ENGLISH } from './en.ts';
-import { SPANISH } from './es.ts';
-import { FRENCH } from './fr.ts';
-import { ITALIAN } from './it.ts';
+import de from './de.json' with { type: 'json' };
+import en from './en.json' with { type: 'json' };
+import es from './es.json' with { type: 'json' };
+import fr from './fr.json' with { type: 'json' };
+import it from './it.json' with { type: 'json' };
 
-export const LEXICONS = Object.freeze({ en: ENGLISH, de: GERMAN, fr: FRENCH, es: SPANISH, it: ITALIAN });
+/** What people say in each language. How entries are written: `engine/phrases.ts`. */
+export const LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
+  en: { language: 'en', ...en },
+  de: { language: 'de', ...de },
+  fr: { language: 'fr', ...fr },
+  es: { language: 'es', ...es },
+  it: { language: 'it', ...it },
+});
 
 const compiled = new Map<Language, CompiledLexicon>();
 
