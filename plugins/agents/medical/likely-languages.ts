@@ -13,10 +13,14 @@ const LOOKED_UP = 40;
 
 type Scores = ReturnType<typeof scoreLanguages>;
 
-/** The languages that a text may be in, the likeliest first; every sentence has a say, since people mix languages. */
+/**
+ * The languages that a text may be in, the likeliest first. People mix languages: what a sentence is clearly written in is
+ * read too.
+ */
 export function likelyLanguages(text: string): readonly { readonly language: Language; readonly withSlips: boolean }[] {
+  const normalised = normalise(text);
   const shares = new Map<Language, number>();
-  for (const [index, part] of [text, ...text.split(/[.!?\n]+/)].entries()) {
+  for (const [index, part] of [normalised, ...normalised.split(/[.!?\n]+/)].entries()) {
     const frequent = scoreLanguages(part);
     const isClear = (frequent[0]?.score ?? 0) >= FEW_WORDS;
     if (index > 0 && !isClear) continue;
@@ -24,7 +28,7 @@ export function likelyLanguages(text: string): readonly { readonly language: Lan
     const best = Math.max(...scores.map(({ score }) => score));
     for (const { language, score } of scores) {
       const share = best === 0 ? 1 : score / best;
-      shares.set(language, Math.max(shares.get(language) ?? 0, share));
+      if (index === 0 || share === 1) shares.set(language, Math.max(shares.get(language) ?? 0, share));
     }
   }
   return LANGUAGES.map((language) => ({ language, share: shares.get(language) ?? 0 }))
@@ -34,10 +38,8 @@ export function likelyLanguages(text: string): readonly { readonly language: Lan
 }
 
 /** A text with few frequent words: what the lexicons know counts too. */
-function withLexicons(text: string, scores: Scores): Scores {
-  const words = normalise(text)
-    .split(/[^a-z]+/)
-    .slice(0, LOOKED_UP);
+function withLexicons(normalised: string, scores: Scores): Scores {
+  const words = normalised.split(/[^a-z]+/).slice(0, LOOKED_UP);
   return scores.map(({ language, score }) => {
     const { index } = lexiconOf(language);
     return { language, score: score + words.filter((word) => index.knows(word)).length };

@@ -1,7 +1,7 @@
 import { type Condition, holds, parseCondition } from './engine/condition.ts';
+import { LANGUAGES } from './engine/language.ts';
 import { normalise } from './engine/normalise.ts';
 import { type Reading, readText } from './engine/reading.ts';
-import { likelyLanguages } from './likely-languages.ts';
 import { RELEASE_RULES } from './release-rules/index.ts';
 import { releaseLexiconOf } from './release-rules/lexicon/index.ts';
 import type { ReleaseRule } from './release-rules/release-rule.ts';
@@ -57,8 +57,9 @@ export function findReleaseRules(
   );
 }
 
+/** In every language: what is generated is well spelt, and must not slip through because its language was mistaken. */
 function readAll(text: string): readonly Reading[] {
-  return likelyLanguages(text).map(({ language }) => readText(text, releaseLexiconOf(language), READ));
+  return LANGUAGES.map((language) => readText(text, releaseLexiconOf(language), READ));
 }
 
 /** Every amount that a text names, as number and unit. */

@@ -30,9 +30,10 @@ export const FREQUENT: Readonly<Record<Language, ReadonlySet<string>>> = Object.
 
 const SCAN_CHARACTERS = 4000;
 
-/** How much of a text's words are frequent ones of each language, from most to least. */
-export function scoreLanguages(text: string): readonly { readonly language: Language; readonly score: number }[] {
-  const found = normalise(text.slice(0, SCAN_CHARACTERS))
+/** How many words of a normalised text are frequent ones of each language, from most to least. */
+export function scoreLanguages(normalised: string): readonly { readonly language: Language; readonly score: number }[] {
+  const found = normalised
+    .slice(0, SCAN_CHARACTERS)
     .replaceAll(/(?<=[a-z])'(?=(?:t|s|m|ve|re|ll|d)\b)/g, '')
     .split(/[^a-z]+/);
   return LANGUAGES.map((language) => ({
@@ -43,7 +44,7 @@ export function scoreLanguages(text: string): readonly { readonly language: Lang
 
 /** The language of a text by its frequent words; undefined when no language clearly leads. */
 export function detectLanguage(text: string): Language | undefined {
-  const [first, second] = scoreLanguages(text);
+  const [first, second] = scoreLanguages(normalise(text.slice(0, SCAN_CHARACTERS)));
   return first && second && first.score > second.score ? first.language : undefined;
 }
 
