@@ -3,8 +3,8 @@ import { normalise } from './engine/normalise.ts';
 import { lexiconOf } from './lexicon/index.ts';
 
 /** A language is read with slips forgiven when it scores this much of the best one, and as written when a little less. */
-const PLAUSIBLE = 0.6;
-const POSSIBLE = 0.5;
+const PLAUSIBLE = 0.7;
+const POSSIBLE = 0.6;
 
 /** With fewer frequent words than this, they say little of the language. */
 const FEW_WORDS = 3;
