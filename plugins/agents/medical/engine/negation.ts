@@ -18,6 +18,8 @@ const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kick
 const REACH = 7;
 /** The same for a verb that a negation belongs to. */
 const VERB_REACH = 5;
+/** "Chest pain: no": how far a single word of denial looks back. */
+const DENIED_WORDS = 3;
 /** A thing in a list of denied ones has at most so many words. */
 const LIST_ITEM_WORDS = 3;
 
@@ -50,8 +52,8 @@ export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
     if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
     if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
     else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
-    if (has('denied_after', index)) denyBefore(index, 3, grammar, ending, denials);
-    else if (has('ruled_out', index)) denyBefore(index, REACH, grammar, ending, denials);
+    if (has('ruled_out', index)) denyBefore(index, REACH, grammar, ending, denials);
+    else if (has('denied_after', index)) denyBefore(index, DENIED_WORDS, grammar, ending, denials);
   }
   return denials;
 

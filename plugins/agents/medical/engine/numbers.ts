@@ -68,13 +68,14 @@ function wordValue(word: string, language: Language): number | undefined {
   const parts = split(word, table, JOINERS[language]);
   const [first, ...rest] = parts ?? [];
   if (first === undefined || rest.length === 0) return undefined;
-  let value: number | undefined = first;
+  let value = first;
   for (const part of rest) {
-    const below: number = (value ?? 0) % 100;
+    const below = value % 100;
     const isUnitsFirst = language === 'de' && part >= 20 && part < 100 && below > 0 && below < 10;
     const isTeen = language === 'de' && part === 10 && below > 2 && below < 10;
-    value = value !== undefined && (isUnitsFirst || isTeen) ? value + part : value && extend(value, part);
-    if (value === undefined) return undefined;
+    const sum = isUnitsFirst || isTeen ? value + part : extend(value, part);
+    if (sum === undefined) return undefined;
+    value = sum;
   }
   return value;
 }

@@ -94,7 +94,7 @@ const rows = [new Uint8Array(64), new Uint8Array(64), new Uint8Array(64)] as con
 export function distance(word: string, text: string, limit: number, prefix = false): number {
   const { length } = text;
   if (length > 60 || word.length > 60) return limit + 1;
-  let [older, last, row] = rows as readonly Uint8Array[] as [Uint8Array, Uint8Array, Uint8Array];
+  let [older, last, row]: readonly [Uint8Array, Uint8Array, Uint8Array] = rows;
   for (let column = 0; column <= length; column += 1) last[column] = column;
   for (let line = 1; line <= word.length; line += 1) {
     row[0] = line;

@@ -29,7 +29,7 @@ export class WordIndex {
   #wordsBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
   #prefixesBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
   readonly #plain: ReadonlySet<string>;
-  readonly ids = new Map<string, number>();
+  readonly #ids = new Map<string, number>();
   /** Words that are an entry by themselves: they are never taken for a slip of another. */
   readonly #whole = new Set<string>();
 
@@ -42,10 +42,10 @@ export class WordIndex {
   add(atom: Exclude<Atom, { kind: 'gap' }>, isExact: boolean, isWhole: boolean): number {
     if (isWhole && atom.kind === 'word') this.#whole.add(atom.text);
     const name = atom.kind === 'number' ? JSON.stringify(atom.ranges) : `${atom.kind}:${atom.text}:${isExact}`;
-    const known = this.ids.get(name);
+    const known = this.#ids.get(name);
     if (known !== undefined) return known;
-    const id = this.ids.size;
-    this.ids.set(name, id);
+    const id = this.#ids.size;
+    this.#ids.set(name, id);
     if (atom.kind === 'number') this.#numbers.push([atom, id]);
     else if (atom.kind === 'part') this.#parts.push([atom.text, id]);
     else if (atom.kind === 'suffix') push(this.#suffixes, atom.text, id);

@@ -23,7 +23,7 @@ export const ACUTE_ABDOMEN: Rule = {
     'vomit_feces',
     'belly pain yellow|-stand|-move|sweat ~20',
     'yellow pain shiver|fever|belly ~20',
-    'aneurysm',
+    'aneurysm pain|sudden|faint|near_faint|severe ~20',
     'belly touch pain|severe ~12',
     'belly -bear ~10',
     'belly pain vibration ~18',

@@ -12,14 +12,14 @@ export const AMPUTATION: Rule = {
     es: 'Dedo o miembro amputado',
     it: 'Dito o arto amputato',
   },
-  when: ['amputate'],
+  when: ['amputate', 'cut_off arm|leg ~6'],
   source: { title: 'NHS: First aid, amputations', url: 'https://www.nhs.uk/conditions/first-aid/' },
   examples: {
     positive: [
       'He chopped his finger off.',
       'Der Finger ist ab.',
       'Doigt sectionné avec la scie.',
-      'Se ha cortado un dedo con la sierra.',
+      'Se ha amputado un dedo con la sierra.',
       'Si è tranciato un dito.',
     ],
     negative: ['I cut my finger nail too short.'],

@@ -6,7 +6,7 @@ export const DROWNING: Rule = {
   urgency: 'emergency',
   kind: 'emergency',
   sign: { en: 'Near drowning', de: 'Beinahe-Ertrinken', fr: 'Noyade', es: 'Ahogamiento', it: 'Annegamento' },
-  when: ['drown', 'water_out -breathe|cough|sleepy|blue|unconscious|-respond ~28'],
+  when: ['drown', 'water_out #1..60 minute ~10', 'water_out -breathe|cough|sleepy|blue|unconscious|-respond ~28'],
   source: { title: 'NHS/ERC: Drowning', url: 'https://www.nhs.uk/conditions/first-aid/' },
   examples: {
     positive: [

@@ -14,6 +14,7 @@ export const HEAD_INJURY: Rule = {
   },
   when: [
     'head_injury head_danger|vomit|sleepy|unconscious|confuse|thinner|faint|dizzy|slur|double_vision ~*',
+    'head wound head_danger|confuse|severe ~25',
     'fall thinner head|headache|severe ~30',
     'head hit|fall head_danger|vomit|sleepy|unconscious|confuse|thinner|faint ~30',
     'head_injury severe|bleed|blood ~12',

@@ -15,6 +15,7 @@ export const LABOUR: Rule = {
   when: [
     'cord coming_out|see|hanging|waters ~14',
     'coming_out',
+    'pregnant hanging ~15',
     'waters early|green|hanging ~20',
     'contractions early|#20..36 ~20',
     'contractions #1..5 minute early|pregnant ~20',

@@ -14,6 +14,7 @@ export const OVERDOSE_OR_POISONING: Rule = {
   },
   when: [
     'overdose',
+    'street_drug unconscious|-wake|-respond|-breathe|no_air|blue ~15',
     'took pills|drug too_many !routine ~10',
     'took #8..500 pills|drug !routine ~6',
     'child took pills|drug|street_drug ~12',
