@@ -35,7 +35,6 @@ const CRISIS_LINES: Readonly<Record<string, string>> = Object.freeze({
   FR: '3114',
   GB: '116 123 (Samaritans)',
   IE: '116 123 (Samaritans)',
-  IT: '02 2327 2327 (Telefono Amico)',
   NZ: '1737',
   US: '988',
 });
