@@ -8,7 +8,12 @@ import type { Emit } from './trace.ts';
  */
 export async function respondInTime(
   ctx: RouteContext,
-  options: { readonly timeoutMs: number; readonly stream: boolean },
+  options: {
+    readonly timeoutMs: number;
+    readonly stream: boolean;
+    /** What is told of an error that ends an open stream; the error itself unless set. */
+    readonly tell?: (error: unknown) => unknown;
+  },
   work: (signal: AbortSignal, emit: Emit) => Promise<object>,
 ): Promise<void> {
   const deadline = startDeadline(ctx.state.signal, options.timeoutMs);
@@ -20,7 +25,8 @@ export async function respondInTime(
     else ctx.body = result;
   } catch (error) {
     if (!stream?.isOpen()) throw error;
-    stream.send('error', toGatewayError(error).toBody(ctx.state.requestId));
+    const told = options.tell ? options.tell(error) : error;
+    stream.send('error', toGatewayError(told).toBody(ctx.state.requestId));
   } finally {
     deadline.stop();
     stream?.end();

@@ -1,8 +1,8 @@
 import { type KnownSource, type MedicalCase, mostUrgent, type Urgency } from './case.ts';
 import type { Draft } from './draft.ts';
-import type { Language } from './language.ts';
+import type { Language } from './engine/language.ts';
 import type { Notices } from './notices.ts';
-import type { RedFlag, Source } from './red-flags/red-flag.ts';
+import type { Rule, Source } from './rules/rule.ts';
 import type { Triage } from './triage.ts';
 
 export interface ToldFlag {
@@ -27,6 +27,8 @@ export interface MedicalContent {
 /** The part of an answer that rules decide. */
 export interface SafetyPart {
   readonly urgency: Urgency;
+  /** What the notice is about. */
+  readonly kinds: readonly Rule['kind'][];
   /** Told first when there is a danger sign. */
   readonly notice: string | undefined;
   /** What to do at once, beside the notice. */
@@ -59,6 +61,7 @@ export function safetyPart(
   }));
   return {
     urgency,
+    kinds,
     notice: kinds.length > 0 ? notices.notice(kinds) : undefined,
     steps: notices.steps(kinds),
     red_flags: [...byRule, ...byModel],
@@ -66,7 +69,7 @@ export function safetyPart(
   };
 }
 
-function kindsOf(flags: readonly RedFlag[], urgency: Urgency, selfHarm: boolean): readonly RedFlag['kind'][] {
+function kindsOf(flags: readonly Rule[], urgency: Urgency, selfHarm: boolean): readonly Rule['kind'][] {
   const kinds = new Set(flags.map(({ kind }) => kind));
   if (selfHarm) kinds.add('crisis');
   if (kinds.size === 0 && urgency === 'emergency') kinds.add('emergency');
@@ -96,11 +99,14 @@ export function completeContent(
   };
 }
 
-/** The answer that needs no model: the notice where there is a danger sign, otherwise that none can be given. */
+/**
+ * The answer that needs no model: the notice where there is a danger sign, otherwise that none can be given. Then nobody has
+ * judged how urgent it is: what is less than urgent is unknown.
+ */
 export function fixedContent(safety: SafetyPart, notices: Notices): MedicalContent {
-  const { notice } = safety;
+  const { notice, urgency } = safety;
   return {
-    urgency: safety.urgency,
+    urgency: urgency === 'emergency' || urgency === 'urgent' ? urgency : 'unknown',
     summary: notice ?? notices.withheld,
     considerations: [],
     recommended_next_steps: notice === undefined ? notices.safeSteps : safety.steps,

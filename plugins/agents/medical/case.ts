@@ -3,8 +3,9 @@ import type { AgentRun } from '../kit/agent-run.ts';
 import type { ResultTarget } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
 import type { Turn } from '../kit/session-store.ts';
-import type { RedFlag } from './red-flags/red-flag.ts';
+import type { Language } from './engine/language.ts';
 import { describePatient, type Patient } from './request.ts';
+import type { Rule } from './rules/rule.ts';
 
 /** From least to most urgent. */
 export const URGENCIES = Object.freeze(['unknown', 'self_care', 'routine', 'soon', 'urgent', 'emergency'] as const);
@@ -25,7 +26,9 @@ export interface MedicalCase {
   readonly message: string;
   readonly patient: Patient;
   /** Rules that hold. */
-  readonly flags: readonly RedFlag[];
+  readonly flags: readonly Rule[];
+  /** The language of what the rules found. */
+  readonly flagLanguage: Language | undefined;
   /** The caller's own shape, when there is one. */
   readonly target: ResultTarget | undefined;
   readonly history: { readonly summary?: string | undefined; readonly turns: readonly Turn[] };

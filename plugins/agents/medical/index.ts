@@ -7,12 +7,16 @@ import { respondInTime } from '../kit/respond-in-time.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
 import { createSessionCare } from '../kit/session-care.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
-import { LAST_WORD_CALLS } from './case.ts';
+import { LAST_WORD_CALLS, type MedicalCase } from './case.ts';
 import { MEDICAL_CONFIG, type MedicalConfig } from './config.ts';
-import { MEDICAL_REQUEST, type MedicalRequestBody, patientText } from './request.ts';
+import { detectLanguage } from './engine/language.ts';
+import { withNotice } from './failure-notice.ts';
+import { noticesFor } from './notices.ts';
+import { MEDICAL_REQUEST, type MedicalRequestBody } from './request.ts';
 import { MEDICAL_RESPONSE } from './response.ts';
-import { type MedicalResult, runMedical } from './run-medical.ts';
-import { screenForRedFlags } from './screen.ts';
+import { RULES_VERSION } from './rules-version.ts';
+import { runMedical } from './run-medical.ts';
+import { type Screening, screen } from './screen.ts';
 
 interface MedicalState {
   readonly api: PluginApi;
@@ -21,6 +25,8 @@ interface MedicalState {
   readonly modes: ModeMemory;
   readonly memory: AgentMemory;
 }
+
+const NOTHING_FOUND: Screening = Object.freeze({ flags: [], language: undefined });
 
 /** `POST /api/core/agent/medical`: rules and triage first, specialists by complexity, reviewers with the last word. */
 export default definePlugin({
@@ -33,7 +39,7 @@ export default definePlugin({
     const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
     const memory = createAgentMemory(api, memoryLimits);
     const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
-    // No agent can choose it: it is here so that the wipe of the agents' memory reaches this one too.
+    // No router chooses it: it is registered so that the wipe of the agents' memory reaches this one too.
     api.agent({ name: api.instance, when: '', forget: (principal, session) => memory.wipe(principal, session) });
     api.route({
       method: 'POST',
@@ -52,22 +58,38 @@ export default definePlugin({
   },
 });
 
-function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {
-  const target = body.response_model ? state.reader.readModel(body.response_model, 'response_model') : undefined;
-  const timeoutMs = parseDuration(state.config.limits?.timeout ?? '180s');
-  return respondInTime(ctx, { timeoutMs, stream: body.stream ?? false }, (signal, emit) =>
-    answer(ctx, body, target && { name: 'result', ...target }, state, signal, emit),
-  );
+/** From here on nothing fails without the notice: the request is valid, so somebody may need it. */
+async function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {
+  const patient = body.patient ?? {};
+  let screening: Screening = NOTHING_FOUND;
+  const tell = (error: unknown) => {
+    const { flags, language } = screening;
+    const { country, crisisLine } = state.config;
+    const words = language ?? detectLanguage(body.message) ?? 'en';
+    const notices = noticesFor(words, patient.country ?? country, crisisLine);
+    return withNotice(error, notices, [...new Set(flags.map(({ kind }) => kind))]);
+  };
+  try {
+    screening = screen(body.message, patient);
+    const model = body.response_model ? state.reader.readModel(body.response_model, 'response_model') : undefined;
+    const target = model && { name: 'result', ...model };
+    const timeoutMs = parseDuration(state.config.limits?.timeout ?? '180s');
+    await respondInTime(ctx, { timeoutMs, stream: body.stream ?? false, tell }, (signal, emit) =>
+      answer(ctx, body, { target, screening }, state, signal, emit),
+    );
+  } catch (error) {
+    throw tell(error);
+  }
 }
 
 async function answer(
   ctx: RouteContext,
   body: MedicalRequestBody,
-  target: Parameters<typeof runMedical>[0]['target'],
+  { target, screening }: { readonly target: MedicalCase['target']; readonly screening: Screening },
   { api, config, memory, modes, reader }: MedicalState,
   signal: AbortSignal,
   emit: Emit,
-): Promise<MedicalResult> {
+): Promise<object> {
   const { principal, requestId, onOutcome } = ctx.state;
   const { maxCalls = 30, maxTokens = 100_000, agentTimeout = '60s', maxParallel = 4 } = config.limits ?? {};
   const { message } = body;
@@ -77,8 +99,9 @@ async function answer(
   const care = createSessionCare(session, { model, signal, reserve: LAST_WORD_CALLS }, api.log);
   const caller = { principal, requestId, onOutcome };
   const calls = createModelCalls(api.chat, caller, { maxCalls, maxTokens }, () => care.begin(calls));
-  const flags = screenForRedFlags(patientText(message, patient), patient);
-  const medicalCase = { model, message, patient, flags, target, history: session ?? { turns: [] } };
+  const { flags, language: flagLanguage } = screening;
+  const history = session ?? { turns: [] };
+  const medicalCase = { model, message, patient, flags, flagLanguage, target, history };
   const rag = config.knowledge === false ? undefined : api.agents().find(({ name }) => name === 'rag');
   const run = {
     calls,
@@ -95,5 +118,5 @@ async function answer(
   const place = { country: config.country, crisisLine: config.crisisLine, rag };
   const result = await runMedical(medicalCase, place, run);
   await care.finish({ message, content: JSON.stringify(result.content) });
-  return { ...result, usage: calls.usage() };
+  return { ...result, usage: calls.usage(), rules_version: RULES_VERSION, matched: flags.map(({ id }) => id) };
 }

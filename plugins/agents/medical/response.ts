@@ -19,7 +19,7 @@ const FLAGS = {
 /** The answer's schema, for OpenAPI. */
 export const MEDICAL_RESPONSE = {
   type: 'object',
-  required: ['content', 'usage', 'model', 'trace'],
+  required: ['content', 'usage', 'model', 'trace', 'rules_version', 'matched'],
   properties: {
     content: {
       type: 'object',
@@ -50,5 +50,7 @@ export const MEDICAL_RESPONSE = {
     },
     model: { type: 'string' },
     trace: { type: 'array', items: { type: 'object' } },
+    rules_version: { type: 'string', description: 'Which rules and lexicons looked at the message.' },
+    matched: { ...TEXTS, description: 'The ids of the rules that found a danger sign.' },
   },
 } as const;

@@ -2,11 +2,12 @@ import { type AgentDefinition, GatewayError, isGatewayError, type Usage } from '
 import type { TraceEntry } from '../kit/trace.ts';
 import { completeContent, fixedContent, type MedicalContent, type SafetyPart, safetyPart } from './answer.ts';
 import type { KnownSource, MedicalCase, MedicalRun } from './case.ts';
-import { findObjections, textsIn } from './content-rules.ts';
 import { type Draft, writeDraft } from './draft.ts';
+import { detectLanguage, type Language, languageOf } from './engine/language.ts';
+import { withNotice } from './failure-notice.ts';
 import { findSources } from './knowledge.ts';
-import { detectLanguage, type Language, languageOf } from './language.ts';
 import { type Notices, noticesFor } from './notices.ts';
+import { findObjections, textsIn } from './objections.ts';
 import { choosePanel, consultPanel, MEDICATION_AGENT, type Opinion } from './panel.ts';
 import { patientText } from './request.ts';
 import { ReviewFailed, review } from './review.ts';
@@ -15,7 +16,7 @@ import { type Triage, triage } from './triage.ts';
 export interface MedicalResult {
   readonly content: MedicalContent | Readonly<Record<string, unknown>>;
   /** Beside a caller's own `response_model`. */
-  readonly safety?: SafetyPart;
+  readonly safety?: Omit<SafetyPart, 'kinds'>;
   readonly usage: Usage;
   readonly model: string;
   readonly trace: readonly TraceEntry[];
@@ -27,13 +28,13 @@ export interface MedicalPlace {
   readonly rag: AgentDefinition | undefined;
 }
 
-/** Faults of the request itself; a danger sign does not hide them. */
-const CALLERS_FAULT = new Set(['invalid_request', 'unsupported_model', 'unsupported_provider', 'model_not_allowed']);
+/** Errors of the request itself; a danger sign does not hide them. */
+const CALLERS_ERROR = new Set(['invalid_request', 'unsupported_model', 'unsupported_provider', 'model_not_allowed']);
 
 /**
  * Rules, triage, panel, writer, reviewers. Danger signs are told first and whatever happens: when the models fail, the
- * notice alone is the answer. Somebody in a crisis gets fixed words, not generated ones. What the reviewers or the rules
- * veto twice is not sent.
+ * notice alone is the answer, or stands in the error. Somebody in a crisis gets fixed words, not generated ones. What the
+ * reviewers or the rules veto twice is not sent.
  */
 export async function runMedical(
   medicalCase: MedicalCase,
@@ -41,30 +42,50 @@ export async function runMedical(
   run: MedicalRun,
 ): Promise<MedicalResult> {
   const words = wordsFor(medicalCase, place, undefined);
-  const early = safetyPart(medicalCase, undefined, words.language, words.notices);
-  if (early.notice !== undefined) run.emit('notice', early);
-  const isCrisis = medicalCase.flags.some(({ kind }) => kind === 'crisis');
-  if (isCrisis && !medicalCase.target) return fixed(medicalCase, early, words.notices, run);
+  let known: Known = { safety: safetyPart(medicalCase, undefined, words.language, words.notices), ...words };
+  if (known.safety.notice !== undefined) run.emit('notice', tellSafety(known.safety));
   try {
-    return await consult(medicalCase, place, run);
+    if (known.safety.kinds.includes('crisis')) return answerCrisis(medicalCase, known, run);
+    return await consult(medicalCase, place, run, (more) => {
+      known = more;
+    });
   } catch (error) {
-    const isTheirs = isGatewayError(error) && CALLERS_FAULT.has(error.code);
-    if (early.notice === undefined || isTheirs || medicalCase.target) throw error;
-    return fixed(medicalCase, early, words.notices, run);
+    const isTheirs = isGatewayError(error) && CALLERS_ERROR.has(error.code);
+    const { safety, notices } = known;
+    if (safety.notice === undefined || isTheirs || medicalCase.target) throw withNotice(error, notices, safety.kinds);
+    return fixed(medicalCase, safety, notices, run);
   }
 }
 
-async function consult(medicalCase: MedicalCase, place: MedicalPlace, run: MedicalRun): Promise<MedicalResult> {
+/** What is known of a case before anything is written. */
+interface Known {
+  readonly safety: SafetyPart;
+  readonly notices: Notices;
+}
+
+async function consult(
+  medicalCase: MedicalCase,
+  place: MedicalPlace,
+  run: MedicalRun,
+  learn: (known: Known) => void,
+): Promise<MedicalResult> {
   const [sorted, sources] = await Promise.all([triage(medicalCase, run), findSources(place.rag, medicalCase, run)]);
   const { language, notices } = wordsFor(medicalCase, place, sorted);
   const safety = safetyPart(medicalCase, sorted, language, notices);
-  if (sorted.self_harm && !medicalCase.target) return fixed(medicalCase, safety, notices, run);
+  learn({ safety, notices });
+  if (safety.kinds.includes('crisis')) return answerCrisis(medicalCase, { safety, notices }, run);
   const isEmergency = safety.urgency === 'emergency';
   const panel = choosePanel(sorted, isEmergency, medicalCase);
   const rounds = sorted.complexity === 'complex' && !isEmergency ? 2 : 1;
   const opinions = await consultPanel(panel, rounds, medicalCase, sources, run);
   run.signal.throwIfAborted();
   return release({ medicalCase, opinions, sources, safety, notices, medicines: panel.includes(MEDICATION_AGENT) }, run);
+}
+
+/** Fixed words for somebody in a crisis. They do not fit into a caller's own shape: then they stand in an error. */
+function answerCrisis(medicalCase: MedicalCase, { safety, notices }: Known, run: MedicalRun): MedicalResult {
+  if (!medicalCase.target) return fixed(medicalCase, safety, notices, run);
+  throw new GatewayError('content_filtered', 'Somebody in a crisis gets no generated answer.');
 }
 
 interface Release {
@@ -83,7 +104,7 @@ async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
   for (let attempt = 1; attempt <= 2; attempt += 1) {
     const written = await writeDraft(medicalCase, opinions, sources, objections, run);
     const result = medicalCase.target
-      ? { content: asContent(written.value), safety }
+      ? { content: asContent(written.value), safety: tellSafety(safety) }
       : { content: completeContent(written.value as Draft, safety, sources, notices) };
     const found = await objectionsTo(result, written.value, all, run);
     if (found === undefined) break;
@@ -93,10 +114,7 @@ async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
     objections = found;
   }
   if (!medicalCase.target) return fixed(medicalCase, safety, notices, run);
-  const message = [safety.notice, 'The safety review did not release an answer to this request.']
-    .filter(Boolean)
-    .join(' ');
-  throw new GatewayError('content_filtered', message);
+  throw new GatewayError('content_filtered', 'The safety review did not release an answer to this request.');
 }
 
 /** Undefined when a reviewer gave no verdict: then there is nothing to mend, and nothing to send. */
@@ -126,14 +144,19 @@ function fixed(medicalCase: MedicalCase, safety: SafetyPart, notices: Notices, r
   };
 }
 
-/** The triage model knows the language best; an unlisted one gets English notices. */
+/** What a caller sees of the safety part. */
+function tellSafety({ kinds: _kinds, ...safety }: SafetyPart): Omit<SafetyPart, 'kinds'> {
+  return safety;
+}
+
+/** The language of what the rules found, else of the message, else what the triage says; an unlisted one gets English. */
 function wordsFor(
-  { message, patient }: MedicalCase,
+  { message, patient, flagLanguage }: MedicalCase,
   { country, crisisLine }: MedicalPlace,
   sorted: Triage | undefined,
 ): { readonly language: Language; readonly notices: Notices } {
   const tag = /^[a-z]{2,3}(?:-[a-z0-9]{2,8})*$/i.test(sorted?.language ?? '') ? sorted?.language : undefined;
-  const language = (tag === undefined ? detectLanguage(message) : languageOf(tag)) ?? 'en';
+  const language = flagLanguage ?? detectLanguage(message) ?? languageOf(tag) ?? 'en';
   return { language, notices: noticesFor(language, patient.country ?? country, crisisLine) };
 }
 

@@ -1,39 +1,69 @@
-import { detectLanguage, plainText } from './language.ts';
-import { isNegated } from './negation.ts';
-import { RED_FLAGS } from './red-flags/index.ts';
-import { INFANT_YEARS, type RedFlag } from './red-flags/red-flag.ts';
+import { type Condition, holds, parseCondition } from './engine/condition.ts';
+import { LANGUAGES, type Language } from './engine/language.ts';
+import { type Reading, readText } from './engine/reading.ts';
+import { lexiconOf } from './lexicon/index.ts';
+import { likelyLanguages } from './likely-languages.ts';
 import type { Patient } from './request.ts';
+import { RULES } from './rules/index.ts';
+import { INFANT_YEARS, type Rule } from './rules/rule.ts';
+
+/** What the rules say to a message. */
+export interface Screening {
+  readonly flags: readonly Rule[];
+  /** The language in which most rules were found; undefined when none was. */
+  readonly language: Language | undefined;
+}
+
+const CONDITIONS: ReadonlyMap<Rule, readonly Condition[]> = new Map(
+  RULES.map((rule) => [rule, rule.when.map(parseCondition)]),
+);
+
+/** What a list of illnesses and medicines says about the person, whenever it was written. */
+const RISKS = Object.freeze(['thinner', 'diabetic', 'asthma', 'immune', 'pacemaker', 'pregnant', 'insulin']);
+const CHILD_YEARS = 12;
 
 /** The rules that hold for what a caller wrote, by text alone: no model, no network, the same every time. */
-export function screenForRedFlags(message: string, patient: Patient = {}): readonly RedFlag[] {
-  const spellings = spellingsOf(message);
-  return RED_FLAGS.filter((flag) => spellings.some((text) => holds(flag, text, patient)));
+export function screen(message: string, patient: Patient = {}): Screening {
+  const languages = likelyLanguages(message);
+  const facts = factsOf(patient);
+  const readings = languages.map(({ language, withSlips }) => readText(message, lexiconOf(language), { withSlips }));
+  readings.push(...readHistory(patient, facts));
+  const found = RULES.flatMap((rule) => {
+    const where = readings.find((reading) => isFound(rule, reading, facts));
+    return where ? [{ rule, language: where.language }] : [];
+  });
+  return { flags: found.map(({ rule }) => rule), language: mostFrequent(found.map(({ language }) => language)) };
 }
 
-/** German without umlauts is also written with ae, oe and ue. */
-function spellingsOf(message: string): readonly string[] {
-  const text = plainText(message);
-  const language = detectLanguage(message);
-  const mayBeGerman = language === 'de' || language === undefined;
-  return mayBeGerman && /[aou]e/.test(text) ? [text, text.replace(/([aou])e/g, '$1')] : [text];
+function isFound(rule: Rule, reading: Reading, facts: ReadonlySet<string>): boolean {
+  return CONDITIONS.get(rule)?.some((condition) => holds(condition, reading, facts)) ?? false;
 }
 
-function holds(flag: RedFlag, text: string, patient: Patient): boolean {
-  return flag.all.every((patterns, index) => {
-    if (index === 0 && flag.patient && isPatient(flag.patient, patient)) return true;
-    return patterns.some((pattern) => isSaid(pattern, text));
+/** What is known of the person beside the message. */
+function factsOf({ age, pregnant }: Patient): Set<string> {
+  const facts = new Set<string>();
+  if (typeof age === 'number' && age < CHILD_YEARS) facts.add('child');
+  if (typeof age === 'number' && age < INFANT_YEARS) for (const fact of ['infant', 'baby']) facts.add(fact);
+  if (pregnant === true) facts.add('pregnant');
+  return facts;
+}
+
+/**
+ * The lists of illnesses, medicines and allergies. They say what was, so a sign in them counts only when the text says that
+ * it is now; what makes other signs more dangerous is added to the facts.
+ */
+function readHistory({ history, medications, allergies }: Patient, facts: Set<string>): readonly Reading[] {
+  const text = [history, medications, allergies].flatMap((list) => list ?? []).join('\n');
+  if (text === '') return [];
+  return likelyLanguages(text).map(({ language, withSlips }) => {
+    const reading = readText(text, lexiconOf(language), { withSlips, setting: 'past' });
+    for (const risk of RISKS) if (reading.signs.get(risk)?.some(({ denied }) => !denied)) facts.add(risk);
+    return reading;
   });
 }
 
-/** Whether the pattern is found somewhere where it is not denied. */
-function isSaid(pattern: RegExp, text: string): boolean {
-  for (const match of text.matchAll(new RegExp(pattern, 'g'))) {
-    const end = match.index + match[0].length;
-    if (!isNegated(text.slice(0, match.index), text.slice(end))) return true;
-  }
-  return false;
-}
-
-function isPatient(kind: 'infant' | 'pregnant', { age, pregnant }: Patient): boolean {
-  return kind === 'pregnant' ? pregnant === true : age !== undefined && age !== null && age < INFANT_YEARS;
+function mostFrequent(languages: readonly Language[]): Language | undefined {
+  const counts = LANGUAGES.map((language) => ({ language, count: languages.filter((one) => one === language).length }));
+  const best = counts.reduce((one, other) => (other.count > one.count ? other : one));
+  return best.count > 0 ? best.language : undefined;
 }

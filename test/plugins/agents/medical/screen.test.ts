@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { RED_FLAGS } from '../../../../plugins/agents/medical/red-flags/index.ts';
 import type { Patient } from '../../../../plugins/agents/medical/request.ts';
-import { screenForRedFlags } from '../../../../plugins/agents/medical/screen.ts';
+import { RULES } from '../../../../plugins/agents/medical/rules/index.ts';
+import { screen } from '../../../../plugins/agents/medical/screen.ts';
 
-const ids = (text: string, patient: Patient = {}) => screenForRedFlags(text, patient).map(({ id }) => id);
+const ids = (text: string, patient: Patient = {}) => screen(text, patient).flags.map(({ id }) => id);
 
 /** Vignettes in which a rule must hold. */
 const FLAGGED: readonly (readonly [flag: string, text: string, patient?: Patient])[] = [
@@ -234,8 +234,10 @@ describe('agents/medical/screen', () => {
   }
 
   it('has an example for every rule, a sign in every language, and a source', () => {
-    expect(new Set(FLAGGED.map(([flag]) => flag))).to.deep.equal(new Set(RED_FLAGS.map(({ id }) => id)));
-    for (const { sign, source } of RED_FLAGS) {
+    const known = new Set(RULES.map(({ id }) => id));
+    expect(FLAGGED.map(([flag]) => flag).filter((flag) => !known.has(flag))).to.deep.equal([]);
+    for (const { sign, source, examples } of RULES) {
+      expect(examples.positive).to.not.deep.equal([]);
       expect(Object.values(sign).every((text) => text.length > 5)).to.equal(true);
       expect(source.url).to.match(/^https:\/\//);
     }

@@ -1,0 +1,55 @@
+import { normalise } from './normalise.ts';
+
+/** Languages that notices and rules are written in; others get English notices and answers in their own language. */
+export const LANGUAGES = Object.freeze(['en', 'de', 'fr', 'es', 'it'] as const);
+export type Language = (typeof LANGUAGES)[number];
+
+/** A text in every language of {@link LANGUAGES}. */
+export type Texts = Readonly<Record<Language, string>>;
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+
+/** Words that are frequent in one of the languages, after {@link normalise}. Words of several languages stand in each. */
+export const FREQUENT: Readonly<Record<Language, ReadonlySet<string>>> = Object.freeze({
+  en: words(
+    'the and my is has had with since what should not feel feeling pain when you this am was it for after been can i of to in on im its hes shes his her she he they we our are were from that keep keeps got get wont cant dont didnt doesnt isnt do does did be by at as if but or an out up all over just now very really some any have going gone took there how why who your me him them us will would could about into than then too so one two three been being because here still even like',
+  ),
+  de: words(
+    'ich und der die das ist habe hat hab mit seit was nicht mein meine meinem meiner meinen bin ein eine einen auf nach schmerzen wenn kann sie er es im zu mir sich den dem des von ihr ihm ihn wir uns mich dich du sein seine war wird werden wurde bei aus an am in vor oder aber noch nur schon sehr so wie dass jetzt heute gestern kein keine mehr hatte haben sind soll was wo warum immer ganz hilfe nich kriegt krieg plotzlich unser unsere dann auch da zum zur um uber unter gerade grad und',
+  ),
+  fr: words(
+    'je et le la les est ai a avec depuis que ne pas mon ma mes suis un une douleur quand peux il elle au du des j dans sur de d l en n s c qu plus se me qui ce cette ca sa son ses nous vous on sont ont etre fait faire tout tres mais ou bien comme apres avant pour par si jai cest aux notre nos mal peut va vais jsuis jvais suis meme toute tous rien',
+  ),
+  es: words(
+    'yo y el la los las es tengo tiene con desde que no mi mis estoy esta un una dolor cuando puedo en me del hace por muy se le lo de al su sus a como mas pero si para ha he han hay son ser fue era todo toda ya sin nada te les nos tu este eso porque despues ahora hoy ayer puede estan tomo tomado desde bien mal hijo hija',
+  ),
+  it: words(
+    'io e il lo la gli le i ho ha con da che non mi mio mia sono un una dolore quando posso in si del della di al alla per molto nel nella ma se sta sto anche come piu ci e era tutto tutta gia senza niente ti suo sua nostro nostra questo perche dopo adesso oggi ieri ora puo stanno preso dal dalla sul sulla c l un cosa fa faccio nn ke hanno siamo stato stata',
+  ),
+});
+
+const SCAN_CHARACTERS = 4000;
+
+/** How many words of a normalised text are frequent ones of each language, from most to least. */
+export function scoreLanguages(normalised: string): readonly { readonly language: Language; readonly score: number }[] {
+  const found = normalised
+    .slice(0, SCAN_CHARACTERS)
+    .replaceAll(/(?<=[a-z])'(?=(?:t|s|m|ve|re|ll|d)\b)/g, '')
+    .split(/[^a-z]+/);
+  return LANGUAGES.map((language) => ({
+    language,
+    score: found.filter((word) => FREQUENT[language].has(word)).length,
+  })).sort((one, other) => other.score - one.score);
+}
+
+/** The language of a text by its frequent words; undefined when no language clearly leads. */
+export function detectLanguage(text: string): Language | undefined {
+  const [first, second] = scoreLanguages(normalise(text.slice(0, SCAN_CHARACTERS)));
+  return first && second && first.score > second.score ? first.language : undefined;
+}
+
+/** A BCP 47 tag as one of {@link LANGUAGES}. */
+export function languageOf(tag: string | undefined): Language | undefined {
+  const primary = tag?.toLowerCase().split(/[-_]/)[0];
+  return LANGUAGES.find((language) => language === primary);
+}

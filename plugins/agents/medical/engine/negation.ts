@@ -1,0 +1,199 @@
+import type { Sighting } from './sightings.ts';
+import type { Token } from './tokens.ts';
+
+/**
+ * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no trouble breathing" is none, so only a
+ * negated verb counts for these ({@link Denial.refused}).
+ */
+const FUNCTIONS: ReadonlySet<string> = new Set(
+  'breathe wake respond move speak see feel stand swallow stop feed pee help understand fade open bend smile obey push bear cry shiver let_go'.split(
+    ' ',
+  ),
+);
+
+/** What a body has by itself: also "no pulse" is a sign. */
+const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
+
+/** Words that may stand between a denial and what it denies. */
+const REACH = 7;
+/** The same for a verb that a negation belongs to. */
+const VERB_REACH = 5;
+/** "Chest pain: no": how far a single word of denial looks back. */
+const DENIED_WORDS = 3;
+/** A thing in a list of denied ones has at most so many words. */
+const LIST_ITEM_WORDS = 3;
+
+/** How a sighting is denied. */
+export interface Denial {
+  /** It is not so: "no fever". */
+  readonly denied: boolean;
+  /** The body does not do it: "cannot breathe", "no pulse". */
+  readonly refused: boolean;
+}
+
+const NONE: Denial = Object.freeze({ denied: false, refused: false });
+
+/** Sightings by the word they begin with, and the words that the grammar concepts of a lexicon stand on. */
+export interface Grammar {
+  readonly list: readonly Token[];
+  readonly signs: readonly Sighting[];
+  /** Places of `no`, `not`, `not_after`, `have`, `but`, `or`, `and`, `subject`, `denied_after`, `ruled_out`, `inner` (see `reading.ts`). */
+  readonly words: ReadonlyMap<string, ReadonlySet<number>>;
+}
+
+/** Which sightings are denied, and how. Errs on the side of the sign: a denial reaches over few words, never over a clause. */
+export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
+  const denials = new Map<Sighting, Denial>();
+  const starting = groupBy(grammar.signs, ({ from }) => from);
+  const ending = groupBy(grammar.signs, ({ to }) => to);
+  const has = (kind: string, index: number) => grammar.words.get(kind)?.has(index) ?? false;
+  for (let index = 0; index < grammar.list.length; index += 1) {
+    if (has('inner', index)) deny(index, 'inner', grammar, starting, denials);
+    if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
+    if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
+    else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
+    if (has('ruled_out', index)) denyBefore(index, REACH, grammar, ending, denials);
+    else if (has('denied_after', index)) denyBefore(index, DENIED_WORDS, grammar, ending, denials);
+  }
+  return denials;
+
+  /** "do not have", "no tengo": what follows is denied as by "no". */
+  function isOwned(index: number, { list }: Grammar): boolean {
+    for (let next = index + 1; next <= index + 2 && next < list.length; next += 1) if (has('have', next)) return true;
+    return false;
+  }
+}
+
+/** Denies what stands after a negation, as far as it reaches. */
+function deny(
+  start: number,
+  kind: 'no' | 'not' | 'inner',
+  grammar: Grammar,
+  starting: ReadonlyMap<number, readonly Sighting[]>,
+  denials: Map<Sighting, Denial>,
+): void {
+  const { words } = grammar;
+  const end = endOfReach(start, grammar);
+  let isNext = true;
+  for (let index = start + 1; index < end; index += 1) {
+    for (const sign of starting.get(index) ?? []) {
+      const isFunction = FUNCTIONS.has(sign.concept);
+      const isVerbs = kind !== 'no' && isFunction && index - start <= VERB_REACH;
+      const refused = (isNext && LIFE_SIGNS.has(sign.concept)) || isVerbs || (denials.get(sign)?.refused ?? false);
+      if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
+    }
+    isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
+    // The verb takes the negation: in "cannot move her arm" the arm is not denied.
+    const verb = kind !== 'no' && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
+    if (verb && !words.get('or')?.has(verb.to + 1)) return;
+  }
+}
+
+/** The first word that a negation does not reach. */
+function endOfReach(start: number, { list, words }: Grammar): number {
+  let end = start + 1;
+  for (; end < list.length && end <= start + REACH; end += 1) {
+    const token = list[end];
+    if (token?.before === '.' || words.get('but')?.has(end)) return end;
+    if (token?.before === ',' && end > start + 1) {
+      const last = endOfList(end, { list, words });
+      return last ?? end;
+    }
+    const isNewClause = words.get('and')?.has(end) && (words.get('subject')?.has(end + 1) ?? false);
+    if (isNewClause) return end;
+  }
+  return end;
+}
+
+/** Where a list "…, b, c or d" ends that goes on at a comma; undefined when it is none. */
+function endOfList(comma: number, { list, words }: Pick<Grammar, 'list' | 'words'>): number | undefined {
+  let item = 0;
+  let isClosing = false;
+  for (let index = comma; index <= list.length && index < comma + 24; index += 1) {
+    const token = list[index];
+    if (token === undefined || (token.before === '.' && index > comma)) return isClosing ? index : undefined;
+    if (token.before === ',' && index > comma) {
+      if (isClosing) return index;
+      item = 0;
+    }
+    if (words.get('subject')?.has(index)) return undefined;
+    if (words.get('or')?.has(index) || words.get('and')?.has(index)) {
+      isClosing = true;
+      item = 0;
+      continue;
+    }
+    item += 1;
+    if (item > LIST_ITEM_WORDS) return undefined;
+  }
+  return undefined;
+}
+
+/**
+ * "Er atmet nicht", "elle respire plus": the negation stands behind its verb, or between its parts ("hört nicht auf").
+ * "Fieber hat sie nicht": it stands behind what it denies. Answers whether it found something.
+ */
+function lookAround(
+  index: number,
+  { list, words }: Grammar,
+  starting: ReadonlyMap<number, readonly Sighting[]>,
+  ending: ReadonlyMap<number, readonly Sighting[]>,
+  denials: Map<Sighting, Denial>,
+): boolean {
+  const isOwn = ({ concept }: Sighting) => FUNCTIONS.has(concept) || LIFE_SIGNS.has(concept);
+  const refuse = (signs: readonly Sighting[]) => {
+    for (const sign of signs) denials.set(sign, { denied: true, refused: true });
+    return signs.length > 0;
+  };
+  let nearest: readonly Sighting[] = [];
+  let isBare = true;
+  for (let before = index - 1; before >= 0 && before >= index - VERB_REACH; before -= 1) {
+    if (list[before + 1]?.before !== '') break;
+    const signs = ending.get(before) ?? [];
+    if (refuse(signs.filter(isOwn))) return true;
+    if (isBare && signs.length > 0) nearest = [...nearest, ...signs];
+    isBare &&=
+      signs.length > 0 || (words.get('have')?.has(before) ?? false) || (words.get('subject')?.has(before) ?? false);
+  }
+  for (let after = index + 1; after <= index + VERB_REACH && list[after]?.before === ''; after += 1) {
+    const signs = starting.get(after) ?? [];
+    if (refuse(signs.filter(isOwn))) return true;
+    if (signs.length > 0 && after > index + 1) break;
+  }
+  for (const sign of nearest) denials.set(sign, { denied: true, refused: false });
+  return nearest.length > 0;
+}
+
+/** "Chest pain: no", "chest pain is absent", "a stroke was ruled out". */
+function denyBefore(
+  index: number,
+  reach: number,
+  { list }: Grammar,
+  ending: ReadonlyMap<number, readonly Sighting[]>,
+  denials: Map<Sighting, Denial>,
+): void {
+  const isLast = list[index + 1] === undefined || list[index + 1]?.before !== '';
+  if (!isLast && reach < REACH) return;
+  for (let before = index - 1; before >= 0 && before >= index - reach; before -= 1) {
+    if (reach === REACH && list[before + 1]?.before === '.') return;
+    for (const sign of ending.get(before) ?? []) denials.set(sign, { denied: true, refused: false });
+  }
+}
+
+function groupBy<Key>(
+  signs: readonly Sighting[],
+  keyOf: (sign: Sighting) => Key,
+): ReadonlyMap<Key, readonly Sighting[]> {
+  const groups = new Map<Key, Sighting[]>();
+  for (const sign of signs) {
+    const key = keyOf(sign);
+    const group = groups.get(key);
+    if (group) group.push(sign);
+    else groups.set(key, [sign]);
+  }
+  return groups;
+}
+
+/** The denial of a sighting. */
+export function denialOf(denials: ReadonlyMap<Sighting, Denial>, sign: Sighting): Denial {
+  return denials.get(sign) ?? NONE;
+}

@@ -1,0 +1,115 @@
+import { GRAMMAR } from './grammar.ts';
+import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts';
+import type { Token, Tokens } from './tokens.ts';
+import { WordIndex } from './word-index.ts';
+
+/** A concept of the lexicon where it stands in a text. */
+export interface Sighting {
+  readonly concept: string;
+  /** First and last word. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Numbers of atoms; undefined stands for a gap. */
+type Pattern = readonly (number | undefined)[];
+
+interface Entry {
+  readonly concept: string;
+  readonly isFirst: boolean;
+  readonly pattern: Pattern;
+}
+
+/** A lexicon made ready for search. */
+export interface CompiledLexicon {
+  readonly lexicon: Lexicon;
+  readonly aliases: ReadonlyMap<string, string>;
+  readonly index: WordIndex;
+  readonly byFirst: ReadonlyMap<number, readonly Entry[]>;
+}
+
+export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
+  const index = new WordIndex(lexicon.language, lexicon.plain);
+  const byFirst = new Map<number, Entry[]>();
+  for (const phrase of parsePhrases(lexicon)) {
+    const pattern = patternOf(phrase, index);
+    const [first] = pattern;
+    if (first === undefined) throw new TypeError(`an entry of "${phrase.concept}" begins with a gap or is empty`);
+    const others = byFirst.get(first);
+    const entry = { concept: phrase.concept, isFirst: phrase.isFirst, pattern };
+    if (others) others.push(entry);
+    else byFirst.set(first, [entry]);
+  }
+  return { lexicon, aliases: readAliases(lexicon.aliases), index: index.finish(), byFirst };
+}
+
+function readAliases(aliases: string): ReadonlyMap<string, string> {
+  const pairs = aliases.split(/\s+/).filter((pair) => pair !== '');
+  return new Map(pairs.map((pair) => [pair.split('=')[0] ?? '', (pair.split('=')[1] ?? '').replaceAll('_', ' ')]));
+}
+
+/** Words of grammar are short and decide much: they are never guessed from a slip. */
+function patternOf({ concept, atoms }: Phrase, index: WordIndex): Pattern {
+  return atoms.map((atom) =>
+    atom.kind === 'gap' ? undefined : index.add(atom, GRAMMAR.has(concept), atoms.length === 1),
+  );
+}
+
+/** Every concept in a text, each phrase at each place. */
+export function findSightings({ list }: Tokens, compiled: CompiledLexicon, withSlips: boolean): readonly Sighting[] {
+  const known = new Map<string, ReadonlySet<number>>();
+  const atoms = list.map((token) => atomsOf(token, compiled.index, withSlips, known));
+  const found = new Map<string, Sighting>();
+  for (let from = 0; from < list.length; from += 1) {
+    for (const first of atoms[from] ?? []) {
+      for (const { concept, isFirst, pattern } of compiled.byFirst.get(first) ?? []) {
+        if (isFirst && list[from]?.before === '') continue;
+        const to = matchFrom(pattern, 1, from + 1, atoms, list);
+        if (to === undefined) continue;
+        const key = `${concept}:${from}`;
+        const longer = found.get(key);
+        if (longer === undefined || longer.to < to) found.set(key, { concept, from, to });
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** The atoms of a token; a word that comes again is not looked up again. */
+function atomsOf(
+  token: Token,
+  index: WordIndex,
+  withSlips: boolean,
+  known: Map<string, ReadonlySet<number>>,
+): ReadonlySet<number> {
+  const key = `${token.text} ${token.value}`;
+  const before = known.get(key);
+  if (before) return before;
+  const ids = new Set(index.find(token, withSlips));
+  known.set(key, ids);
+  return ids;
+}
+
+/** The last word of a match of what is left of a pattern, or undefined. A phrase does not go on in the next sentence. */
+function matchFrom(
+  pattern: Pattern,
+  place: number,
+  start: number,
+  atoms: readonly ReadonlySet<number>[],
+  list: readonly Token[],
+): number | undefined {
+  let at = start;
+  for (let index = place; index < pattern.length; index += 1) {
+    const atom = pattern[index];
+    if (atom === undefined) {
+      for (let skip = 0; skip <= GAP_WORDS; skip += 1) {
+        const to = matchFrom(pattern, index + 1, at + skip, atoms, list);
+        if (to !== undefined) return to;
+      }
+      return undefined;
+    }
+    if (!atoms[at]?.has(atom) || list[at]?.sentence !== list[start - 1]?.sentence) return undefined;
+    at += 1;
+  }
+  return at - 1;
+}

@@ -1,0 +1,34 @@
+import type { Language } from '../../engine/language.ts';
+import type { Lexicon } from '../../engine/phrases.ts';
+import { type CompiledLexicon, compileLexicon } from '../../engine/sightings.ts';
+import de from './de.json' with { type: 'json' };
+import en from './en.json' with { type: 'json' };
+import es from './es.json' with { type: 'json' };
+import fr from './fr.json' with { type: 'json' };
+import it from './it.json' with { type: 'json' };
+import { MEDICINES } from './medicines.ts';
+
+/** What answers say of medicines in each language: the names of medicines are the same for all. */
+export const RELEASE_LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
+  en: withMedicines('en', en),
+  de: withMedicines('de', de),
+  fr: withMedicines('fr', fr),
+  es: withMedicines('es', es),
+  it: withMedicines('it', it),
+});
+
+function withMedicines(language: Language, lexicon: typeof en | typeof fr): Lexicon {
+  const { concepts } = lexicon;
+  return { ...lexicon, language, concepts: { ...concepts, medicine: `${MEDICINES}, ${concepts.medicine}` } };
+}
+
+const compiled = new Map<Language, CompiledLexicon>();
+
+/** The words for medicines in a language, made ready for search when they are first needed. */
+export function releaseLexiconOf(language: Language): CompiledLexicon {
+  const known = compiled.get(language);
+  if (known) return known;
+  const made = compileLexicon(RELEASE_LEXICONS[language]);
+  compiled.set(language, made);
+  return made;
+}

@@ -1,0 +1,45 @@
+import type { Rule } from './rule.ts';
+
+export const ACUTE_ABDOMEN: Rule = {
+  id: 'acute_abdomen',
+  version: 1,
+  urgency: 'emergency',
+  kind: 'emergency',
+  sign: {
+    en: 'Signs of an emergency in the belly',
+    de: 'Zeichen eines Notfalls im Bauch',
+    fr: 'Signes d’une urgence abdominale',
+    es: 'Signos de una urgencia abdominal',
+    it: 'Segni di un’urgenza addominale',
+  },
+  when: [
+    'belly hard ~6',
+    'belly pain severe|sudden|faint|near_faint|worst !mild !period ~10',
+    'belly pain fever vomit ~25',
+    'belly tear ~8',
+    'low_right pain fever|vomit|severe|-move|-stand ~25',
+    'hernia push_back|-push|vomit|severe ~18',
+    'no_stool vomit|belly_swollen|severe|pain ~22',
+    'vomit_feces',
+    'belly pain yellow|-stand|-move|sweat ~20',
+    'yellow pain shiver|fever|belly ~20',
+    'aneurysm pain|sudden|faint|near_faint|severe ~20',
+    'belly touch pain|severe ~12',
+    'belly -bear ~10',
+    'belly pain vibration ~18',
+    'pain #9..10 belly ~20',
+    'pain belly fever lie_still ~25',
+  ],
+  source: { title: 'NHS: Stomach ache; NICE CKS: Acute abdomen', url: 'https://www.nhs.uk/conditions/stomach-ache/' },
+  examples: {
+    positive: [
+      'My belly is as hard as a board.',
+      'Mein Bauch ist bretthart.',
+      'Mon ventre est dur comme du bois.',
+      'Tengo la barriga dura como una piedra y mucho dolor.',
+      'Ho la pancia dura come il legno.',
+    ],
+    negative: ['My period cramps are the same as every month.', 'I’m a bit bloated after eating beans.'],
+    boundary: [['Sudden tearing pain in my stomach.', true]],
+  },
+};

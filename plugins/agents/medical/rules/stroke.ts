@@ -1,0 +1,50 @@
+import type { Rule } from './rule.ts';
+
+export const STROKE: Rule = {
+  id: 'stroke',
+  version: 1,
+  urgency: 'emergency',
+  kind: 'emergency',
+  sign: {
+    en: 'Signs of a stroke (face, arm, speech)',
+    de: 'Zeichen eines Schlaganfalls (Gesicht, Arm, Sprache)',
+    fr: 'Signes d’un AVC (visage, bras, parole)',
+    es: 'Signos de un ictus (cara, brazo, habla)',
+    it: 'Segni di un ictus (viso, braccio, parola)',
+  },
+  when: [
+    'face|mouth|smile|eye_lid droop ~7',
+    'slur',
+    '-speak arm|leg|face|mouth|sudden|one_side|confuse|numb|weak|droop|paralysed|still ~20',
+    'numb|weak|paralysed one_side|face !mild ~6',
+    'arm|leg numb|weak|paralysed sudden|slur|face|-speak|nonsense ~14',
+    'stroke !heatstroke',
+    'vision_lost sudden|one_eye ~14',
+    'double_vision sudden|dizzy|-stand|-move|slur|weak|headache ~20',
+    '-see one_eye ~8',
+    '-move|-obey arm|leg|one_side ~8',
+    'paralysed arm|leg|face|one_side ~6',
+    'drop_things nonsense|slur|weak|-speak|confuse ~22',
+    '-understand speak|sudden ~15',
+    'nonsense sudden ~12',
+    'smile one_side ~8',
+    '-smile',
+    'dizzy sudden -stand|-move double_vision ~25',
+    '-strength arm|leg|one_side|sudden ~8',
+  ],
+  source: { title: 'NHS: Stroke, symptoms; AHA/ASA: BE FAST', url: 'https://www.nhs.uk/conditions/stroke/symptoms/' },
+  examples: {
+    positive: [
+      'My mother’s face is drooping on one side and her speech is slurred',
+      'Sein Mundwinkel hängt herunter und er spricht verwaschen',
+      'Ma mère a la bouche de travers',
+      'A mi padre se le tuerce la boca',
+      'Mio padre ha la bocca storta e biascica',
+    ],
+    negative: ['What are the symptoms of a stroke?', 'My father had a stroke ten years ago; should I change my diet?'],
+    boundary: [
+      ['In the series last night someone had a stroke on a plane.', false],
+      ['I suddenly can’t see out of one eye', true],
+    ],
+  },
+};
