@@ -24,6 +24,8 @@ export interface Principal {
   readonly tpm?: number;
   /** Micro-dollars this key may spend in all. */
   readonly budget?: number;
+  /** What `rpm`, `tpm` and `budget` are counted under; `keyId` unless set. Keys that replace one another share it. */
+  readonly limitsId?: string;
 }
 
 /**

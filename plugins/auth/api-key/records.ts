@@ -25,6 +25,13 @@ export interface KeyRecord extends KeyLimits {
   /** Which pepper the hash is under. */
   readonly pepperId: string;
   readonly createdAt: number;
+  /** The first key of those that replaced one another, whose limits and budget this one shares; absent for that key itself. */
+  readonly limitsId?: string;
+}
+
+/** What the limits and the budget of a key are counted under. */
+export function limitsIdOf({ id, limitsId }: KeyRecord): string {
+  return limitsId ?? id;
 }
 
 /** A record with what happened to it since. */

@@ -96,7 +96,7 @@ export function registerRoutes(api: PluginApi, keyring: Keyring, creationsPerHou
     path: `${PATH}/rotate`,
     summary: 'Replace an API key by a new one',
     description:
-      'The new key has the name, limits and rest of the budget of the old one, which goes on working for the overlap.',
+      'The new key has the name, limits and budget of the old one, which goes on working for the overlap. Both share them: what one spends the other has no more.',
     ...guarded,
     body: ROTATE_BODY,
     responses: { 200: { description: 'The new key, once.', schema: ISSUED } },

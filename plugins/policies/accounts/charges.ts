@@ -34,7 +34,7 @@ const HOLD = Symbol('accounts.hold');
  * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
  */
 export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
-  const { account, budget, keyId } = call.principal;
+  const { account, budget, keyId, limitsId = keyId } = call.principal;
   const { cost } = api.estimate(call);
   const isLimited = rules.isEnforced || budget !== undefined;
   if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
@@ -51,7 +51,7 @@ export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): P
     facts: factsOf(call, undefined),
     now,
     // Also for keys without a budget, so that `spent_usd` is known of them too.
-    ...(keyId !== undefined && { purse: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
+    ...(limitsId !== undefined && { purse: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } }),
   });
   hold.isCertain = true;
   if (outcome === 'held') return;

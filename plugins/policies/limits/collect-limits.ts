@@ -51,10 +51,10 @@ export interface CountedRequest {
 /** Every limit that a call counts against: of its key, of its user's plan, and of its first provider within that plan. */
 export function collectLimits(request: CountedRequest, half: LimitHalf): Limits {
   const { call, plan } = request;
-  const { keyId, rpm, tpm, account } = call.principal;
+  const { keyId, limitsId = keyId, rpm, tpm, account } = call.principal;
   const sources: Source[] = [];
-  if (keyId !== undefined)
-    sources.push({ scope: 'key', id: keyId, rates: { rpm, tpm }, plan: undefined, provider: undefined });
+  if (limitsId !== undefined)
+    sources.push({ scope: 'key', id: limitsId, rates: { rpm, tpm }, plan: undefined, provider: undefined });
   if (plan) {
     sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
     const [target] = call.targets;
