@@ -126,39 +126,6 @@ describe('the life of an API key over HTTP', function () {
     }
   });
 
-  it('shares one budget with the keys that replace it, in the overlap and after it', async () => {
-    // A call costs four micro-dollars, so one budget of sixty is for fifteen of them.
-    const body = { ...CHAT, max_tokens: 3 };
-    const ask = (key: string) => send('POST', '/api/core/echo/chat/completions', key, body);
-    const first = await create(ann, { budget_usd: '0.000060' });
-    const second = (await send('POST', `${KEYS}/rotate`, ann, { id: first.api_key_info.id, overlap_seconds: 600 }))
-      .body;
-    const rotated = { id: second.api_key_info.id, overlap_seconds: 600 };
-    const third = (await send('POST', `${KEYS}/rotate`, ann, rotated)).body;
-    expect(third.api_key_info.budget_usd).to.equal('0.00006');
-    const answers: Reply[] = [];
-    for (let round = 0; round < 15; round++)
-      for (const { api_key } of [first, second, third]) answers.push(await ask(api_key));
-    const paid = answers.filter(({ status }) => status === 200).length;
-    expect(paid).to.be.within(1, 15);
-    for (const { api_key } of [first, second, third]) expect((await ask(api_key)).status).to.equal(402);
-    const { data } = (await send('GET', `${KEYS}?limit=100`, ann)).body;
-    const shown = [first, second, third].map(
-      ({ api_key_info }) => data.find((key: Loose) => key.id === api_key_info.id).spent_usd,
-    );
-    expect(new Set(shown).size, 'each shows what all have spent').to.equal(1);
-    expect(Number(shown[0])).to.be.greaterThan(0).and.at.most(0.00006);
-  });
-
-  it('shares its requests a minute with the key that replaces it', async () => {
-    const first = await create(ann, { rpm: 2 });
-    const second = (await send('POST', `${KEYS}/rotate`, ann, { id: first.api_key_info.id, overlap_seconds: 600 }))
-      .body;
-    const statuses: number[] = [];
-    for (const { api_key } of [first, second, first, second]) statuses.push((await chat(api_key)).status);
-    expect(statuses).to.deep.equal([200, 200, 429, 429]);
-  });
-
   it('stops at its budget', async () => {
     const { api_key } = await create(ann, { budget_usd: '0.000001' });
     const { status, body } = await chat(api_key);

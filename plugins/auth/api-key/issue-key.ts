@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { GatewayError, type Ledger } from '../../../core/index.ts';
+import { GatewayError, type Ledger, type UserLimits } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { createKey } from './format.ts';
 import { type ApiKeyInfo, describeNewKey } from './info.ts';
@@ -13,6 +13,8 @@ export interface Owner {
   readonly account: string;
   /** The key whose limits and budget a new one shares. */
   readonly limitsId?: string;
+  /** What the user may use over all keys. */
+  readonly userLimits?: UserLimits;
 }
 
 export interface IssuedKey {
@@ -42,8 +44,8 @@ export async function draftKey(
   const { current } = await readPeppers();
   const { id, text } = createKey(randomBytes);
   const hash = current.hash(text).toString('hex');
-  const { userId, account, limitsId } = owner;
-  const shared = omitUndefined({ limitsId });
+  const { userId, account, limitsId, userLimits } = owner;
+  const shared = omitUndefined({ limitsId, userLimits });
   const facts = { version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
   const record = { ...limits, ...facts, ...shared };
   const key = { record, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };

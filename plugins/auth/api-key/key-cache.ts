@@ -90,7 +90,7 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
 }
 
 function toPrincipal(record: KeyRecord): Principal {
-  const { id, userId, account, name, plan, models, providers, rpm, tpm, budget, limitsId } = record;
+  const { id, userId, account, name, plan, models, providers, rpm, tpm, budget, limitsId, userLimits } = record;
   const lists = { models: models && Object.freeze([...models]), providers: providers && Object.freeze([...providers]) };
   return Object.freeze({
     credential: 'key',
@@ -98,6 +98,14 @@ function toPrincipal(record: KeyRecord): Principal {
     account,
     keyId: id,
     keyName: name,
-    ...omitUndefined({ plan, ...lists, rpm, tpm, budget, limitsId }),
+    ...omitUndefined({
+      plan,
+      ...lists,
+      rpm,
+      tpm,
+      budget,
+      limitsId,
+      userLimits: userLimits && Object.freeze({ ...userLimits }),
+    }),
   });
 }

@@ -1,4 +1,5 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError, type UserLimits } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey } from './info.ts';
 import { discardKey, draftKey, findAll, type IssuedKey, type KeyringParts, type Owner, storeKey } from './issue-key.ts';
@@ -23,7 +24,13 @@ export interface Keyring {
    * Makes a successor with `limits`, which it shares with the old key, spent budget included; that one lives for
    * `overlapMs` more, or is revoked at once when that is 0. Throws `conflict` for a key that has ended or has a successor.
    */
-  rotate(key: StoredKey, limits: KeyLimits, overlapMs: number, now: number): Promise<IssuedKey>;
+  rotate(
+    key: StoredKey,
+    limits: KeyLimits,
+    userLimits: UserLimits | undefined,
+    overlapMs: number,
+    now: number,
+  ): Promise<IssuedKey>;
 }
 
 export function createKeyring(parts: KeyringParts): Keyring {
@@ -46,11 +53,11 @@ export function createKeyring(parts: KeyringParts): Keyring {
       return issued;
     },
 
-    async rotate(key, limits, overlapMs, now) {
+    async rotate(key, limits, userLimits, overlapMs, now) {
       refuseEnded(key, now);
       const { id } = key.record;
       const { userId, account } = key.record;
-      const owner = { userId, account, limitsId: limitsIdOf(key.record) };
+      const owner = { userId, account, limitsId: limitsIdOf(key.record), ...omitUndefined({ userLimits }) };
       const issued = await draftKey(parts.readPeppers, owner, limits, now);
       const { record } = issued.key;
       if (!(await index.claimRotation(id, record.id))) {

@@ -1,4 +1,11 @@
-import { type Call, GatewayError, type Outcome, type PluginApi, type UsageFacts } from '../../../core/index.ts';
+import {
+  type Call,
+  GatewayError,
+  type Outcome,
+  type PluginApi,
+  type Reservation,
+  type UsageFacts,
+} from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 
 export interface ChargeRules {
@@ -11,7 +18,7 @@ export interface ChargeRules {
   readonly marginMs: number;
 }
 
-/** What a call may hold while it runs. */
+/** What a call may hold in one account while it runs. */
 interface Hold {
   readonly account: string;
   readonly expiresAt: number;
@@ -27,54 +34,77 @@ export interface WriteQueues {
   readonly uncertain: WriteQueue;
 }
 
-const HOLD = Symbol('accounts.hold');
+const HOLDS = Symbol('accounts.holds');
+
+/** Begins the names of accounts that count what a user with a budget has spent. No user id holds a control character. */
+const USER_BUDGET = '\u0001user:';
 
 /**
  * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
  * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
  */
 export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
-  const { account, budget, keyId, limitsId = keyId } = call.principal;
+  const { account, budget, keyId, limitsId = keyId, userId, userLimits } = call.principal;
   const { cost } = api.estimate(call);
-  const isLimited = rules.isEnforced || budget !== undefined;
+  const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined;
   if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
+  const holds: Hold[] = [];
+  call.state.set(HOLDS, holds);
   const now = Date.now();
   const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
-  const hold: Hold = { account, expiresAt, isCertain: false };
-  call.state.set(HOLD, hold);
-  const outcome = await api.ledger.reserve({
-    account,
-    requestId: call.id,
-    amount: cost ?? 0,
-    floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
-    expiresAt,
-    facts: factsOf(call, undefined),
-    now,
-    // Also for keys without a budget, so that `spent_usd` is known of them too.
-    ...(limitsId !== undefined && { purse: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } }),
-  });
-  hold.isCertain = true;
-  if (outcome === 'held') return;
-  call.state.delete(HOLD);
-  if (outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
-  throw new GatewayError(
-    'insufficient_balance',
-    outcome === 'insufficient'
-      ? 'The balance of this account does not cover the call. Credit the account, or ask for fewer tokens with "max_tokens".'
-      : 'The budget of this API key does not cover the call. Use another key, or ask for fewer tokens with "max_tokens".',
+  const reservation = { requestId: call.id, amount: cost ?? 0, expiresAt, facts: factsOf(call, undefined), now };
+  // An account of its own whose balance is what the user has spent, and which may go down to the budget.
+  if (userLimits?.budget !== undefined)
+    await hold(api, holds, { ...reservation, account: USER_BUDGET + userId, floor: -userLimits.budget }, 'user');
+  await hold(
+    api,
+    holds,
+    {
+      ...{ ...reservation, account, floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY },
+      // Also for keys without a budget, so that `spent_usd` is known of them too.
+      ...(limitsId !== undefined && { purse: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } }),
+    },
+    'account',
   );
 }
 
+async function hold(api: PluginApi, holds: Hold[], reservation: Reservation, whose: 'user' | 'account'): Promise<void> {
+  const { account, expiresAt } = reservation;
+  const held: Hold = { account, expiresAt, isCertain: false };
+  holds.push(held);
+  const outcome = await api.ledger.reserve(reservation);
+  held.isCertain = true;
+  if (outcome === 'held') return;
+  holds.pop();
+  if (outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
+  throw new GatewayError('insufficient_balance', REFUSALS[outcome === 'over_budget' ? 'key' : whose]);
+}
+
+const REFUSALS = Object.freeze({
+  account:
+    'The balance of this account does not cover the call. Credit the account, or ask for fewer tokens with "max_tokens".',
+  key: 'The budget of this API key does not cover the call. Use another key, or ask for fewer tokens with "max_tokens".',
+  user: 'The budget of this user, over all API keys, does not cover the call. Ask for fewer tokens with "max_tokens".',
+});
+
 /** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
-export function settle(
+export function settle(api: PluginApi, queues: WriteQueues, call: Call, outcome: Outcome): Promise<void> | undefined {
+  const [first, ...others] = (call.state.get(HOLDS) as readonly Hold[] | undefined) ?? [];
+  if (!first) return undefined;
+  const work = settleHold(api, queues, call, outcome, first);
+  if (others.length === 0) return work;
+  return Promise.all([work, ...others.map((each) => settleHold(api, queues, call, outcome, each))]).then(
+    () => undefined,
+  );
+}
+
+function settleHold(
   api: PluginApi,
   { certain, uncertain }: WriteQueues,
   call: Call,
   outcome: Outcome,
-): Promise<void> | undefined {
-  const hold = call.state.get(HOLD) as Hold | undefined;
-  if (!hold) return undefined;
-  const { account, expiresAt: until, isCertain } = hold;
+  { account, expiresAt: until, isCertain }: Hold,
+): Promise<void> {
   const queue = isCertain ? certain : uncertain;
   const release = (): Promise<boolean> => api.ledger.release(account, call.id);
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
