@@ -7,6 +7,7 @@ import {
   type UsageFacts,
 } from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
+import type { LedgerClock } from './ledger-clock.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */
@@ -21,10 +22,21 @@ export interface ChargeRules {
 /** What a call may hold in one account while it runs. */
 interface Hold {
   readonly account: string;
-  readonly expiresAt: number;
   /** False while, or when, the store did not say whether it reserved anything. */
   isCertain: boolean;
 }
+
+/** What the policy works with beside the API. */
+export interface Books {
+  readonly rules: ChargeRules;
+  readonly queues: WriteQueues;
+  readonly clock: Pick<LedgerClock, 'now'>;
+  /** When the reservations of calls that this process runs expire, by call. */
+  readonly running: Map<string, number>;
+}
+
+/** How long a change may wait for the store: what comes after the sweeper still corrects it, for a day. */
+const LONGEST_WAIT_MS = 43_200_000;
 
 /** Where changes wait while the store is away. */
 export interface WriteQueues {
@@ -43,7 +55,8 @@ const USER_BUDGET = '\u0001user:';
  * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
  * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
  */
-export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
+export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
+  const { rules, clock, running } = books;
   const { account, budget, keyId, limitsId = keyId, userId, userLimits } = call.principal;
   const { cost } = api.estimate(call);
   const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined;
@@ -51,7 +64,8 @@ export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): P
   const holds: Hold[] = [];
   call.state.set(HOLDS, holds);
   const now = Date.now();
-  const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
+  const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
+  running.set(call.id, expiresAt);
   const reservation = { requestId: call.id, amount: cost ?? 0, expiresAt, facts: factsOf(call, undefined), now };
   // An account of its own whose balance is what the user has spent, and which may go down to the budget.
   if (userLimits?.budget !== undefined)
@@ -69,8 +83,7 @@ export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): P
 }
 
 async function hold(api: PluginApi, holds: Hold[], reservation: Reservation, whose: 'user' | 'account'): Promise<void> {
-  const { account, expiresAt } = reservation;
-  const held: Hold = { account, expiresAt, isCertain: false };
+  const held: Hold = { account: reservation.account, isCertain: false };
   holds.push(held);
   const outcome = await api.ledger.reserve(reservation);
   held.isCertain = true;
@@ -88,7 +101,9 @@ const REFUSALS = Object.freeze({
 });
 
 /** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
-export function settle(api: PluginApi, queues: WriteQueues, call: Call, outcome: Outcome): Promise<void> | undefined {
+export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
+  const { queues, running } = books;
+  running.delete(call.id);
   const [first, ...others] = (call.state.get(HOLDS) as readonly Hold[] | undefined) ?? [];
   if (!first) return undefined;
   const work = settleHold(api, queues, call, outcome, first);
@@ -103,9 +118,10 @@ function settleHold(
   { certain, uncertain }: WriteQueues,
   call: Call,
   outcome: Outcome,
-  { account, expiresAt: until, isCertain }: Hold,
+  { account, isCertain }: Hold,
 ): Promise<void> {
   const queue = isCertain ? certain : uncertain;
+  const until = Date.now() + LONGEST_WAIT_MS;
   const release = (): Promise<boolean> => api.ledger.release(account, call.id);
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: release });
