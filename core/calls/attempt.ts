@@ -65,7 +65,7 @@ async function sendOrReconnect(
   retries: number,
 ): Promise<UpstreamResponse> {
   try {
-    return await deps.upstream.send(endpoint, request, { signal: call.signal });
+    return await deps.upstream.send(endpoint, request, { signal: call.attemptSignal });
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.sent && !error.refused) call.record.sentTo.push(target);

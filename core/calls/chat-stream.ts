@@ -1,7 +1,7 @@
 import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
-import type { GatewayError } from '../contract/errors.ts';
+import { GatewayError } from '../contract/errors.ts';
 import type { ChunkTransform } from '../plugins/hook-runner.ts';
 import { forgetRefused, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
@@ -11,7 +11,7 @@ import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { readChunks } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
-import { endWithError, finishBeside, runCall, tryTargets } from './run-call.ts';
+import { endWithError, finishBeside, isShutdown, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** Chunks in batches, as they came. */
@@ -30,6 +30,9 @@ export interface ChatStream extends ResponseNotes {
 
 /** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
 const MAX_PEEKED = 64;
+
+/** How long a stream is read on after its caller has left, in milliseconds. */
+const READ_ON_MS = 500;
 
 /** A chat completion as a stream. Rejects before the first byte when no target responds. */
 export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatStream> {
@@ -55,6 +58,11 @@ interface OpenStream extends ResponseNotes {
 
 /** Asks one target and reads up to the first content; a failure before that lets another target try. */
 async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenStream> {
+  const attempt = new AbortController();
+  const abort = (): void => attempt.abort(call.signal.reason);
+  if (call.signal.aborted) abort();
+  call.signal.addEventListener('abort', abort, { once: true });
+  call.attemptSignal = attempt.signal;
   const opened = await openChat(deps, call, target);
   const source = readChunks(opened);
   const peeked: ChatChunk[] = [];
@@ -69,6 +77,8 @@ async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promi
     forgetRefused(call, error);
     throw error;
   }
+  // From here on the stream itself decides when to hang up.
+  if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   const { headers } = opened;
   return { call, headers, target, source: startWith(peeked, source), destroy: () => opened.upstreamResponse.destroy() };
 }
@@ -95,12 +105,45 @@ class RunningStream {
   #usage: Usage | undefined;
   #writtenBytes = 0;
   #last: ChatChunk | undefined;
+  #isRead = false;
+  #hangUp: NodeJS.Timeout | undefined;
 
   constructor(deps: CallDeps, call: LiveCall, opened: OpenStream, transform: ChunkTransform | undefined) {
     this.#deps = deps;
     this.#call = call;
     this.#opened = opened;
     this.#transform = transform;
+    if (call.signal.aborted) this.#onLeave();
+    else call.signal.addEventListener('abort', this.#onLeave, { once: true });
+  }
+
+  /** The caller has left: what still comes within a moment is read for what it costs, such as the usage at its end. */
+  readonly #onLeave = (): void => {
+    if (isShutdown(this.#call.signal)) this.#opened.destroy?.();
+    else this.#hangUp ??= setTimeout(() => this.#opened.destroy?.(), READ_ON_MS);
+  };
+
+  /** The next batch, which nobody gets any more once the caller has left. */
+  async #next(): Promise<readonly ChatChunk[] | undefined> {
+    for (;;) {
+      const { done, value } = await this.#opened.source.next();
+      this.#isRead ||= done === true;
+      if (!this.#call.signal.aborted) return done ? undefined : value.flatMap((chunk) => this.#count(chunk));
+      if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
+      for (const chunk of value) this.#count(chunk);
+    }
+  }
+
+  /** Reads on for a moment after the reader wants no more. */
+  async #readOn(): Promise<void> {
+    if (this.#isRead || this.#call.record.metered) return;
+    this.#onLeave();
+    try {
+      for (let next = await this.#opened.source.next(); !next.done; next = await this.#opened.source.next())
+        for (const chunk of next.value) this.#count(chunk);
+    } catch {
+      // Whatever went wrong with it: what came is counted.
+    }
   }
 
   async *chunks(): Chunks {
@@ -113,23 +156,22 @@ class RunningStream {
     } catch (thrown) {
       throw await this.#fail(thrown);
     } finally {
+      await this.#readOn();
       this.close('aborted');
     }
   }
 
   async *#plain(): Chunks {
-    for await (const batch of this.#opened.source) {
-      const chunks = batch.flatMap((chunk) => this.#count(chunk));
-      if (chunks.length > 0) yield chunks;
-    }
+    // Not `for await`: that would hang up where its reader stops.
+    for (let batch = await this.#next(); batch; batch = await this.#next()) if (batch.length > 0) yield batch;
   }
 
   /** What finishes a choice is kept back until the transforms have given all that they hold. */
   async *#transformed(transform: ChunkTransform): Chunks {
     const finishing: ChatChunk[] = [];
     try {
-      for await (const batch of this.#opened.source)
-        for (const chunk of batch.flatMap((each) => this.#count(each))) {
+      for (let batch = await this.#next(); batch; batch = await this.#next())
+        for (const chunk of batch) {
           const { content, finish } = splitFinish(chunk);
           if (finish) finishing.push(finish);
           const changed = content ? await transform.push(content) : [];
@@ -159,7 +201,9 @@ class RunningStream {
     if (record.metered || !target) return;
     record.upstreamMs += performance.now() - this.#startedMs;
     const writtenTokens = () => Math.ceil(this.#writtenBytes / BYTES_PER_TOKEN);
-    meterChat(this.#deps, this.#call, target, this.#usage, writtenTokens);
+    // Of a stream that was cut, what the vendor told on its way may be less than what it has written.
+    const isTold = this.#isRead || (this.#usage?.completion_tokens ?? 0) >= writtenTokens();
+    meterChat(this.#deps, this.#call, target, isTold ? this.#usage : undefined, writtenTokens);
   }
 
   async #fail(thrown: unknown): Promise<GatewayError> {
@@ -176,6 +220,8 @@ class RunningStream {
   }
 
   close(status: 'ok' | 'aborted'): void {
+    clearTimeout(this.#hangUp);
+    this.#call.signal.removeEventListener('abort', this.#onLeave);
     this.#opened.destroy?.();
     this.#meter();
     finishBeside(this.#deps, this.#call, status);

@@ -6,11 +6,12 @@ import type { ChatCodec, CodecCall, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
+import { writtenBytes } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { finishBeside, runCall, tryTargets } from './run-call.ts';
-import { estimateTextTokens } from './tokens.ts';
+import { BYTES_PER_TOKEN } from './tokens.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
@@ -41,7 +42,7 @@ async function askTarget(deps: CallDeps, call: LiveCall, target: Target): Promis
   call.record.upstreamMs += performance.now() - startedMs;
   const decoded = decodeResponse(call, () => codec.response(parseResponse(bytes), codecCall));
   // Metered as the vendor responded: no hook changes what a call cost.
-  meterChat(deps, call, target, decoded.usage, () => estimateTextTokens(textOf(decoded)));
+  meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
   const { usage, metered } = call.record;
   const response = metered?.estimated && usage ? { ...decoded, usage } : decoded;
   return { ...notes, response };
@@ -60,13 +61,9 @@ export function noteAnswered(call: LiveCall, { response, cost = 0, headers = {} 
 
 const NO_USAGE = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
 
-function textOf(response: ChatResponse): string {
-  return response.choices
-    .map(
-      ({ message }) =>
-        `${message.content ?? ''}${message.reasoning_content ?? ''}${message.tool_calls ? JSON.stringify(message.tool_calls) : ''}`,
-    )
-    .join('');
+function writtenTokens({ choices }: ChatResponse): number {
+  const bytes = choices.reduce((sum, { message }) => sum + writtenBytes(message), 0);
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
 /** A target that has begun to respond. */

@@ -47,7 +47,7 @@ export function estimateChat(request: ChatRequest, model: ModelInfo | undefined,
 }
 
 /** Output tokens that a request may lead to, over all its choices. */
-function maxOutput({ max_completion_tokens, max_tokens, n }: ChatRequest, model: ModelInfo | undefined): number {
+export function maxOutput({ max_completion_tokens, max_tokens, n }: ChatRequest, model: ModelInfo | undefined): number {
   const most = model?.maxOutput ?? Number.POSITIVE_INFINITY;
   const wanted = max_completion_tokens ?? max_tokens ?? model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
   return Math.min(wanted, most) * Math.max(n ?? 1, 1);
