@@ -211,8 +211,9 @@ class RunningStream {
     let error = thrown;
     try {
       this.#meter();
-      if (!this.#call.signal.aborted && this.#opened.target)
-        ({ error } = readFailedAttempt(thrown, this.#opened.target));
+      const { target } = this.#opened;
+      if (!this.#call.signal.aborted && target)
+        ({ error } = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider)));
     } catch (other) {
       error = other;
     }

@@ -146,7 +146,7 @@ class AttemptWork {
       finishBeside(this.#deps, call, 'ok');
     } catch (thrown) {
       onEnd();
-      const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target).error;
+      const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target, this.#offer).error;
       throw await endWithError(this.#deps, call, error);
     } finally {
       onEnd();

@@ -47,6 +47,7 @@ export async function tryTargets<T>(
   call: LiveCall,
   attempt: (target: Target) => Promise<T>,
 ): Promise<T> {
+  const { offers } = deps.partsOf(call.operation);
   let last: GatewayError | undefined;
   for (const [at, target] of call.targets.entries()) {
     const startedMs = call.elapsedMs;
@@ -57,7 +58,7 @@ export async function tryTargets<T>(
       return response;
     } catch (thrown) {
       if (call.signal.aborted) throw thrown;
-      const failed = readFailedAttempt(thrown, target);
+      const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
       const goesOn = failed.failover && at < call.targets.length - 1;
       observeAttempt(deps, call, target, startedMs, failed, goesOn ? 'next target' : 'end');
       // What a missing key hides must not replace what a real attempt said.
