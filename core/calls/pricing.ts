@@ -1,7 +1,7 @@
 import type { ChatRequest, Usage } from '../contract/chat.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { ModelInfo, Price } from '../contract/provider.ts';
-import { estimateInputTokens } from './tokens.ts';
+import { estimateInputTokens, estimatePrediction } from './tokens.ts';
 
 /**
  * Dollars per million tokens are micro-dollars per token; a millionth of that is still whole for every list price, so
@@ -46,11 +46,12 @@ export function estimateChat(request: ChatRequest, model: ModelInfo | undefined,
   return { units, cost: toMicro(units.prompt_tokens * pico(input) + units.completion_tokens * pico(rates.output)) };
 }
 
-/** Output tokens that a request may lead to, over all its choices. */
-export function maxOutput({ max_completion_tokens, max_tokens, n }: ChatRequest, model: ModelInfo | undefined): number {
+/** Output tokens that a request may lead to, over all its choices, and those foretold, which are billed when they are not used. */
+export function maxOutput(request: ChatRequest, model: ModelInfo | undefined): number {
+  const { max_completion_tokens, max_tokens, n } = request;
   const most = model?.maxOutput ?? Number.POSITIVE_INFINITY;
   const wanted = max_completion_tokens ?? max_tokens ?? model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
-  return Math.min(wanted, most) * Math.max(n ?? 1, 1);
+  return (Math.min(wanted, most) + estimatePrediction(request)) * Math.max(n ?? 1, 1);
 }
 
 function ratesFor(promptTokens: number, price: Price): Rates {
