@@ -15,13 +15,15 @@ export function countCalls(
 ): (call: Call, outcome: Outcome) => void {
   const metrics = createMetrics(registry);
   const modelLabel = boundedLabel();
+  const kindOf = (target: Target, status: Outcome['status']) =>
+    isListed(target) ? 'listed' : status === 'ok' ? 'worked' : 'unknown';
 
   return (call, outcome) => {
     const { operation } = call;
     const { status, target, usage, attempts, durationMs, upstreamMs, firstByteMs, cost } = outcome;
     const stream = String(call.stream);
     const provider = target?.provider ?? 'none';
-    const model = target ? modelLabel(target.model, () => status === 'ok' || isListed(target)) : 'none';
+    const model = target ? modelLabel(target.model, () => kindOf(target, status)) : 'none';
     const error = outcome.error?.code ?? 'none';
 
     metrics.calls.inc({ operation, provider, model, status, error, stream });
