@@ -134,15 +134,21 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   expect((await store.ledger.purse(account, 'key-0')).spent, 'the budget of the key').to.be.at.most(KEY_BUDGET);
   const ofUser = await store.ledger.balance(`\u0001user:user-${account}`);
   expect([ofUser.held, ofUser.spent <= USER_BUDGET], 'the budget of the user').to.deep.equal([0, true]);
-  for (const { callId, id, pieces, sent } of ended) {
+  const spentBy = { key: 0, user: 0 };
+  for (const { callId, id, key, pieces, sent, cost } of ended) {
     const paid = charged.get(callId) ?? 0;
     expect(paid, `${id}: at most what was reserved`).to.be.at.most(reserved.get(callId) ?? 0);
     expect(paid, `${id}: at least what was delivered`).to.be.at.least(pieces * PRICE.output);
     if (pieces > 0) expect(paid, `${id}: and its prompt`).to.be.greaterThan(pieces * PRICE.output);
     expect(paid > 0, `${id}: sent and counted`).to.equal(sent);
+    // Also where another node had charged its reservation meanwhile.
+    expect(paid, `${id}: what it came to`).to.equal(sent ? cost : 0);
+    spentBy[key < 2 ? 'key' : 'user'] += paid;
     // What refused, and what never came to a provider, owes nothing.
     if (!worked.has(id)) expect([pieces], id).to.deep.equal([0]);
   }
+  expect(spentBy.key, 'keys that replaced one another').to.be.at.most(KEY_BUDGET);
+  expect(spentBy.user, 'all keys of a user').to.be.at.most(USER_BUDGET);
   expect([...charged.keys()].every((id) => ended.some(({ callId }) => callId === id))).to.equal(true);
 }
 
@@ -152,13 +158,15 @@ interface Ended {
   /** How many tokens its caller got. */
   readonly pieces: number;
   readonly sent: boolean;
+  readonly cost: number | undefined;
+  readonly key: number;
 }
 
 async function ask(
   { deps }: MoneyNode,
   principal: Principal,
   id: string,
-  { isStream, maxTokens, targets: wanted, leavesAt }: Asked,
+  { isStream, maxTokens, key, targets: wanted, leavesAt }: Asked,
   onEnd: (ended: Ended) => void,
 ): Promise<void> {
   const caller = new AbortController();
@@ -200,7 +208,8 @@ async function ask(
     // Every failure is a way for a call to end.
   }
   await deps.pending.idle();
-  onEnd({ id, callId, pieces: Math.min(pieces, maxTokens), sent: outcome?.sent === true });
+  const { sent = false, cost } = outcome ?? {};
+  onEnd({ id, callId, key, pieces: Math.min(pieces, maxTokens), sent, cost });
 }
 
 describe('the money of calls', () => {

@@ -35,7 +35,7 @@ export interface Books {
   readonly running: Map<string, number>;
 }
 
-/** How long a change may wait for the store: what comes after the sweeper still corrects it, for a day. */
+/** How long a change may wait for the store: what comes after the sweeper still corrects it. */
 const LONGEST_WAIT_MS = 43_200_000;
 
 /** Where changes wait while the store is away. */

@@ -1,5 +1,6 @@
 import type { Ledger, Reservation, ReserveOutcome, Settlement, UsageFacts } from '../../../core/index.ts';
 import {
+  CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
@@ -106,7 +107,7 @@ function sweep(books: Books, now: number): number {
   }
   for (const account of books.accounts.values()) {
     for (const [requestId, until] of account.released) if (until < now) account.released.delete(requestId);
-    for (const [requestId, { at }] of account.swept) if (at + REMEMBER_MS < now) account.swept.delete(requestId);
+    for (const [requestId, { at }] of account.swept) if (at + CORRECTABLE_MS < now) account.swept.delete(requestId);
   }
   return settled;
 }

@@ -1,5 +1,6 @@
 import type { Ledger, LedgerEntry, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
+  CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
@@ -77,7 +78,7 @@ async function settle(connection: Connection, { account, ref, amount, usage, now
     ...[account, ref, amount, now, reason],
     ...dimensions,
     ...counts,
-    REMEMBER_MS,
+    CORRECTABLE_MS,
   ]);
   return result === true;
 }

@@ -1,5 +1,6 @@
 import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
+  CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
@@ -103,7 +104,7 @@ function createSettle(connection: Connection, keepEntries: number): Settle {
     const settled = await connection.write(
       SETTLE,
       [of.account, of.request(member), of.due, of.entries, of.usage(dayOf(now))],
-      [member, REMEMBER_MS, amount, now, rest, keepEntries, ...row, correction],
+      [member, amount === '' ? CORRECTABLE_MS : REMEMBER_MS, amount, now, rest, keepEntries, ...row, correction],
     );
     return settled === 1;
   };

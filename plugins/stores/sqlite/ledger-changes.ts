@@ -1,5 +1,5 @@
 import type { Reservation, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
-import { checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../kit/check.ts';
+import { CORRECTABLE_MS, checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../kit/check.ts';
 import { storeKey } from '../kit/key.ts';
 import { chargeReason, correctionReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { LedgerSql } from './ledger-sql.ts';
@@ -95,7 +95,7 @@ export function sweepSome(sql: LedgerSql, now: number): number {
     const facts = expiredFacts(readFacts(row['facts']));
     const account = String(row['account']);
     const ref = String(row['ref']);
-    sql.sweep.run(now, now + REMEMBER_MS, account, ref);
+    sql.sweep.run(now, now + CORRECTABLE_MS, account, ref);
     settle(sql, account, ref, undefined, facts, now);
   }
   return rows.length;
