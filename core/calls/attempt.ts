@@ -8,6 +8,7 @@ import { parseErrorBody } from '../contract/read-json.ts';
 import { pluginError } from '../plugins/hook-call.ts';
 import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';
+import { cutSecrets } from './endpoint-secrets.ts';
 import { FAILURES, failureToError, redact } from './failures.ts';
 import type { LiveCall } from './live-call.ts';
 
@@ -63,7 +64,7 @@ async function sendOrReconnect(
   retries: number,
 ): Promise<UpstreamResponse> {
   try {
-    return await deps.upstream.send(endpoint, request, { signal: call.signal });
+    return await deps.upstream.send(endpoint, request, { signal: call.attemptSignal });
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.sent && !error.refused) call.record.sentTo.push(target);
@@ -148,7 +149,7 @@ export interface FailedAttempt {
   readonly error: GatewayError;
   readonly failover: boolean;
   readonly class?: FailureClass;
-  /** For operators; not yet redacted. */
+  /** For operators. */
   readonly message: string;
 }
 
@@ -160,28 +161,52 @@ const TARGET_ERRORS: ReadonlySet<string> = new Set([
 ]);
 
 /** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */
-export function readFailedAttempt(thrown: unknown, target: Target): FailedAttempt {
-  if (isStreamFailure(thrown)) return ofFailure(thrown.failure, target, thrown);
+export function readFailedAttempt(thrown: unknown, target: Target, endpoint: Endpoint | undefined): FailedAttempt {
+  if (isStreamFailure(thrown)) return ofFailure(thrown.failure, target, endpoint);
   if (thrown instanceof UpstreamError) {
     if (thrown.phase === 'aborted') throw thrown;
     const { cause } = thrown;
     const message = cause instanceof Error ? `${thrown.message} (${cause.message})` : thrown.message;
-    return { ...ofFailure({ class: thrown.failure, message: thrown.message }, target, thrown), message };
+    return { ...ofFailure({ class: thrown.failure, message: thrown.message }, target, endpoint, thrown), message };
   }
-  if (isGatewayError(thrown))
-    return { error: thrown, failover: TARGET_ERRORS.has(thrown.code), message: thrown.message };
+  if (isGatewayError(thrown)) {
+    const error = withoutSecrets(thrown, endpoint);
+    return { error, failover: TARGET_ERRORS.has(error.code), message: error.message };
+  }
   // A codec that stumbles over what it was given.
   const error = pluginError(`provider "${target.provider}"`, thrown);
-  return { error, failover: false, message: thrown instanceof Error ? thrown.message : String(thrown) };
+  return {
+    error,
+    failover: false,
+    message: redact(thrown instanceof Error ? thrown.message : String(thrown), endpoint),
+  };
 }
 
-function ofFailure(failure: UpstreamFailure, target: Target, cause: unknown): FailedAttempt {
+function ofFailure(
+  failure: UpstreamFailure,
+  target: Target,
+  endpoint: Endpoint | undefined,
+  cause?: unknown,
+): FailedAttempt {
   return {
-    error: failureToError(failure, target.provider, cause),
+    error: failureToError(failure, target.provider, cause, endpoint),
     failover: FAILURES[failure.class].failover,
     class: failure.class,
-    message: failure.message,
+    message: redact(failure.message, endpoint),
   };
+}
+
+/** An error that a codec made, which may have a vendor's words in it. */
+function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): GatewayError {
+  const { code, message, param, retryAfterMs, headers, cause } = error;
+  const shown = cutSecrets(message, endpoint);
+  const place = param === undefined ? undefined : cutSecrets(param, endpoint);
+  if (shown === message && place === param) return error;
+  return new GatewayError(code, shown, {
+    ...(place !== undefined && { param: place }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...{ headers, cause },
+  });
 }
 
 /** What the `attempt` hook is told. */

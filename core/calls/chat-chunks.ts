@@ -28,15 +28,10 @@ export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   return usage ? [...chunks, usageChunk(base, usage)] : chunks;
 }
 
-/** Whether a chunk holds something of the answer: text, thinking, a tool call, a refusal, or its end. */
+/** Whether a chunk holds something of the answer, of whatever kind, or its end. */
 export function hasContent(chunk: ChatChunk): boolean {
   return chunk.choices.some(
-    ({ delta, finish_reason }) =>
-      finish_reason !== null ||
-      Boolean(delta.content) ||
-      Boolean(delta.reasoning_content) ||
-      delta.tool_calls !== undefined ||
-      Boolean(delta.refusal),
+    ({ delta, finish_reason }) => finish_reason !== null || delta.tool_calls !== undefined || writtenBytes(delta) > 0,
   );
 }
 
@@ -65,11 +60,25 @@ export function splitFinish(chunk: ChatChunk): { readonly content?: ChatChunk; r
 /** UTF-8 bytes of what the model wrote in a chunk, for an estimate when no usage comes. */
 export function textLength(chunk: ChatChunk): number {
   let bytes = 0;
-  for (const { delta } of chunk.choices) {
-    if (delta.content) bytes += Buffer.byteLength(delta.content);
-    if (delta.reasoning_content) bytes += Buffer.byteLength(delta.reasoning_content);
-    if (delta.tool_calls)
-      for (const call of delta.tool_calls) bytes += Buffer.byteLength(call.function?.arguments ?? '');
+  for (const { delta } of chunk.choices) bytes += writtenBytes(delta);
+  return bytes;
+}
+
+/** What a model did not write, or what says again what another field says. */
+const UNCOUNTED: ReadonlySet<string> = new Set([
+  ...['role', 'id', 'type', 'index', 'expires_at', 'format', 'annotations', 'reasoning', 'reasoning_details'],
+]);
+
+/** Characters of coded sound that count as one byte of text: about a thousand a token. */
+const SOUND_PER_BYTE = 250;
+
+/** UTF-8 bytes of whatever a model wrote in a message or a delta: text, thinking, refusals, tool calls, sound, and kinds to come. */
+export function writtenBytes(written: object): number {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(written)) {
+    if (UNCOUNTED.has(name)) continue;
+    if (typeof value === 'string') bytes += name === 'data' ? value.length / SOUND_PER_BYTE : Buffer.byteLength(value);
+    else if (typeof value === 'object' && value !== null) bytes += writtenBytes(value);
   }
   return bytes;
 }

@@ -1,7 +1,7 @@
 import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
-import type { GatewayError } from '../contract/errors.ts';
+import { GatewayError } from '../contract/errors.ts';
 import type { ChunkTransform } from '../plugins/hook-runner.ts';
 import { forgetRefused, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
@@ -11,7 +11,7 @@ import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { readChunks } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
-import { endWithError, runCall, tryTargets } from './run-call.ts';
+import { endWithError, isShutdown, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** Chunks in batches, as they came. */
@@ -31,6 +31,9 @@ export interface ChatStream extends ResponseNotes {
 /** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
 const MAX_PEEKED = 64;
 
+/** How long a stream is read on after its caller has left, in milliseconds. */
+const READ_ON_MS = 500;
+
 /** A chat completion as a stream. Rejects before the first byte when no target responds. */
 export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatStream> {
   return runCall(deps, asked, init, {
@@ -39,7 +42,7 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
     },
     callTargets: async (call) =>
-      passOut(deps, call, await tryTargets(call, (target) => openStream(deps, call, target))),
+      passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
   });
 }
 
@@ -56,6 +59,11 @@ interface OpenStream extends ResponseNotes {
 
 /** Asks one target and reads up to the first content; a failure before that lets another target try. */
 async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenStream> {
+  const attempt = new AbortController();
+  const abort = (): void => attempt.abort(call.signal.reason);
+  if (call.signal.aborted) abort();
+  call.signal.addEventListener('abort', abort, { once: true });
+  call.attemptSignal = attempt.signal;
   const opened = await openChat(deps, call, target);
   const source = readChunks(opened);
   const peeked: ChatChunk[] = [];
@@ -70,6 +78,8 @@ async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promi
     forgetRefused(call, error);
     throw error;
   }
+  // From here on the stream itself decides when to hang up.
+  if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   const { headers } = opened;
   return { call, headers, target, source: startWith(peeked, source), destroy: () => opened.upstreamResponse.destroy() };
 }
@@ -102,12 +112,45 @@ class RunningStream {
   #usage: Usage | undefined;
   #writtenBytes = 0;
   #last: ChatChunk | undefined;
+  #isRead = false;
+  #hangUp: NodeJS.Timeout | undefined;
 
   constructor(deps: CallDeps, call: LiveCall, opened: OpenStream, transform: ChunkTransform | undefined) {
     this.#deps = deps;
     this.#call = call;
     this.#opened = opened;
     this.#transform = transform;
+    if (call.signal.aborted) this.#onLeave();
+    else call.signal.addEventListener('abort', this.#onLeave, { once: true });
+  }
+
+  /** The caller has left: what still comes within a moment is read for what it costs, such as the usage at its end. */
+  readonly #onLeave = (): void => {
+    if (isShutdown(this.#call.signal)) this.#opened.destroy?.();
+    else this.#hangUp ??= setTimeout(() => this.#opened.destroy?.(), READ_ON_MS);
+  };
+
+  /** The next batch, which nobody gets any more once the caller has left. */
+  async #next(): Promise<readonly ChatChunk[] | undefined> {
+    for (;;) {
+      const { done, value } = await this.#opened.source.next();
+      this.#isRead ||= done === true;
+      if (!this.#call.signal.aborted) return done ? undefined : value;
+      if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
+      for (const chunk of value) this.#count(chunk);
+    }
+  }
+
+  /** Reads on for a moment after the reader wants no more. */
+  async #readOn(): Promise<void> {
+    if (this.#isRead || this.#call.record.metered) return;
+    this.#onLeave();
+    try {
+      for (let next = await this.#opened.source.next(); !next.done; next = await this.#opened.source.next())
+        for (const chunk of next.value) this.#count(chunk);
+    } catch {
+      // Whatever went wrong with it: what came is counted.
+    }
   }
 
   async *chunks(): Chunks {
@@ -120,12 +163,14 @@ class RunningStream {
     } catch (thrown) {
       throw await this.#fail(thrown);
     } finally {
+      await this.#readOn();
       this.close('aborted');
     }
   }
 
   async *#plain(): Chunks {
-    for await (const batch of this.#opened.source) {
+    // Not `for await`: that would hang up where its reader stops.
+    for (let batch = await this.#next(); batch; batch = await this.#next()) {
       for (const chunk of batch) this.#count(chunk);
       const chunks = batch.flatMap(withoutUsage);
       if (chunks.length > 0) yield chunks;
@@ -137,7 +182,7 @@ class RunningStream {
     const finishing: ChatChunk[] = [];
     let isStopped = false;
     try {
-      for await (const batch of this.#opened.source)
+      for (let batch = await this.#next(); batch; batch = await this.#next())
         for (const chunk of batch) {
           isStopped = true;
           const changed: ChatChunk[] = [];
@@ -171,7 +216,9 @@ class RunningStream {
     if (record.metered || !target) return;
     record.upstreamMs += performance.now() - this.#startedMs;
     const writtenTokens = () => Math.ceil(this.#writtenBytes / BYTES_PER_TOKEN);
-    meterChat(this.#deps, this.#call, target, this.#usage, writtenTokens);
+    // Of a stream that was cut, what the vendor told on its way may be less than what it has written.
+    const isTold = this.#isRead || (this.#usage?.completion_tokens ?? 0) >= writtenTokens();
+    meterChat(this.#deps, this.#call, target, isTold ? this.#usage : undefined, writtenTokens);
   }
 
   async #fail(thrown: unknown): Promise<GatewayError> {
@@ -179,8 +226,9 @@ class RunningStream {
     let error = thrown;
     try {
       this.#meter();
-      if (!this.#call.signal.aborted && this.#opened.target)
-        ({ error } = readFailedAttempt(thrown, this.#opened.target));
+      const { target } = this.#opened;
+      if (!this.#call.signal.aborted && target)
+        ({ error } = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider)));
     } catch (other) {
       error = other;
     }
@@ -188,6 +236,8 @@ class RunningStream {
   }
 
   close(status: 'ok' | 'aborted'): void {
+    clearTimeout(this.#hangUp);
+    this.#call.signal.removeEventListener('abort', this.#onLeave);
     this.#opened.destroy?.();
     this.#meter();
     void this.#call.finish(status);

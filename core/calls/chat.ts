@@ -6,12 +6,13 @@ import type { ChatCodec, CodecCall, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
+import { writtenBytes } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { pricedTier, requestedTier } from './pricing.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { runCall, tryTargets } from './run-call.ts';
-import { estimateTextTokens } from './tokens.ts';
+import { BYTES_PER_TOKEN } from './tokens.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
@@ -21,7 +22,8 @@ export interface ChatResult extends ResponseNotes {
 export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
   return runCall(deps, callRequest, init, {
     answered: (call, answered) => respond(call, noteAnswered(call, answered)),
-    callTargets: async (call) => respond(call, await tryTargets(call, (target) => callTarget(deps, call, target))),
+    callTargets: async (call) =>
+      respond(call, await tryTargets(deps, call, (target) => callTarget(deps, call, target))),
   });
 }
 
@@ -42,7 +44,7 @@ async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promi
   call.record.upstreamMs += performance.now() - startedMs;
   const decoded = decodeResponse(call, () => codec.response(parseResponse(bytes), codecCall));
   // Metered as the vendor responded: no hook changes what a call cost.
-  meterChat(deps, call, target, decoded.usage, () => estimateTextTokens(textOf(decoded)));
+  meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
   const { usage, metered } = call.record;
   const response = metered?.estimated && usage ? { ...decoded, usage } : decoded;
   return { ...notes, response };
@@ -61,13 +63,9 @@ export function noteAnswered(call: LiveCall, { response, cost = 0, headers = {} 
 
 const NO_USAGE = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
 
-function textOf(response: ChatResponse): string {
-  return response.choices
-    .map(
-      ({ message }) =>
-        `${message.content ?? ''}${message.reasoning_content ?? ''}${message.tool_calls ? JSON.stringify(message.tool_calls) : ''}`,
-    )
-    .join('');
+function writtenTokens({ choices }: ChatResponse): number {
+  const bytes = choices.reduce((sum, { message }) => sum + writtenBytes(message), 0);
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
 /** A target that has begun to respond. */

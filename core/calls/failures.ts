@@ -1,5 +1,6 @@
 import { type ErrorCode, GatewayError } from '../contract/errors.ts';
-import type { FailureClass, UpstreamFailure } from '../contract/provider.ts';
+import type { Endpoint, FailureClass, UpstreamFailure } from '../contract/provider.ts';
+import { cutSecrets } from './endpoint-secrets.ts';
 
 interface FailureRow {
   /** What the caller gets when no attempt is left. */
@@ -40,20 +41,30 @@ const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.
  * The error a caller gets for an upstream failure. `provider` is the instance's name in the configuration, the only name
  * shown. A vendor's words appear, redacted, for what the caller can mend; everything else is a fixed sentence.
  */
-export function failureToError(failure: UpstreamFailure, provider: string, cause?: unknown): GatewayError {
+export function failureToError(
+  failure: UpstreamFailure,
+  provider: string,
+  cause?: unknown,
+  endpoint?: Endpoint,
+): GatewayError {
   const { code, says } = FAILURES[failure.class];
+  const words = redact(failure.message, endpoint);
   const message =
     says === undefined
-      ? `${provider}: ${redact(failure.message) || SILENT_REFUSALS[failure.class]}`
+      ? `${provider}: ${words || SILENT_REFUSALS[failure.class]}`
       : `The provider ${provider} ${says}.`;
   return new GatewayError(code, message, {
-    ...(failure.param !== undefined && { param: failure.param }),
+    ...(failure.param !== undefined && { param: redact(failure.param, endpoint).slice(0, MAX_PARAM) }),
     ...(failure.retryAfterMs !== undefined && { retryAfterMs: failure.retryAfterMs }),
-    cause: cause ?? redact(failure.message),
+    cause: cause ?? words,
   });
 }
 
 const MAX_SHOWN = 500;
+const MAX_PARAM = 200;
+
+/** How much of a vendor's words is looked at. */
+const MAX_READ = 64 * 1024;
 
 /** What a vendor's message may give away about the operator: keys, tokens, accounts, addresses. */
 const SECRETS: readonly RegExp[] = Object.freeze([
@@ -72,9 +83,10 @@ const SECRETS: readonly RegExp[] = Object.freeze([
   /\blocalhost(?::\d+)?\b/gi,
 ]);
 
-/** A vendor's text with keys, tokens, account ids, addresses and control characters taken out, at most 500 characters. */
-export function redact(text: string): string {
-  let shown = text
+/** A vendor's text with the endpoint's own secrets, and with keys, tokens, account ids, addresses and control characters taken out, at most 500 characters. */
+export function redact(text: string, endpoint?: Endpoint): string {
+  // Before anything is cut off or joined, so that no half of a secret is left.
+  let shown = cutSecrets(text.slice(0, MAX_READ), endpoint)
     .slice(0, 4 * MAX_SHOWN)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
     .trim();

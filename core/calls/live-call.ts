@@ -54,6 +54,8 @@ export class LiveCall implements Call {
   readonly startedAt = Date.now();
   /** Fires when the caller has left, or the gateway drains. */
   readonly signal: AbortSignal;
+  /** Ends the attempts: `signal`, unless a stream reads on for what it owes after its caller has left. */
+  attemptSignal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
   readonly hooks: CompiledHooks;
@@ -85,6 +87,7 @@ export class LiveCall implements Call {
     this.requestId = init.requestId;
     this.principal = deepFreeze(init.principal);
     this.signal = init.signal;
+    this.attemptSignal = init.signal;
     this.skip = new Set(init.skip);
     this.hooks = hooks;
     this.#onOutcome = init.onOutcome;

@@ -3,7 +3,7 @@ import type { ChatRequest, Usage } from '../contract/chat.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
-import { costOf, estimateChat, toldCost } from './pricing.ts';
+import { costOf, estimateChat, maxOutput, toldCost } from './pricing.ts';
 import { estimateInputTokens } from './tokens.ts';
 
 /**
@@ -18,8 +18,15 @@ export function meterChat(
   writtenTokens: () => number,
 ): void {
   const isTold = usage !== undefined && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens);
-  const counted = isTold ? usage : estimatedUsage(estimateInputTokens(call.request as ChatRequest), writtenTokens());
+  const counted = isTold ? usage : estimateWritten(deps, call, target, writtenTokens());
   noteUsage(deps, call, target, counted, !isTold);
+}
+
+/** An estimate never counts more than was reserved: a vendor does not write more than it was allowed to. */
+function estimateWritten(deps: CallDeps, call: LiveCall, { provider, model }: Target, written: number): Usage {
+  const request = call.request as ChatRequest;
+  const most = maxOutput(request, deps.partsOf(call.operation).catalog.find(provider, model));
+  return estimatedUsage(estimateInputTokens(request), Math.min(written, most));
 }
 
 /**

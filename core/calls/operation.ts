@@ -40,7 +40,7 @@ export async function callOperation<O extends Operation>(
       return respond(call, { response, isStreaming: false, headers, destroy() {} });
     },
     callTargets: async (call) =>
-      respond(call, await tryTargets(call, (target) => callTarget(deps, call, parts, definition, target))),
+      respond(call, await tryTargets(deps, call, (target) => callTarget(deps, call, parts, definition, target))),
   });
 }
 
@@ -160,7 +160,7 @@ class AttemptWork {
       void call.finish('ok');
     } catch (thrown) {
       onEnd();
-      const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target).error;
+      const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target, this.#offer).error;
       throw await endWithError(this.#deps, call, error);
     } finally {
       onEnd();

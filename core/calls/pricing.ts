@@ -1,7 +1,7 @@
 import type { ChatRequest, Usage } from '../contract/chat.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { ModelInfo, Price } from '../contract/provider.ts';
-import { estimateInputTokens } from './tokens.ts';
+import { estimateInputTokens, estimatePrediction } from './tokens.ts';
 
 /**
  * Dollars per million tokens are micro-dollars per token; a millionth of that is still whole for every list price, so
@@ -83,13 +83,14 @@ const MICRO_PER_DOLLAR = 1_000_000;
 /** A call that costs more is a vendor's mistake, and is charged by the table. */
 const MAX_TOLD_DOLLARS = 5000;
 
-/** Output tokens that a request may lead to, over all its choices. */
-function maxOutput({ max_completion_tokens, max_tokens, n }: ChatRequest, model: ModelInfo | undefined): number {
+/** Output tokens that a request may lead to, over all its choices, and those foretold, which are billed when they are not used. */
+export function maxOutput(request: ChatRequest, model: ModelInfo | undefined): number {
+  const { max_completion_tokens, max_tokens, n } = request;
   const most = model?.maxOutput ?? Number.POSITIVE_INFINITY;
   // Of two limits the larger one is sent; 0 and less mean "no limit", where they are taken.
   const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
   const wanted = limit > 0 ? limit : (model?.maxOutput ?? DEFAULT_MAX_OUTPUT);
-  return Math.min(wanted, most) * Math.max(n ?? 1, 1);
+  return (Math.min(wanted, most) + estimatePrediction(request)) * Math.max(n ?? 1, 1);
 }
 
 function ratesFor(promptTokens: number, price: Price): Rates {

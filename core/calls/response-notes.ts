@@ -51,12 +51,16 @@ function headerSafe(text: string): string {
 
 const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
 
-/** A vendor's own limits as `x-ratelimit-*`. Values that no header may have are left out. */
+/** Numbers (`12`, `1.5`), spans (`6m0s`, `20ms`) and times (`2026-01-01T00:00:00Z`): nothing else is a limit, and words may be secrets. */
+const RATE_VALUE =
+  /^(?:-?\d{1,15}(?:\.\d{1,9})?|(?:\d{1,9}(?:\.\d{1,9})?(?:ms|us|µs|ns|d|h|m|s))+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))$/;
+
+/** A vendor's own limits as `x-ratelimit-*`. Values that are none are left out. */
 function readRateLimits(endpoint: Endpoint, headers: ResponseHeaders): Readonly<Record<string, string>> {
   const told = endpoint.rateLimits?.(headers) ?? headers;
   return Object.fromEntries(
     Object.entries(told).filter(
-      (entry): entry is [string, string] => RATE_LIMIT.test(entry[0]) && /^[\x20-\x7e]{1,64}$/.test(entry[1] ?? ''),
+      (entry): entry is [string, string] => RATE_LIMIT.test(entry[0]) && RATE_VALUE.test(entry[1] ?? ''),
     ),
   );
 }

@@ -46,7 +46,12 @@ export async function runCall<T>(
 }
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
-export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) => Promise<T>): Promise<T> {
+export async function tryTargets<T>(
+  deps: CallDeps,
+  call: LiveCall,
+  attempt: (target: Target) => Promise<T>,
+): Promise<T> {
+  const { offers } = deps.partsOf(call.operation);
   let last: GatewayError | undefined;
   for (const [at, target] of call.targets.entries()) {
     const startedMs = call.elapsedMs;
@@ -57,7 +62,7 @@ export async function tryTargets<T>(call: LiveCall, attempt: (target: Target) =>
       return response;
     } catch (thrown) {
       if (call.signal.aborted) throw thrown;
-      const failed = readFailedAttempt(thrown, target);
+      const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
       const goesOn = failed.failover && at < call.targets.length - 1;
       observeAttempt(call, target, at + 1, startedMs, failed, goesOn ? 'next target' : 'end');
       // What a missing key hides must not replace what a real attempt said.

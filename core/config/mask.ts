@@ -8,8 +8,8 @@ const SECRET_NAME = /authorization|password|passwd|secret|token$|api-?_?key|cred
 const SECRET_PARAMETER = /([?&][^=&#]*(?:password|secret|token|key|auth)[^=&#]*=)[^&#\s]*/gi;
 
 /**
- * A copy in which secrets read `****`: what the schema calls secret, texts that are named like one, passwords in URLs, and
- * every pointer that `isHidden` names. `pointer` is where the value stands.
+ * A copy in which secrets read `****`: what the schema calls secret, texts that are named like one, values of headers,
+ * passwords in URLs, and every pointer that `isHidden` names. `pointer` is where the value stands.
  */
 export function maskSecrets(
   value: unknown,
@@ -21,7 +21,9 @@ export function maskSecrets(
     if (leaf === null) return leaf;
     if (at.isInSecret || isHidden(at.pointer)) return MASK;
     if (typeof leaf !== 'string') return leaf;
-    return SECRET_NAME.test(pointerKeys(at.pointer).at(-1) ?? '') ? MASK : maskUrl(leaf);
+    const keys = pointerKeys(at.pointer);
+    // Headers carry keys under any name.
+    return SECRET_NAME.test(keys.at(-1) ?? '') || keys.slice(0, -1).includes('headers') ? MASK : maskUrl(leaf);
   });
 }
 

@@ -24,6 +24,17 @@ export interface Principal {
   readonly tpm?: number;
   /** Micro-dollars this key may spend in all. */
   readonly budget?: number;
+  /** What `rpm`, `tpm` and `budget` are counted under; `keyId` unless set. Keys that replace one another share it. */
+  readonly limitsId?: string;
+  /** What the user may use over all keys together, as the token said that the key was made with. */
+  readonly userLimits?: UserLimits;
+}
+
+/** Limits of a user, counted under `userId`: requests and tokens a minute, and micro-dollars in all. */
+export interface UserLimits {
+  readonly rpm?: number;
+  readonly tpm?: number;
+  readonly budget?: number;
 }
 
 /**

@@ -72,7 +72,7 @@ export interface LedgerEntry {
   readonly id: string;
   readonly account: string;
   readonly kind: 'credit' | 'charge';
-  /** Positive for credits, negative for charges. */
+  /** Positive for credits, negative for charges; a correction of a charge may be either. */
   readonly amount: number;
   readonly reason: string;
   /** The request id of a charge, or the id a credit was given under. */
@@ -109,9 +109,12 @@ export interface UsageRow {
 /** Money: append-only, integer micro-dollars, every method idempotent by request id. */
 export interface Ledger {
   reserve(reservation: Reservation): Promise<ReserveOutcome>;
-  /** Settles once; a second settle or release of the same request changes nothing and answers false. */
+  /**
+   * Settles once; a second settle or release of the same request changes nothing and answers false. The first one after a sweep
+   * corrects what the sweep has charged: an entry of kind `charge` with the difference.
+   */
   settle(settlement: Settlement): Promise<boolean>;
-  /** Gives a reservation back: nothing was used. */
+  /** Gives a reservation back: nothing was used. After a sweep it corrects that charge to 0. */
   release(account: string, requestId: string): Promise<boolean>;
   /** Adds money (or takes it, when negative) once per `id`; answers false when this id was already credited. */
   credit(account: string, id: string, amount: number, reason: string, now: number): Promise<boolean>;
@@ -124,6 +127,8 @@ export interface Ledger {
   usage(account: string, from: string, to: string): Promise<readonly UsageRow[]>;
   /** Settles, at their estimate, reservations that expired before `now`; answers how many. */
   sweep(now: number): Promise<number>;
+  /** The time by the clock that all who share this store have in common; absent where that is this machine's. */
+  clock?(): Promise<number>;
 }
 
 /** Sets of short strings, for indexes: a list inside a document would lose parallel additions. */

@@ -16,7 +16,7 @@ import type { RequestState } from './request-state.ts';
 export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, plugin?: string): void {
   const state = ctx.state as RequestState;
   const { requestId } = state;
-  if (thrown instanceof RequestAborted) {
+  if (isAborted(thrown)) {
     log.debug({ request_id: requestId }, 'the caller hung up before its request was complete');
     ctx.res.destroy();
     return;
@@ -60,6 +60,13 @@ function describeError(
     logFailure(log, requestId, toGatewayError(thrown));
     return { body };
   }
+}
+
+/** Whether an error says that the caller hung up, also where a plugin's hook passed it on as its own. */
+function isAborted(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause)
+    if (error instanceof RequestAborted) return true;
+  return false;
 }
 
 /**

@@ -64,7 +64,7 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
     method,
     route: route ?? 'none',
     ip: ip || undefined,
-    path: route === undefined ? path.slice(0, 200) : undefined,
+    path: route === undefined ? hideKeys(path).slice(0, 200) : undefined,
     user: principal?.userId,
     key: principal?.keyId,
     operation: call?.operation,
@@ -84,6 +84,18 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
     dur_ms: rounded(durationMs),
     aborted: isAborted || undefined,
   };
+}
+
+/** What looks like a key: a part of a path that is long and has digits, or that begins as vendors' keys do. */
+const KEY_LIKE =
+  /^(?=.*\d)(?=.*[a-z])[\w.~%+=:-]{16,}$|^(?:tg|sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|fw|bearer|eyj)[-_%. ]?[\w.~%+=:-]{6,}/i;
+
+/** A path that no route has, as callers mistype it, without the keys that they put into it. */
+function hideKeys(path: string): string {
+  return path
+    .split('/')
+    .map((part) => (KEY_LIKE.test(part) ? '[redacted]' : part))
+    .join('/');
 }
 
 function rounded(ms: number | undefined): number | undefined {

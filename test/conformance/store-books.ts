@@ -96,10 +96,40 @@ export function testBooks(subject: StoreUnderTest): void {
       assert.equal(await ledger().sweep(NOW + 1001), 0);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 70, held: 5, spent: 30 });
       assert.deepEqual(await ledger().budget(account, 'key'), { spent: 30, held: 0 });
-      assert.equal(await ledger().settle(settlement({ account, requestId: 'lost', amount: 1 })), false);
       const [row] = await ledger().usage(account, day(), day());
       assert.deepEqual([row?.requests, row?.cost], [1, 30]);
     });
+
+    for (const { end, amount } of [
+      { end: 'a settlement for less', amount: 4 },
+      { end: 'a settlement for more', amount: 45 },
+      { end: 'a settlement for the same', amount: 30 },
+      { end: 'a release', amount: 0 },
+    ])
+      it(`corrects what the sweeper charged by ${end} that comes late, once`, async () => {
+        const account = await funded(100);
+        const budget = { id: 'key', limit: 60 };
+        await ledger().reserve(reservation({ account, requestId: 'late', amount: 30, expiresAt: NOW + 1000, budget }));
+        await ledger().sweep(NOW + 1001);
+        const finish = () =>
+          end === 'a release'
+            ? ledger().release(account, 'late')
+            : ledger().settle(settlement({ account, requestId: 'late', amount, now: NOW + 2000 }));
+        assert.equal(await finish(), true);
+        assert.equal(await finish(), false);
+        assert.equal(await ledger().release(account, 'late'), false);
+        assert.deepEqual(sums(await ledger().balance(account)), { balance: 100 - amount, held: 0, spent: amount });
+        assert.deepEqual(await ledger().budget(account, 'key'), { spent: amount, held: 0 });
+        const entries = await ledger().entries(account, { limit: 10 });
+        const charged = entries.filter(({ kind, ref }) => kind === 'charge' && ref === 'late');
+        assert.equal(
+          charged.reduce((sum, entry) => sum + entry.amount, 0),
+          0 - amount,
+        );
+        const [row] = await ledger().usage(account, day(), day());
+        assert.deepEqual([row?.requests, row?.cost], [1, amount]);
+        assert.equal(await ledger().reserve(reservation({ account, requestId: 'late' })), 'duplicate');
+      });
 
     it('sweeps more than one page of lost reservations', async () => {
       const account = subject.name('account');

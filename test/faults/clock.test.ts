@@ -1,5 +1,9 @@
+import path from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
+import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
+import { readBooks } from '../support/books.ts';
+import { eventually } from '../support/eventually.ts';
 import { completion, delta, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
 import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/scripted-upstream.ts';
 
@@ -11,7 +15,12 @@ describe('a clock that jumps', function () {
   let offsetMs = 0;
   let clock: { mock: { restore(): void } };
   before(async () => {
-    rig = await startFaultRig({ plans: { few: { rpm: 1000 } }, defaultPlan: 'few' });
+    rig = await startFaultRig({
+      plans: { few: { rpm: 1000 } },
+      defaultPlan: 'few',
+      // So that sweeps run while the clock is wrong.
+      policies: { accounts: { sweepEvery: '20ms' } },
+    });
     const now = Date.now.bind(Date);
     clock = mock.method(Date, 'now', () => now() + offsetMs);
   });
@@ -35,7 +44,7 @@ describe('a clock that jumps', function () {
         await wire.send(SSE_HEAD);
         await wire.send(chunk(`data: ${delta('one')}\n\n`));
         offsetMs = ms;
-        await wire.pause(50);
+        await wire.pause(150);
         await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
         await wire.send(LAST_CHUNK);
       });
@@ -48,4 +57,23 @@ describe('a clock that jumps', function () {
       await rig.expectOrder(mark, 3, 3 * USAGE_COST);
     });
   }
+
+  it('P12: a call that another node takes for forgotten is charged what it cost when it ends', async () => {
+    const mark = await rig.mark();
+    const folder = path.join(rig.gateway.folder, 'data');
+    rig.vendor.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(chunk(`data: ${delta('one')}\n\n`));
+      const node = await openSqlite({ folder });
+      expect(await node.ledger.sweep(Date.now() + 3_600_000)).to.equal(1);
+      await node.close();
+      await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
+      await wire.send(LAST_CHUNK);
+    });
+    expect((await rig.ask({ stream: true })).frames.at(-1)).to.equal('[DONE]');
+    await eventually(async () => {
+      const { spent, held } = await readBooks(rig.gateway.url, rig.gateway.key);
+      expect([spent - mark.books.spent, held]).to.deep.equal([USAGE_COST, 0]);
+    });
+  });
 });

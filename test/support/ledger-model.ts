@@ -53,6 +53,9 @@ interface Request {
   readonly amount: number;
   readonly budget: string | undefined;
   readonly expiresAt: number;
+  /** Whether the sweeper settled it, so that its own end still corrects that. */
+  readonly isSwept?: boolean;
+  readonly isCorrected?: boolean;
 }
 
 /** The least that says what a ledger is: lists of credits and requests, and sums over them. */
@@ -67,10 +70,15 @@ export function createModel() {
     const credited = [...credits.values()].reduce((total, value) => total + value, 0);
     return { balance: credited - sum('settled'), held: sum('held'), spent: sum('settled'), credited };
   };
-  const finish = (requestId: string, state: 'settled' | 'released', cost?: number): boolean => {
+  const finish = (requestId: string, cost: number | undefined, isSwept = false): boolean => {
     const request = requests.get(requestId);
+    if (request?.isSwept && !isSwept) {
+      requests.set(requestId, { ...request, isSwept: false, isCorrected: true, amount: cost ?? 0 });
+      return true;
+    }
     if (request?.state !== 'held') return false;
-    requests.set(requestId, { ...request, state, amount: cost ?? request.amount });
+    const state = cost === undefined ? 'released' : 'settled';
+    requests.set(requestId, { ...request, state, amount: cost ?? request.amount, isSwept });
     return true;
   };
   return {
@@ -80,6 +88,7 @@ export function createModel() {
     refs: () => [
       ...[...credits.keys()].map((key) => `credit ${key}`),
       ...[...requests].flatMap(([key, { state }]) => (state === 'settled' ? [`charge ${key}`] : [])),
+      ...[...requests].flatMap(([key, { isCorrected }]) => (isCorrected ? [`charge ${key}`] : [])),
     ],
     /** What the step must answer. */
     apply(step: Step, now: number): unknown {
@@ -103,11 +112,12 @@ export function createModel() {
           return 'held' satisfies ReserveOutcome;
         }
         case 'settle':
-          return finish(step.id, 'settled', step.amount);
+          return finish(step.id, step.amount);
         case 'release':
-          return finish(step.id, 'released');
+          return finish(step.id, undefined);
         case 'sweep':
-          for (const [key, request] of requests) if (request.expiresAt < now) finish(key, 'settled');
+          for (const [key, request] of requests)
+            if (request.state === 'held' && request.expiresAt < now) finish(key, request.amount, true);
           return undefined;
         default:
           return undefined;

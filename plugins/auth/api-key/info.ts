@@ -1,6 +1,6 @@
 import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
-import { type KeyRecords, type StoredKey, withStore } from './records.ts';
+import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
 import type { KEY_INFO } from './route-schemas.ts';
 
 /** A key as the API shows it. Absent limits are null. */
@@ -13,7 +13,10 @@ export async function describeKey(
   ledger: Pick<Ledger, 'budget'>,
 ): Promise<ApiKeyInfo> {
   const { id, account } = key.record;
-  const [lastUsedAt, budget] = await Promise.all([records.lastUsed(id), withStore(() => ledger.budget(account, id))]);
+  const [lastUsedAt, budget] = await Promise.all([
+    records.lastUsed(id),
+    withStore(() => ledger.budget(account, limitsIdOf(key.record))),
+  ]);
   return toInfo(key, lastUsedAt, budget.spent);
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { GatewayError, type Ledger } from '../../../core/index.ts';
+import { GatewayError, type Ledger, type UserLimits } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import { createKey } from './format.ts';
 import { type ApiKeyInfo, describeNewKey } from './info.ts';
 import type { IndexEntry, KeyIndex } from './key-index.ts';
@@ -10,6 +11,10 @@ import { isEnded, type KeyLimits, type KeyRecord, type KeyRecords, type StoredKe
 export interface Owner {
   readonly userId: string;
   readonly account: string;
+  /** The key whose limits and budget a new one shares. */
+  readonly limitsId?: string;
+  /** What the user may use over all keys. */
+  readonly userLimits?: UserLimits;
 }
 
 export interface IssuedKey {
@@ -32,14 +37,17 @@ export interface KeyringParts {
 /** Makes a key, which is not stored yet. */
 export async function draftKey(
   readPeppers: KeyringParts['readPeppers'],
-  { userId, account }: Owner,
+  owner: Owner,
   limits: KeyLimits,
   now: number,
 ): Promise<IssuedKey> {
   const { current } = await readPeppers();
   const { id, text } = createKey(randomBytes);
   const hash = current.hash(text).toString('hex');
-  const record = { ...limits, version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
+  const { userId, account, limitsId, userLimits } = owner;
+  const shared = omitUndefined({ limitsId, userLimits });
+  const facts = { version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
+  const record = { ...limits, ...facts, ...shared };
   const key = { record, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };
   return { text, key, info: describeNewKey(key) };
 }

@@ -89,7 +89,8 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
   return age >= 0 && age < maxAgeMs ? entry : undefined;
 }
 
-function toPrincipal({ id, userId, account, name, plan, models, providers, rpm, tpm, budget }: KeyRecord): Principal {
+function toPrincipal(record: KeyRecord): Principal {
+  const { id, userId, account, name, plan, models, providers, rpm, tpm, budget, limitsId, userLimits } = record;
   const lists = { models: models && Object.freeze([...models]), providers: providers && Object.freeze([...providers]) };
   return Object.freeze({
     credential: 'key',
@@ -97,6 +98,14 @@ function toPrincipal({ id, userId, account, name, plan, models, providers, rpm, 
     account,
     keyId: id,
     keyName: name,
-    ...omitUndefined({ plan, ...lists, rpm, tpm, budget }),
+    ...omitUndefined({
+      plan,
+      ...lists,
+      rpm,
+      tpm,
+      budget,
+      limitsId,
+      userLimits: userLimits && Object.freeze({ ...userLimits }),
+    }),
   });
 }

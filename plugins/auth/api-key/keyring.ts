@@ -1,9 +1,10 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError, type UserLimits } from '../../../core/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey } from './info.ts';
 import { discardKey, draftKey, findAll, type IssuedKey, type KeyringParts, type Owner, storeKey } from './issue-key.ts';
 import { memberOf, type Page } from './key-index.ts';
-import { isEnded, type KeyLimits, type KeyRecord, type StoredKey, withStore } from './records.ts';
+import { isEnded, type KeyLimits, limitsIdOf, type StoredKey } from './records.ts';
 
 export interface KeyPage {
   readonly keys: readonly StoredKey[];
@@ -20,10 +21,16 @@ export interface Keyring {
   /** Changes nothing for a key that is revoked already. */
   revoke(key: StoredKey, now: number): Promise<StoredKey>;
   /**
-   * Makes a successor with `limits` and what is left of the old key's budget; the old key lives for `overlapMs` more, or
-   * is revoked at once when that is 0. Throws `conflict` for a key that has ended or has a successor.
+   * Makes a successor with `limits`, which it shares with the old key, spent budget included; that one lives for
+   * `overlapMs` more, or is revoked at once when that is 0. Throws `conflict` for a key that has ended or has a successor.
    */
-  rotate(key: StoredKey, limits: KeyLimits, overlapMs: number, now: number): Promise<IssuedKey>;
+  rotate(
+    key: StoredKey,
+    limits: KeyLimits,
+    userLimits: UserLimits | undefined,
+    overlapMs: number,
+    now: number,
+  ): Promise<IssuedKey>;
 }
 
 export function createKeyring(parts: KeyringParts): Keyring {
@@ -46,10 +53,12 @@ export function createKeyring(parts: KeyringParts): Keyring {
       return issued;
     },
 
-    async rotate(key, limits, overlapMs, now) {
+    async rotate(key, limits, userLimits, overlapMs, now) {
       refuseEnded(key, now);
       const { id } = key.record;
-      const issued = await draftKey(parts.readPeppers, key.record, await lessSpent(parts, limits, key.record), now);
+      const { userId, account } = key.record;
+      const owner = { userId, account, limitsId: limitsIdOf(key.record), ...omitUndefined({ userLimits }) };
+      const issued = await draftKey(parts.readPeppers, owner, limits, now);
       const { record } = issued.key;
       if (!(await index.claimRotation(id, record.id))) {
         throw new GatewayError('conflict', `The key ${prefixOf(id)} was rotated before. Rotate its successor instead.`);
@@ -65,7 +74,8 @@ export function createKeyring(parts: KeyringParts): Keyring {
         await index.unclaimRotation(id, record.id).catch(() => undefined);
         throw error;
       }
-      return issued;
+      // The message shows what the old key has spent of the budget that both have.
+      return { ...issued, info: await describeKey(issued.key, records, parts.ledger).catch(() => issued.info) };
     },
   };
 }
@@ -75,13 +85,6 @@ async function revokeKey({ records, index, onEnd }: KeyringParts, key: StoredKey
   onEnd(key.record.id);
   await index.drop(key.record.userId, memberOf(key.record));
   return revoked;
-}
-
-/** A new key does not fill a spent budget up again. What running calls hold counts as spent. */
-async function lessSpent({ ledger }: KeyringParts, limits: KeyLimits, { id, account }: KeyRecord): Promise<KeyLimits> {
-  if (limits.budget === undefined) return limits;
-  const { spent, held } = await withStore(() => ledger.budget(account, id));
-  return { ...limits, budget: Math.max(limits.budget - spent - held, 0) };
 }
 
 function refuseEnded(key: StoredKey, now: number): void {

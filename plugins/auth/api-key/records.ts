@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { GatewayError, isGatewayError, type Log, type PluginApi } from '../../../core/index.ts';
+import { GatewayError, isGatewayError, type Log, type PluginApi, type UserLimits } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 
 /** What a key allows. Times are Unix milliseconds, money is micro-dollars; an absent field sets no limit. */
@@ -25,6 +25,15 @@ export interface KeyRecord extends KeyLimits {
   /** Which pepper the hash is under. */
   readonly pepperId: string;
   readonly createdAt: number;
+  /** The first key of those that replaced one another, whose limits and budget this one shares; absent for that key itself. */
+  readonly limitsId?: string;
+  /** What its user may use over all keys. */
+  readonly userLimits?: UserLimits;
+}
+
+/** What the limits and the budget of a key are counted under. */
+export function limitsIdOf({ id, limitsId }: KeyRecord): string {
+  return limitsId ?? id;
 }
 
 /** A record with what happened to it since. */

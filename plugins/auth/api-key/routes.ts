@@ -3,10 +3,13 @@ import {
   GatewayError,
   type PluginApi,
   type PluginConfig,
+  type Principal,
   type RouteContext,
+  type UserLimits,
 } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
+import type { Owner } from './issue-key.ts';
 import type { Keyring } from './keyring.ts';
 import { narrow } from './narrow.ts';
 import { hashUser, type KeyLimits, type KeyRecord, type StoredKey } from './records.ts';
@@ -98,7 +101,7 @@ export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters'>): v
     path: `${PATH}/rotate`,
     summary: 'Replace an API key by a new one',
     description:
-      'The new key has the name, limits and rest of the budget of the old one, which goes on working for the overlap.',
+      'The new key has the name, limits and budget of the old one, which goes on working for the overlap. Both share them: what one spends the other has no more.',
     ...guarded,
     body: ROTATE_BODY,
     responses: { 200: { description: 'The new key, once.', schema: ISSUED } },
@@ -113,7 +116,7 @@ async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps):
   const limits = narrow(wanted, principal);
   deps.check(wanted);
   await countCreation(deps, principal.userId, now);
-  const { text, info } = await deps.keyring.create(principal, limits, now);
+  const { text, info } = await deps.keyring.create(ownerOf(principal), limits, now);
   const message = 'The API key was made. Keep it: it cannot be shown again.';
   respond(ctx, { message, api_key: text, api_key_info: info });
 }
@@ -144,10 +147,21 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
   const limits = narrow(limitsOf(old.record), creator);
   await countCreation(deps, principal.userId, now);
   const overlapSeconds = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
-  const { text, info } = await deps.keyring.rotate(old, limits, overlapSeconds * 1000, now);
+  const { text, info } = await deps.keyring.rotate(old, limits, userLimitsOf(principal), overlapSeconds * 1000, now);
   const rest = overlapSeconds === 0 ? 'is revoked' : `works for ${overlapSeconds} more seconds`;
   const message = `The API key was replaced; ${prefixOf(old.record.id)} ${rest}. Keep the new one: it cannot be shown again.`;
   respond(ctx, { message, api_key: text, api_key_info: info });
+}
+
+function ownerOf(principal: Principal): Owner {
+  const { userId, account } = principal;
+  return { userId, account, ...omitUndefined({ userLimits: userLimitsOf(principal) }) };
+}
+
+/** What a token says of rates and budget is its user's over all keys, however many the user makes. */
+function userLimitsOf({ rpm, tpm, budget }: Principal): UserLimits | undefined {
+  const limits = omitUndefined({ rpm, tpm, budget });
+  return Object.keys(limits).length > 0 ? limits : undefined;
 }
 
 function respond(ctx: RouteContext, body: object): void {

@@ -24,6 +24,11 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
   const userId = readName(payload, claims.user);
   if (userId === undefined) throw new ClaimError(`the claim "${claims.user}" is missing`);
   const account = claims.account === undefined ? undefined : readName(payload, claims.account);
+  const limits = omitUndefined({
+    rpm: readCount(payload, claims.rpm),
+    tpm: readCount(payload, claims.tpm),
+    budget: readMoney(payload, claims.budget_usd),
+  });
   return Object.freeze({
     credential: 'token',
     userId: `${userPrefix}${userId}`,
@@ -33,10 +38,9 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
       plan: claims.plan === undefined ? undefined : readName(payload, claims.plan),
       models: readWords(payload, claims.models),
       providers: readWords(payload, claims.providers),
-      rpm: readCount(payload, claims.rpm),
-      tpm: readCount(payload, claims.tpm),
-      budget: readMoney(payload, claims.budget_usd),
     }),
+    ...limits,
+    ...(Object.keys(limits).length > 0 && { userLimits: Object.freeze(limits) }),
   });
 }
 

@@ -78,9 +78,9 @@ export const CONFIG_SCHEMA = {
         plan: { ...CLAIM, description: 'The plan.' },
         models: { ...CLAIM, description: 'Models keys may use: a list, or words with spaces between.' },
         providers: { ...CLAIM, description: 'Providers keys may use: a list, or words with spaces between.' },
-        rpm: { ...CLAIM, description: 'The most requests a minute for a key.' },
-        tpm: { ...CLAIM, description: 'The most tokens a minute for a key.' },
-        budget_usd: { ...CLAIM, description: 'The most US dollars a key may spend in all.' },
+        rpm: { ...CLAIM, description: 'The most requests a minute of the user, over all keys, and of each key.' },
+        tpm: { ...CLAIM, description: 'The most tokens a minute of the user, over all keys, and of each key.' },
+        budget_usd: { ...CLAIM, description: 'The most US dollars that the user may spend in all, over all keys.' },
       },
     },
     userPrefix: {

@@ -121,7 +121,9 @@ function checkType({ protectedHeader, payload }: JWTVerifyResult, wanted: string
     throw new ClaimError(`tokens of the type "${typ}" are not taken`);
   }
   const isOther = OTHER_TYPES.has(payload['typ']) || payload['token_use'] === 'id';
-  if (isOther || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))) {
+  // A nonce belongs to the sign-in and so to an ID token; Keycloak's access tokens repeat it, and say that they are bearers.
+  const isOfSignIn = Object.hasOwn(payload, 'nonce') && payload['typ'] !== 'Bearer' && typ !== 'at+jwt';
+  if (isOther || isOfSignIn || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))) {
     throw new ClaimError('it is an ID, refresh or logout token, not an access token');
   }
 }

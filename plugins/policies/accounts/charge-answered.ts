@@ -1,5 +1,6 @@
 import type { Call, Outcome, PluginApi, UsageFacts } from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
+import { userBudgetAccount } from './user-budget.ts';
 
 /** How long the charge may wait for the store. */
 const LONGEST_WAIT_MS = 3_600_000;
@@ -13,31 +14,30 @@ const HOLD_MS = 60_000;
 export function chargeAnswered(
   api: Pick<PluginApi, 'ledger'>,
   queue: WriteQueue,
-  { id, principal: { account, keyId } }: Call,
+  { id, principal }: Call,
   outcome: Outcome,
   usage: UsageFacts,
 ): Promise<void> | undefined {
   const amount = Math.ceil(outcome.cost ?? 0);
   if (outcome.sent || amount <= 0) return undefined;
+  const { account, keyId, limitsId = keyId } = principal;
+  const ofUser = userBudgetAccount(principal);
+  const charge = async (of: string, budget?: { readonly id: string; readonly limit: number }): Promise<void> => {
+    const now = Date.now();
+    const floor = Number.NEGATIVE_INFINITY;
+    // Said again after its reply was lost it is a duplicate, which is as well.
+    await api.ledger.reserve({
+      ...{ account: of, requestId: id, amount, floor, expiresAt: now + HOLD_MS, facts: usage, now },
+      ...(budget && { budget }),
+    });
+    await api.ledger.settle({ account: of, requestId: id, amount, usage, now });
+  };
   return queue.add({
     id,
     until: Date.now() + LONGEST_WAIT_MS,
-    write: async () => {
-      const now = Date.now();
-      // Said again after its reply was lost it is a duplicate, which is as well.
-      await api.ledger.reserve({
-        ...{
-          account,
-          requestId: id,
-          amount,
-          floor: Number.NEGATIVE_INFINITY,
-          expiresAt: now + HOLD_MS,
-          facts: usage,
-          now,
-        },
-        ...(keyId !== undefined && { budget: { id: keyId, limit: Number.POSITIVE_INFINITY } }),
-      });
-      await api.ledger.settle({ account, requestId: id, amount, usage, now });
+    async write() {
+      await charge(account, limitsId === undefined ? undefined : { id: limitsId, limit: Number.POSITIVE_INFINITY });
+      if (ofUser !== undefined) await charge(ofUser);
     },
   });
 }

@@ -1,6 +1,15 @@
-import { type Call, GatewayError, type Outcome, type PluginApi, type UsageFacts } from '../../../core/index.ts';
+import {
+  type Call,
+  GatewayError,
+  type Outcome,
+  type PluginApi,
+  type Reservation,
+  type UsageFacts,
+} from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import { chargeAnswered } from './charge-answered.ts';
+import type { LedgerClock } from './ledger-clock.ts';
+import { userBudgetAccount } from './user-budget.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */
@@ -12,13 +21,24 @@ export interface ChargeRules {
   readonly marginMs: number;
 }
 
-/** What a call may hold while it runs. */
+/** What a call may hold in one account while it runs. */
 interface Hold {
   readonly account: string;
-  readonly expiresAt: number;
   /** False while, or when, the store did not say whether it reserved anything. */
   isCertain: boolean;
 }
+
+/** What the policy works with beside the API. */
+export interface Books {
+  readonly rules: ChargeRules;
+  readonly queues: WriteQueues;
+  readonly clock: Pick<LedgerClock, 'now'>;
+  /** When the reservations of calls that this process runs expire, by call. */
+  readonly running: Map<string, number>;
+}
+
+/** How long a change may wait for the store: what comes after the sweeper still corrects it. */
+const LONGEST_WAIT_MS = 43_200_000;
 
 /** Where changes wait while the store is away. */
 export interface WriteQueues {
@@ -28,55 +48,82 @@ export interface WriteQueues {
   readonly uncertain: WriteQueue;
 }
 
-const HOLD = Symbol('accounts.hold');
+const HOLDS = Symbol('accounts.holds');
 
 /**
  * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
  * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
  */
-export async function reserve(api: PluginApi, call: Call, rules: ChargeRules): Promise<void> {
-  const { account, budget, keyId } = call.principal;
+export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
+  const { rules, clock, running } = books;
+  const { account, budget, keyId, limitsId = keyId, userLimits } = call.principal;
   const { cost } = api.estimate(call);
-  const isLimited = rules.isEnforced || budget !== undefined;
+  const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined;
   if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
+  const holds: Hold[] = [];
+  call.state.set(HOLDS, holds);
   const now = Date.now();
-  const expiresAt = now + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
-  const hold: Hold = { account, expiresAt, isCertain: false };
-  call.state.set(HOLD, hold);
-  const outcome = await api.ledger.reserve({
-    account,
-    requestId: call.id,
-    amount: cost ?? 0,
-    floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
-    expiresAt,
-    facts: factsOf(call, undefined),
-    now,
-    // Also for keys without a budget, so that `spent_usd` is known of them too.
-    ...(keyId !== undefined && { budget: { id: keyId, limit: budget ?? Number.POSITIVE_INFINITY } }),
-  });
-  hold.isCertain = true;
-  if (outcome === 'held') return;
-  call.state.delete(HOLD);
-  if (outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
-  throw new GatewayError(
-    'insufficient_balance',
-    outcome === 'insufficient'
-      ? 'The balance of this account does not cover the call. Credit the account, or ask for fewer tokens with "max_tokens".'
-      : 'The budget of this API key does not cover the call. Use another key, or ask for fewer tokens with "max_tokens".',
+  const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
+  running.set(call.id, expiresAt);
+  const reservation = { requestId: call.id, amount: cost ?? 0, expiresAt, facts: factsOf(call, undefined), now };
+  // An account of its own whose balance is what the user has spent, and which may go down to the budget.
+  const ofUser = userBudgetAccount(call.principal);
+  if (ofUser !== undefined)
+    await hold(api, holds, { ...reservation, account: ofUser, floor: -(userLimits?.budget ?? 0) }, 'user');
+  await hold(
+    api,
+    holds,
+    {
+      ...{ ...reservation, account, floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY },
+      // Also for keys without a budget, so that `spent_usd` is known of them too.
+      ...(limitsId !== undefined && { budget: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } }),
+    },
+    'account',
   );
 }
 
+async function hold(api: PluginApi, holds: Hold[], reservation: Reservation, whose: 'user' | 'account'): Promise<void> {
+  const held: Hold = { account: reservation.account, isCertain: false };
+  holds.push(held);
+  const outcome = await api.ledger.reserve(reservation);
+  held.isCertain = true;
+  if (outcome === 'held') return;
+  holds.pop();
+  if (outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
+  throw new GatewayError('insufficient_balance', REFUSALS[outcome === 'over_budget' ? 'key' : whose]);
+}
+
+const REFUSALS = Object.freeze({
+  account:
+    'The balance of this account does not cover the call. Credit the account, or ask for fewer tokens with "max_tokens".',
+  key: 'The budget of this API key does not cover the call. Use another key, or ask for fewer tokens with "max_tokens".',
+  user: 'The budget of this user, over all API keys, does not cover the call. Ask for fewer tokens with "max_tokens".',
+});
+
 /** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
-export function settle(
+export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
+  const { queues, running } = books;
+  running.delete(call.id);
+  const [first, ...others] = (call.state.get(HOLDS) as readonly Hold[] | undefined) ?? [];
+  // Without any a call was refused, or an `answer` hook responded before anything was reserved.
+  if (!first && call.state.has(HOLDS)) return undefined;
+  if (!first) return chargeAnswered(api, queues.certain, call, outcome, factsOf(call, outcome));
+  const work = settleHold(api, queues, call, outcome, first);
+  if (others.length === 0) return work;
+  return Promise.all([work, ...others.map((each) => settleHold(api, queues, call, outcome, each))]).then(
+    () => undefined,
+  );
+}
+
+function settleHold(
   api: PluginApi,
   { certain, uncertain }: WriteQueues,
   call: Call,
   outcome: Outcome,
-): Promise<void> | undefined {
-  const hold = call.state.get(HOLD) as Hold | undefined;
-  if (!hold) return chargeAnswered(api, certain, call, outcome, factsOf(call, outcome));
-  const { account, expiresAt: until, isCertain } = hold;
+  { account, isCertain }: Hold,
+): Promise<void> {
   const queue = isCertain ? certain : uncertain;
+  const until = Date.now() + LONGEST_WAIT_MS;
   const release = (): Promise<boolean> => api.ledger.release(account, call.id);
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: release });

@@ -2,8 +2,9 @@ import { definePlugin, type PluginApi, parseDuration } from '../../../core/index
 import { ACCOUNTS, type AccountRecord } from '../kit/plan-finder.ts';
 import { isStoreFailure } from '../kit/store-failure.ts';
 import { createWriteQueue } from '../kit/write-queue.ts';
-import { type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
+import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
+import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { accountRoutes } from './routes.ts';
 
 /** How many reservations without a response of the store are released once it is back. */
@@ -80,32 +81,43 @@ export default definePlugin({
       certain: createWriteQueue({ log: api.log, otherwise }),
       uncertain: createWriteQueue({ log: api.log, otherwise, maxWaiting: MAX_UNCERTAIN }),
     };
+    const clock = createLedgerClock(api.ledger, api.log);
+    const running = new Map<string, number>();
+    const books: Books = { rules, queues, clock, running };
+    const sweep = () => sweepBooks(api, clock, running);
 
     api.hook('reserve', {
       order: 'post',
       async handler(call) {
         try {
-          await reserve(api, call, rules);
+          await reserve(api, call, books);
         } catch (error) {
           if (!isOpen || !isStoreFailure(error)) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },
     });
-    api.hook('finish', (call, outcome) => settle(api, queues, call, outcome));
+    api.hook('finish', (call, outcome) => settle(api, books, call, outcome));
     api.onReady(() => {
-      const sweeper = setInterval(() => void sweep(api), parseDuration(config.sweepEvery));
+      const sweeper = setInterval(() => void sweep(), parseDuration(config.sweepEvery));
       sweeper.unref();
       api.onClose(() => clearInterval(sweeper));
-      void sweep(api);
+      void sweep();
     });
     api.onClose(() => Promise.all([queues.certain.close(), queues.uncertain.close()]).then(() => undefined));
   },
 });
 
-async function sweep(api: PluginApi): Promise<void> {
+/**
+ * Charges what a crash left behind. A call that this process runs is never among it, however long the process was stopped: of what
+ * expires at its time or later, nothing is swept before it has ended.
+ */
+async function sweepBooks(api: PluginApi, clock: LedgerClock, running: ReadonlyMap<string, number>): Promise<void> {
   try {
-    const swept = await api.ledger.sweep(Date.now());
+    await clock.adjust();
+    let before = clock.now();
+    for (const expiresAt of running.values()) before = Math.min(before, expiresAt);
+    const swept = await api.ledger.sweep(before);
     if (swept > 0) api.log.warn({ swept }, 'settled calls that a crash had left open');
   } catch (error) {
     api.log.warn({ err: error }, 'the sweep failed; the next one tries again');

@@ -1,8 +1,9 @@
 import type { Call, ChatRequest, Metered, Window } from '../../../core/index.ts';
 import type { NamedPlan } from '../kit/plan-finder.ts';
 
-/** Who set a limit: the key, unless a plan is named. */
+/** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
 interface Origin {
+  readonly ofUser?: boolean;
   readonly plan: string | undefined;
   /** Where the plan limits one provider. */
   readonly provider: string | undefined;
@@ -26,7 +27,7 @@ export interface Limits {
 
 /** Rates, and whose they are. */
 interface Source extends Origin {
-  readonly scope: 'key' | 'user' | 'provider';
+  readonly scope: 'key' | 'owner' | 'user' | 'provider';
   readonly id: string;
   readonly rates: {
     readonly rpm?: number | undefined;
@@ -48,13 +49,15 @@ export interface CountedRequest {
   readonly estimate: (call: Call) => Metered;
 }
 
-/** Every limit that a call counts against: of its key, of its user's plan, and of its first provider within that plan. */
+/** Every limit that a call counts against: of its key, of its user's token, of its user's plan, and of its first provider within that plan. */
 export function collectLimits(request: CountedRequest, half: LimitHalf): Limits {
   const { call, plan } = request;
-  const { keyId, rpm, tpm, account } = call.principal;
+  const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = call.principal;
   const sources: Source[] = [];
-  if (keyId !== undefined)
-    sources.push({ scope: 'key', id: keyId, rates: { rpm, tpm }, plan: undefined, provider: undefined });
+  if (limitsId !== undefined)
+    sources.push({ scope: 'key', id: limitsId, rates: { rpm, tpm }, plan: undefined, provider: undefined });
+  if (userLimits)
+    sources.push({ scope: 'owner', id: userId, rates: userLimits, plan: undefined, provider: undefined, ofUser: true });
   if (plan) {
     sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
     const [target] = call.targets;
@@ -71,7 +74,8 @@ export function collectProviderLimits(request: CountedRequest, provider: string,
 }
 
 /** Whose a limit is, in words. */
-export function describeOrigin({ plan, provider }: Origin): string {
+export function describeOrigin({ plan, provider, ofUser }: Origin): string {
+  if (ofUser) return 'of this user, over all API keys';
   if (plan === undefined) return 'of this API key';
   return provider === undefined ? `of the plan "${plan}"` : `of the plan "${plan}" at the provider "${provider}"`;
 }
@@ -85,15 +89,15 @@ function sourcesOf({ name, plan: { providers } }: NamedPlan, provider: string, a
 function requestLimits(call: Call, sources: readonly Source[]): Limits {
   const windows: Limit[] = [];
   const slots: Slot[] = [];
-  for (const { scope, id, rates, plan, provider } of sources) {
+  for (const { scope, id, rates, ...origin } of sources) {
     const { rpm, concurrency } = rates;
     if (rpm !== undefined && !call.skip.has('rpm'))
       windows.push({
         ...{ key: `rpm:${scope}:${id}`, windowMs: MINUTE_MS, limit: rpm, amount: 1 },
-        ...{ unit: 'requests', plan, provider },
+        ...{ unit: 'requests', ...origin },
       });
     if (concurrency !== undefined && !call.skip.has('concurrency'))
-      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, plan, provider });
+      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, ...origin });
   }
   return { windows, slots };
 }
@@ -102,12 +106,12 @@ function tokenLimits({ call, estimate }: CountedRequest, sources: readonly Sourc
   const limited = sources.filter(({ rates }) => rates.tpm !== undefined);
   const tokens = limited.length > 0 ? tokensOf(call, estimate(call)) : 0;
   if (tokens === 0) return { windows: [], slots: [] };
-  const windows = limited.map(({ scope, id, rates: { tpm: limit = 0 }, plan, provider }): Limit => {
+  const windows = limited.map(({ scope, id, rates: { tpm: limit = 0 }, ...origin }): Limit => {
     // A call that is larger than the limit uses all of it.
     const amount = Math.min(tokens, limit);
     return {
       ...{ key: `tpm:${scope}:${id}`, windowMs: MINUTE_MS, limit, amount },
-      ...{ unit: 'tokens', plan, provider },
+      ...{ unit: 'tokens', ...origin },
     };
   });
   return { windows, slots: [] };

@@ -20,7 +20,8 @@ export function countCalls(
     const { status, target, usage, attempts, durationMs, upstreamMs, firstByteMs, cost } = outcome;
     const stream = String(call.stream);
     const provider = target?.provider ?? 'none';
-    const model = target ? modelLabel(target.model, () => status === 'ok' || isListed(target)) : 'none';
+    const kindOf = (model: Target) => (isListed(model) ? 'listed' : status === 'ok' ? 'worked' : 'unknown');
+    const model = target ? modelLabel(target.model, () => kindOf(target)) : 'none';
     const error = outcome.error?.code ?? 'none';
 
     metrics.calls.inc({ operation, provider, model, status, error, stream });

@@ -1,12 +1,19 @@
-/** Values a label may have before new ones are counted as `_other`: a caller must not be able to fill the memory. */
-const MAX_VALUES = 200;
+/** How many names that are known to be real a label may have, and how many that only worked: a caller must not fill the memory. */
+const MAX_LISTED = 1000;
+const MAX_OTHERS = 100;
 
-/** Keeps the first {@link MAX_VALUES} values of a label, and calls the rest `_other`, as those that are not real. */
-export function boundedLabel(): (value: string, isReal?: () => boolean) => string {
-  const known = new Set<string>();
-  return (value, isReal) => {
-    if (known.has(value)) return value;
-    if (known.size >= MAX_VALUES || isReal?.() === false) return '_other';
+/**
+ * Keeps the first names of a label, and calls the rest `_other`. Listed names have places of their own, so that names which
+ * callers make up, also those that a provider answers to, never take them.
+ */
+export function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked' | 'unknown') => string {
+  const listed = new Set<string>();
+  const others = new Set<string>();
+  return (value, kindOf) => {
+    if (listed.has(value) || others.has(value)) return value;
+    const kind = kindOf();
+    const [known, max] = kind === 'listed' ? [listed, MAX_LISTED] : [others, MAX_OTHERS];
+    if (kind === 'unknown' || known.size >= max) return '_other';
     known.add(value);
     return value;
   };

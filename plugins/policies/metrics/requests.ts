@@ -30,7 +30,7 @@ export function countRequests(registry: Registry): Middleware {
     inflight.inc();
     res.on('close', () => {
       inflight.dec();
-      const route = routeLabel(String(ctx.state['route'] ?? 'none'));
+      const route = routeLabel(String(ctx.state['route'] ?? 'none'), () => 'listed');
       requests.inc({ route, status: String(res.statusCode) });
       requestSeconds.observe({ route }, (performance.now() - started) / 1000);
     });

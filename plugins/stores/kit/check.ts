@@ -7,6 +7,9 @@ export const LOWEST = -Number.MAX_SAFE_INTEGER;
 /** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
 export const REMEMBER_MS = 86_400_000;
 
+/** How long a charge of the sweeper is remembered: its call may still end and correct it. Such charges are rare. */
+export const CORRECTABLE_MS = 30 * REMEMBER_MS;
+
 const NAMESPACE = /^[a-z0-9][a-z0-9._-]{0,159}$/;
 const MAX_TEXT = 512;
 

@@ -22,6 +22,11 @@ export function chargeReason(facts: UsageFacts): string {
   return facts.outcome === EXPIRED ? `${what} (not settled in time: charged at its estimate)` : what;
 }
 
+/** The reason that a correction of the sweeper's charge shows in the books. */
+export function correctionReason({ operation, provider, model }: UsageFacts): string {
+  return `${operation} ${provider}/${model} (settled late: corrected)`;
+}
+
 /** The outcome of a reservation that the sweeper settled. */
 export const EXPIRED = 'expired';
 

@@ -1,6 +1,6 @@
 import type { LedgerEntry, Reservation, UsageFacts, UsageRow } from '../../../core/index.ts';
 import { entryId } from '../kit/check.ts';
-import { chargeReason, countUsage, dayOf } from '../kit/usage.ts';
+import { chargeReason, correctionReason, countUsage, dayOf } from '../kit/usage.ts';
 
 /** How many entries an account keeps; the oldest beyond that become one "carried forward" line. */
 const MAX_ENTRIES = 10_000;
@@ -11,6 +11,12 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface Hold extends Pick<Reservation, 'account' | 'requestId' | 'amount' | 'expiresAt' | 'facts'> {
   readonly budget: string | undefined;
+}
+
+/** A hold that the sweeper has charged: its call may still end, which then corrects it. */
+export interface Swept extends Hold {
+  /** When it was swept: its usage row is of that day. */
+  readonly at: number;
 }
 
 export interface Budget {
@@ -30,6 +36,8 @@ export interface Account {
   /** Released request ids and until when they are remembered. */
   readonly released: Map<string, number>;
   readonly budgets: Map<string, Budget>;
+  /** By request id. */
+  readonly swept: Map<string, Swept>;
   /** Oldest first. */
   readonly entries: LedgerEntry[];
   /** `kind ref` of every entry that is kept. */
@@ -48,6 +56,7 @@ export function createAccount(): Account {
     holds: new Map(),
     released: new Map(),
     budgets: new Map(),
+    swept: new Map(),
     entries: [],
     refs: new Set(),
     usage: new Map(),
@@ -89,6 +98,30 @@ export function charge(account: Account, hold: Hold, amount: number, facts: Usag
   addUsage(account, facts, amount, now);
 }
 
+/** Replaces what the sweeper charged by what the call came to. */
+export function correct(
+  account: Account,
+  swept: Swept,
+  amount: number,
+  facts: UsageFacts | undefined,
+  now: number,
+): void {
+  account.swept.delete(swept.requestId);
+  const back = swept.amount - amount;
+  account.balance += back;
+  account.spent -= back;
+  account.updatedAt = now;
+  if (swept.budget !== undefined) budgetOf(account, swept.budget).spent -= back;
+  const entry = { account: swept.account, kind: 'charge', amount: back, ref: swept.requestId, at: now } as const;
+  append(account, { ...entry, reason: correctionReason(swept.facts) });
+  const row = usageRow(account, swept.facts, swept.at);
+  const counts = countUsage(facts ?? swept.facts);
+  row.prompt_tokens += counts.promptTokens;
+  row.completion_tokens += counts.completionTokens;
+  row.characters += counts.characters;
+  row.cost -= back;
+}
+
 /** Adds an entry to the books; when there are too many, the oldest ones become one line. */
 export function append(account: Account, entry: Omit<LedgerEntry, 'id'>): void {
   account.lastEntry += 1;
@@ -113,29 +146,22 @@ function carryForward(account: Account): void {
 }
 
 function addUsage(account: Account, facts: UsageFacts, cost: number, now: number): void {
-  const { operation, provider, model, key } = facts;
-  const day = dayOf(now);
-  const id = JSON.stringify([day, operation, provider, model, key]);
-  let row = account.usage.get(id);
-  if (!row) {
-    row = {
-      day,
-      operation,
-      provider,
-      model,
-      key,
-      requests: 0,
-      prompt_tokens: 0,
-      completion_tokens: 0,
-      characters: 0,
-      cost: 0,
-    };
-    account.usage.set(id, row);
-  }
+  const row = usageRow(account, facts, now);
   const counts = countUsage(facts);
   row.requests += 1;
   row.prompt_tokens += counts.promptTokens;
   row.completion_tokens += counts.completionTokens;
   row.characters += counts.characters;
   row.cost += cost;
+}
+
+/** The usage row of a call, made when it is new. */
+function usageRow(account: Account, { operation, provider, model, key }: UsageFacts, now: number): Mutable<UsageRow> {
+  const dimensions = { day: dayOf(now), operation, provider, model, key };
+  const id = JSON.stringify(Object.values(dimensions));
+  const known = account.usage.get(id);
+  if (known) return known;
+  const row = { ...dimensions, requests: 0, prompt_tokens: 0, completion_tokens: 0, characters: 0, cost: 0 };
+  account.usage.set(id, row);
+  return row;
 }

@@ -1,5 +1,6 @@
-import type { Ledger, Reservation, ReserveOutcome, Settlement } from '../../../core/index.ts';
+import type { Ledger, Reservation, ReserveOutcome, Settlement, UsageFacts } from '../../../core/index.ts';
 import {
+  CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
@@ -9,7 +10,7 @@ import {
   readCursor,
 } from '../kit/check.ts';
 import { expiredFacts } from '../kit/usage.ts';
-import { type Account, append, budgetOf, charge, createAccount, dropHold, type Hold } from './account.ts';
+import { type Account, append, budgetOf, charge, correct, createAccount, dropHold, type Hold } from './account.ts';
 
 /** The accounts of this process, and what they hold. */
 interface Books {
@@ -71,7 +72,7 @@ function settle({ accounts, open }: Books, settlement: Settlement): boolean {
   checkSettlement(settlement);
   const account = accounts.get(settlement.account);
   const hold = account?.holds.get(settlement.requestId);
-  if (!account || !hold) return false;
+  if (!account || !hold) return correctSwept(account, settlement.requestId, settlement.amount, settlement.usage);
   open.delete(hold);
   charge(account, hold, settlement.amount, settlement.usage, settlement.now);
   return true;
@@ -80,10 +81,18 @@ function settle({ accounts, open }: Books, settlement: Settlement): boolean {
 function release({ accounts, open }: Books, id: string, requestId: string): boolean {
   const account = accounts.get(id);
   const hold = account?.holds.get(requestId);
-  if (!account || !hold) return false;
+  if (!account || !hold) return correctSwept(account, requestId, 0);
   open.delete(hold);
   dropHold(account, hold);
   account.released.set(requestId, hold.expiresAt + REMEMBER_MS);
+  return true;
+}
+
+/** Corrects what the sweeper charged for a request that ends after it; false when it charged nothing. */
+function correctSwept(account: Account | undefined, requestId: string, amount: number, usage?: UsageFacts): boolean {
+  const swept = account?.swept.get(requestId);
+  if (!account || !swept) return false;
+  correct(account, swept, amount, usage, Date.now());
   return true;
 }
 
@@ -92,10 +101,13 @@ function sweep(books: Books, now: number): number {
   for (const hold of books.open) {
     if (hold.expiresAt >= now) continue;
     const { account, requestId, amount, facts } = hold;
-    if (settle(books, { account, requestId, amount, usage: expiredFacts(facts), now })) settled += 1;
+    if (!settle(books, { account, requestId, amount, usage: expiredFacts(facts), now })) continue;
+    settled += 1;
+    accountOf(books, account).swept.set(requestId, { ...hold, at: now });
   }
   for (const account of books.accounts.values()) {
     for (const [requestId, until] of account.released) if (until < now) account.released.delete(requestId);
+    for (const [requestId, { at }] of account.swept) if (at + CORRECTABLE_MS < now) account.swept.delete(requestId);
   }
   return settled;
 }

@@ -1,5 +1,6 @@
 import type { Ledger, LedgerEntry, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
+  CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
@@ -23,6 +24,8 @@ const ENTRIES =
 const USAGE = `SELECT day, operation, provider, model, key, requests, prompt_tokens, completion_tokens, characters, cost
   FROM tollgate.usage WHERE account = $1 AND day BETWEEN $2 AND $3 ORDER BY day, operation, provider, model, key`;
 const EXPIRED = 'SELECT account, ref, facts FROM tollgate.holds WHERE expires_at < $1 ORDER BY expires_at LIMIT $2';
+
+const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS time';
 
 /** Money in Postgres: one function per change, which locks the account first. */
 export function createPostgresLedger(connection: Connection): Ledger {
@@ -48,6 +51,10 @@ export function createPostgresLedger(connection: Connection): Ledger {
       return (await connection.write('credit', values))['result'] === true;
     },
     sweep: (now) => sweep(connection, now),
+    clock: async () => {
+      const [row = {}] = await connection.read('clock', CLOCK, []);
+      return whole(row['time']);
+    },
     ...createReads(connection),
   };
 }
@@ -67,7 +74,12 @@ async function settle(connection: Connection, { account, ref, amount, usage, now
   const reason = chargeReason(usage).replaceAll('\0', '');
   const dimensions = [dayOf(now), operation, provider, model, key].map(storeKey);
   const counts = [promptTokens, completionTokens, characters];
-  const { result } = await connection.write('settle', [account, ref, amount, now, reason, ...dimensions, ...counts]);
+  const { result } = await connection.write('settle', [
+    ...[account, ref, amount, now, reason],
+    ...dimensions,
+    ...counts,
+    CORRECTABLE_MS,
+  ]);
   return result === true;
 }
 

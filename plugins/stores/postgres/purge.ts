@@ -10,6 +10,7 @@ function purgeOf(table: string, column: string): string {
 const PURGES = Object.freeze({
   documents: purgeOf('documents', 'expires'),
   released: purgeOf('released', 'until'),
+  swept: purgeOf('swept', 'until'),
   windows: purgeOf('windows', 'resets_at'),
   leases: purgeOf('leases', 'expires_at'),
 });

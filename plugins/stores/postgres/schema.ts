@@ -23,6 +23,9 @@ CREATE TABLE IF NOT EXISTS tollgate.holds (account text, ref text, amount bigint
   purse text, facts text NOT NULL, PRIMARY KEY (account, ref));
 CREATE INDEX IF NOT EXISTS holds_expires ON tollgate.holds (expires_at);
 CREATE TABLE IF NOT EXISTS tollgate.released (account text, ref text, until bigint NOT NULL, PRIMARY KEY (account, ref));
+CREATE TABLE IF NOT EXISTS tollgate.swept (account text, ref text, amount bigint NOT NULL, purse text, reason text NOT NULL,
+  day text NOT NULL, operation text NOT NULL, provider text NOT NULL, model text NOT NULL, key text NOT NULL,
+  until bigint NOT NULL, PRIMARY KEY (account, ref));
 CREATE TABLE IF NOT EXISTS tollgate.entries (account text, n bigint, kind text NOT NULL, ref text NOT NULL,
   amount bigint NOT NULL, reason text NOT NULL, at bigint NOT NULL, PRIMARY KEY (account, n), UNIQUE (account, ref, kind));
 CREATE TABLE IF NOT EXISTS tollgate.usage (account text, day text, operation text, provider text, model text, key text,
@@ -72,15 +75,43 @@ BEGIN
   RETURN 'held';
 END $$;
 
+-- Replaces what the sweeper charged by what the request came to; its entry is of a kind of its own, which reads as a charge.
+CREATE OR REPLACE FUNCTION tollgate.correct(account_ text, ref_ text, actual bigint, at_ bigint, prompt bigint,
+  completion bigint, characters_ bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE s tollgate.swept; back bigint; entry bigint;
+BEGIN
+  DELETE FROM tollgate.swept WHERE account = account_ AND ref = ref_ RETURNING * INTO s;
+  IF NOT FOUND THEN RETURN false; END IF;
+  back := s.amount - actual;
+  UPDATE tollgate.accounts SET balance = balance + back, spent = spent - back, last_entry = last_entry + 1,
+    updated_at = at_ WHERE id = account_ RETURNING last_entry INTO entry;
+  INSERT INTO tollgate.entries VALUES (account_, entry, 'correction', ref_, back, s.reason, at_);
+  IF s.purse IS NOT NULL THEN
+    UPDATE tollgate.purses SET spent = spent - back WHERE account = account_ AND id = s.purse;
+  END IF;
+  UPDATE tollgate.usage AS u SET prompt_tokens = u.prompt_tokens + prompt,
+    completion_tokens = u.completion_tokens + completion, characters = u.characters + characters_, cost = u.cost - back
+    WHERE u.account = account_ AND u.day = s.day AND u.operation = s.operation AND u.provider = s.provider
+    AND u.model = s.model AND u.key = s.key;
+  RETURN true;
+END $$;
+
 CREATE OR REPLACE FUNCTION tollgate.settle(deadline double precision, account_ text, ref_ text, actual bigint, at_ bigint,
   reason_ text, day_ text, operation_ text, provider_ text, model_ text, key_ text, prompt bigint, completion bigint,
-  characters_ bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+  characters_ bigint, remember bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE hold tollgate.holds; cost_ bigint; entry bigint;
 BEGIN
   PERFORM tollgate.in_time(deadline);
   PERFORM FROM tollgate.accounts WHERE id = account_ FOR UPDATE;
   DELETE FROM tollgate.holds WHERE account = account_ AND ref = ref_ RETURNING * INTO hold;
-  IF NOT FOUND THEN RETURN false; END IF;
+  IF NOT FOUND THEN
+    RETURN actual IS NOT NULL AND tollgate.correct(account_, ref_, actual, at_, prompt, completion, characters_);
+  END IF;
+  IF actual IS NULL THEN
+    INSERT INTO tollgate.swept VALUES (account_, ref_, hold.amount, hold.purse,
+      operation_ || ' ' || provider_ || '/' || model_ || ' (settled late: corrected)',
+      day_, operation_, provider_, model_, key_, at_ + remember) ON CONFLICT DO NOTHING;
+  END IF;
   cost_ := coalesce(actual, hold.amount);
   UPDATE tollgate.accounts SET held = held - hold.amount, balance = balance - cost_, spent = spent + cost_,
     last_entry = last_entry + 1, updated_at = at_ WHERE id = account_ RETURNING last_entry INTO entry;
@@ -103,7 +134,9 @@ BEGIN
   PERFORM tollgate.in_time(deadline);
   PERFORM FROM tollgate.accounts WHERE id = account_ FOR UPDATE;
   DELETE FROM tollgate.holds WHERE account = account_ AND ref = ref_ RETURNING * INTO hold;
-  IF NOT FOUND THEN RETURN false; END IF;
+  IF NOT FOUND THEN
+    RETURN tollgate.correct(account_, ref_, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 0, 0, 0);
+  END IF;
   UPDATE tollgate.accounts SET held = held - hold.amount WHERE id = account_;
   IF hold.purse IS NOT NULL THEN
     UPDATE tollgate.purses SET held = held - hold.amount WHERE account = account_ AND id = hold.purse;

@@ -1,9 +1,10 @@
-import { defineWrite } from './client.ts';
+import { defineScript, defineWrite } from './client.ts';
 
 /*
  * Numbers go in and out as text: Lua would write a large one as 1e+15. An account is a hash with the fields balance,
  * held, spent, credited, updated_at, last_entry, and `spent:+<purse>`, `held:+<purse>`. A request is a hash that holds
- * `state` (held or done) and, while it is held, amount, expires_at, purse and facts.
+ * `state` (held or done) and, while it is held, amount, expires_at, purse and facts;
+ * one that was swept also the key and the field of its usage row.
  */
 
 const NUMBERS = `
@@ -29,6 +30,13 @@ return 'held'
 
 /** Turns a held request into a finished one; the books stay short: their two oldest lines become one. */
 const FINISH = `
+local function count(usage, field, requests, prompt, completion, characters, cost)
+  local row = redis.call('HGET', usage, field) or '0 0 0 0 0'
+  local was = { string.match(row, '^(%d+) (%d+) (%d+) (%d+) (%d+)$') }
+  redis.call('HSET', usage, field, table.concat({ text(was[1] + requests), text(was[2] + prompt),
+    text(was[3] + completion), text(was[4] + characters), text(was[5] + cost) }, ' '))
+end
+
 local function unhold(member, remember)
   local hold = redis.call('HMGET', KEYS[2], 'state', 'amount', 'purse')
   if hold[1] ~= 'held' then return nil end
@@ -56,30 +64,56 @@ local function append(entries, amount, rest, keep)
 end
 `;
 
+/** Replaces what the sweeper charged by what the request came to. The usage row is in the slot of the account. */
+const CORRECT = `
+local function correct(entries, amount, at, keep, prompt, completion, characters)
+  local swept = redis.call('HMGET', KEYS[2], 'state', 'amount', 'purse', 'usage', 'field', 'rest')
+  if swept[1] ~= 'swept' then return 0 end
+  local back = tonumber(swept[2]) - tonumber(amount)
+  redis.call('HINCRBY', KEYS[1], 'balance', text(back))
+  redis.call('HINCRBY', KEYS[1], 'spent', text(-back))
+  redis.call('HSET', KEYS[1], 'updated_at', at)
+  if swept[3] ~= '' then redis.call('HINCRBY', KEYS[1], 'spent:' .. swept[3], text(-back)) end
+  local line = cjson.decode(swept[6])
+  line.at = tonumber(at)
+  append(entries, back, cjson.encode(line), tonumber(keep))
+  if redis.call('HEXISTS', swept[4], swept[5]) == 1 then
+    count(swept[4], swept[5], 0, prompt, completion, characters, -back)
+  end
+  redis.call('HSET', KEYS[2], 'state', 'done')
+  redis.call('HDEL', KEYS[2], 'amount', 'purse', 'usage', 'field', 'rest')
+  return 1
+end
+`;
+
 /**
  * KEYS: account, request, due, entries, usage. ARGV: deadline, member, remember, amount or '' for what was held, at,
- * the rest of the entry, keep, the usage row's dimensions, prompt tokens, completion tokens, characters, usage lifetime.
+ * the rest of the entry, keep, the usage row's dimensions, prompt tokens, completion tokens, characters, usage lifetime,
+ * and of the sweeper the rest of the entry that would correct it, else ''.
  */
-export const SETTLE = defineWrite(`${NUMBERS}${FINISH}
+export const SETTLE = defineWrite(`${NUMBERS}${FINISH}${CORRECT}
 local hold = unhold(ARGV[2], ARGV[3])
-if not hold then return 0 end
+if not hold and ARGV[4] == '' then return 0 end
+if not hold then return correct(KEYS[4], ARGV[4], ARGV[5], ARGV[7], ARGV[9], ARGV[10], ARGV[11]) end
 local amount = ARGV[4] == '' and hold[2] or ARGV[4]
 redis.call('HINCRBY', KEYS[1], 'balance', text(-tonumber(amount)))
 redis.call('HINCRBY', KEYS[1], 'spent', amount)
 redis.call('HSET', KEYS[1], 'updated_at', ARGV[5])
 if hold[3] ~= '' then redis.call('HINCRBY', KEYS[1], 'spent:' .. hold[3], amount) end
 append(KEYS[4], 0 - tonumber(amount), ARGV[6], tonumber(ARGV[7]))
-local row = redis.call('HGET', KEYS[5], ARGV[8]) or '0 0 0 0 0'
-local requests, prompt, completion, characters, cost = string.match(row, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
-redis.call('HSET', KEYS[5], ARGV[8], table.concat({ text(requests + 1), text(prompt + ARGV[9]),
-  text(completion + ARGV[10]), text(characters + ARGV[11]), text(cost + amount) }, ' '))
+count(KEYS[5], ARGV[8], 1, ARGV[9], ARGV[10], ARGV[11], amount)
 redis.call('PEXPIRE', KEYS[5], ARGV[12])
+if ARGV[13] ~= '' then
+  redis.call('HSET', KEYS[2], 'state', 'swept', 'amount', amount, 'purse', hold[3], 'usage', KEYS[5], 'field', ARGV[8],
+    'rest', ARGV[13])
+end
 return 1
 `);
 
-/** KEYS: account, request, due. ARGV: deadline, member, remember. */
-export const RELEASE = defineWrite(`${NUMBERS}${FINISH}
-return unhold(ARGV[2], ARGV[3]) and 1 or 0
+/** KEYS: account, request, due, entries. ARGV: deadline, member, remember, at, keep. */
+export const RELEASE = defineWrite(`${NUMBERS}${FINISH}${CORRECT}
+if unhold(ARGV[2], ARGV[3]) then return 1 end
+return correct(KEYS[4], 0, ARGV[4], ARGV[5], 0, 0, 0)
 `);
 
 /** KEYS: account, credits, entries. ARGV: deadline, id, amount, at, the rest of the entry, keep. */
@@ -96,4 +130,10 @@ return 1
 export const DISCARD = defineWrite(`
 if redis.call('HGET', KEYS[1], 'state') == 'held' then return 0 end
 return redis.call('ZREM', KEYS[2], ARGV[2])
+`);
+
+/** KEYS: any, which chooses the node of a cluster. The server's time in Unix milliseconds. */
+export const CLOCK = defineScript(`
+local clock = redis.call('TIME')
+return string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
 `);

@@ -1,5 +1,6 @@
 import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
+  CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
@@ -11,10 +12,20 @@ import {
 } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
 import { storeKey } from '../kit/key.ts';
-import { chargeReason, countUsage, dayOf, daysBetween, expiredFacts, readFacts, USAGE_DAYS } from '../kit/usage.ts';
+import {
+  chargeReason,
+  correctionReason,
+  countUsage,
+  dayOf,
+  daysBetween,
+  expiredFacts,
+  readFacts,
+  USAGE_DAYS,
+} from '../kit/usage.ts';
+import { runScript } from './client.ts';
 import type { Connection } from './connection.ts';
 import { type AccountKeys, type Keys, SHARDS } from './keys.ts';
-import { CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
+import { CLOCK, CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
 
 const DAY_MS = 86_400_000;
 const SWEEP_BATCH = 100;
@@ -35,7 +46,8 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
     release: async (account, requestId) => {
       const of = keys.ofAccount(account);
       const member = of.member(requestId);
-      return (await connection.write(RELEASE, [of.account, of.request(member), of.due], [member, REMEMBER_MS])) === 1;
+      const at = [of.account, of.request(member), of.due, of.entries];
+      return (await connection.write(RELEASE, at, [member, REMEMBER_MS, Date.now(), keepEntries])) === 1;
     },
     credit: async (account, id, amount, reason, now) => {
       checkCredit(amount);
@@ -49,6 +61,7 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
       const shards = Array.from({ length: SHARDS }, (_, shard) => sweepShard(connection, keys, settle, shard, now));
       return (await Promise.all(shards)).reduce((sum, count) => sum + count, 0);
     },
+    clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [keys.due(0)], []))),
     ...createReads(connection, keys),
   };
 }
@@ -86,10 +99,12 @@ function createSettle(connection: Connection, keepEntries: number): Settle {
     const rest = JSON.stringify({ kind: 'charge', reason: chargeReason(usage), ref, at: now });
     const dimensions = JSON.stringify([operation, provider, model, key]);
     const row = [dimensions, promptTokens, completionTokens, characters, USAGE_DAYS * DAY_MS];
+    const correction =
+      amount === '' ? JSON.stringify({ kind: 'charge', reason: correctionReason(usage), ref, at: now }) : '';
     const settled = await connection.write(
       SETTLE,
       [of.account, of.request(member), of.due, of.entries, of.usage(dayOf(now))],
-      [member, REMEMBER_MS, amount, now, rest, keepEntries, ...row],
+      [member, amount === '' ? CORRECTABLE_MS : REMEMBER_MS, amount, now, rest, keepEntries, ...row, correction],
     );
     return settled === 1;
   };

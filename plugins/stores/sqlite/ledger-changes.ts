@@ -1,7 +1,7 @@
 import type { Reservation, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
-import { checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../kit/check.ts';
+import { CORRECTABLE_MS, checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../kit/check.ts';
 import { storeKey } from '../kit/key.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
+import { chargeReason, correctionReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { LedgerSql } from './ledger-sql.ts';
 
 // The changes of the ledger, each inside a transaction that the caller makes. Accounts and ids are store keys.
@@ -38,7 +38,10 @@ export function reserve(sql: LedgerSql, reservation: Reservation): ReserveOutcom
   return 'over_budget';
 }
 
-/** Charges a held request with `actual`, or with its estimate when that is undefined; false when it is not held. */
+/**
+ * Charges a held request with `actual`, or with its estimate when that is undefined; corrects the charge of a swept one. False when
+ * it is neither.
+ */
 export function settle(
   sql: LedgerSql,
   account: string,
@@ -49,7 +52,7 @@ export function settle(
 ): boolean {
   if (actual !== undefined) checkSettlement({ amount: actual });
   const hold = endHold(sql, account, ref);
-  if (!hold) return false;
+  if (!hold) return correctSwept(sql, account, ref, actual ?? 0, facts);
   const amount = actual ?? hold.amount;
   sql.finish.run(ref, account, 'charge', now + REMEMBER_MS);
   const entry = sql.addEntry.run(account, 'charge', ref, 0 - amount, chargeReason(facts), now).lastInsertRowid;
@@ -62,7 +65,7 @@ export function settle(
 /** Ends a held request without a charge; false when it is not held. */
 export function release(sql: LedgerSql, account: string, ref: string): boolean {
   const hold = endHold(sql, account, ref);
-  if (!hold) return false;
+  if (!hold) return correctSwept(sql, account, ref, 0, undefined);
   sql.releaseAccount.run(hold.amount, account);
   if (hold.budget !== null) sql.chargeBudget.run(hold.amount, 0, account, hold.budget);
   sql.finish.run(ref, account, 'charge', hold.expiresAt + REMEMBER_MS);
@@ -90,9 +93,35 @@ export function sweepSome(sql: LedgerSql, now: number): number {
   const rows = sql.expired.all(now, SWEEP_BATCH);
   for (const row of rows) {
     const facts = expiredFacts(readFacts(row['facts']));
-    settle(sql, String(row['account']), String(row['ref']), undefined, facts, now);
+    const account = String(row['account']);
+    const ref = String(row['ref']);
+    sql.sweep.run(now, now + CORRECTABLE_MS, account, ref);
+    settle(sql, account, ref, undefined, facts, now);
   }
   return rows.length;
+}
+
+/** Replaces what the sweeper charged for a request by what it came to; false when the sweeper charged nothing. */
+function correctSwept(
+  sql: LedgerSql,
+  account: string,
+  ref: string,
+  amount: number,
+  usage: UsageFacts | undefined,
+): boolean {
+  const row = sql.endSwept.get(ref, account);
+  if (!row) return false;
+  const now = Date.now();
+  const facts = readFacts(row['facts']);
+  const back = Number(row['amount']) - amount;
+  const entry = sql.addEntry.run(account, 'charge', ref, back, correctionReason(facts), now).lastInsertRowid;
+  sql.correct.run(back, Number(entry), now, account);
+  if (row['purse'] != null) sql.chargeBudget.run(0, 0 - back, account, String(row['purse']));
+  const { promptTokens, completionTokens, characters } = countUsage(usage ?? facts);
+  const { operation, provider, model, key } = facts;
+  const where = [dayOf(Number(row['at'])), account, operation, provider, model, key] as const;
+  sql.correctUsage.run(promptTokens, completionTokens, characters, back, ...where);
+  return true;
 }
 
 /** Removes the hold of a request that ends; undefined when there is none. */

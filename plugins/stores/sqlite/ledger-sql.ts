@@ -24,6 +24,14 @@ export function prepareLedger(database: Database) {
       credited = credited + excluded.credited, last_entry = excluded.last_entry, updated_at = excluded.updated_at`),
     addEntry: database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
       VALUES (coalesce((SELECT last_entry FROM accounts WHERE id = ?1), 0), ?1, ?2, ?3, ?4, ?5, ?6)`),
+    sweep: database.prepare(`INSERT INTO swept (ref, account, amount, purse, facts, at, until)
+      SELECT ref, account, amount, purse, facts, ?, ? FROM holds WHERE account = ? AND ref = ?`),
+    endSwept: database.prepare('DELETE FROM swept WHERE ref = ? AND account = ? RETURNING amount, purse, facts, at'),
+    correct: database.prepare(`UPDATE accounts SET balance = balance + ?1, spent = spent - ?1, last_entry = ?2,
+      updated_at = ?3 WHERE id = ?4`),
+    correctUsage: database.prepare(`UPDATE usage SET prompt_tokens = prompt_tokens + ?,
+      completion_tokens = completion_tokens + ?, characters = characters + ?, cost = cost - ?
+      WHERE day = ? AND account = ? AND operation = ? AND provider = ? AND model = ? AND key = ?`),
     finish: database.prepare(
       'INSERT INTO finished (ref, account, kind, until) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     ),

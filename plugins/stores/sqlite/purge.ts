@@ -11,7 +11,11 @@ export function createPurge(database: Database): (now: number) => void {
     (SELECT namespace, key FROM documents WHERE expires IS NOT NULL AND expires <= ? LIMIT ${STEP})`);
   const leases = database.prepare(`DELETE FROM leases WHERE (key, id) IN
     (SELECT key, id FROM leases WHERE expires_at <= ? LIMIT ${STEP})`);
-  const walks = [createWalk(database, 'windows', 'key', 'resets_at'), createWalk(database, 'finished', 'ref', 'until')];
+  const walks = [
+    createWalk(database, 'windows', 'key', 'resets_at'),
+    createWalk(database, 'finished', 'ref', 'until'),
+    createWalk(database, 'swept', 'ref', 'until'),
+  ];
   return (now) => {
     documents.run(now);
     leases.run(now);

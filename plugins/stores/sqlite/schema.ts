@@ -48,6 +48,14 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   CREATE TABLE numbers (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   `,
   },
+  {
+    version: 3,
+    sql: `
+  -- Requests that the sweeper has charged, for as long as a late settlement may correct them.
+  CREATE TABLE swept (ref TEXT NOT NULL, account TEXT NOT NULL, amount INTEGER NOT NULL, purse TEXT, facts TEXT NOT NULL,
+    at INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (ref, account)) WITHOUT ROWID;
+  `,
+  },
 ]);
 
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;

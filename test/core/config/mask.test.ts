@@ -39,6 +39,13 @@ describe('masking', () => {
     });
   }
 
+  it('hides the values of headers, whatever their names', () => {
+    const value = { providers: { own: { headers: { 'x-auth': 'wintermute', 'x-tenant': 'a', nested: { b: 'c' } } } } };
+    expect(maskSecrets(value, {})).to.deep.equal({
+      providers: { own: { headers: { 'x-auth': '****', 'x-tenant': '****', nested: { b: '****' } } } },
+    });
+  });
+
   it('leaves the value itself as it was', () => {
     const value = { apiKey: 'x' };
     maskSecrets(value, SCHEMA);

@@ -72,9 +72,10 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
           entries.reduce((sum, entry) => sum + entry.amount, 0),
           'sum of entries',
         ).to.equal(balance);
-        expect(new Set(entries.map(({ kind, ref }) => `${kind} ${ref}`)).size, 'no entry twice').to.equal(
-          entries.length,
-        );
+        expect(
+          new Set(entries.map(({ kind, ref, reason }) => `${kind} ${ref} ${reason}`)).size,
+          'no entry twice',
+        ).to.equal(entries.length);
         const usage = await store.ledger.usage(account, day(-300), day(3));
         expect(
           usage.reduce((sum, row) => sum + row.cost, 0),

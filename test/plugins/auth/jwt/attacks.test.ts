@@ -197,6 +197,15 @@ describe('attacks on tokens', () => {
     });
   }
 
+  for (const typ of ['JWT', undefined])
+    it(`J13 refuses an ID token, which has the nonce of a sign-in, of the type ${typ}`, async () =>
+      expectRefused(await signer.sign({ nonce: 'n-0S6_WzA2Mj' }, { typ })));
+
+  it('J13 takes an access token of Keycloak, which repeats the nonce', async () => {
+    const token = await signer.sign({ nonce: 'n-0S6_WzA2Mj', typ: 'Bearer' }, { typ: 'JWT' });
+    expect(await gateway.authenticate(token)).to.include({ userId: 'ann' });
+  });
+
   it('J15 keeps subjects apart that differ by case or Unicode form only', async () => {
     const subjects = ['ann', 'Ann', 'ann ', '\u00e9', 'e\u0301', '\uff41nn'];
     const users = await Promise.all(

@@ -116,7 +116,10 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
       const cost = step.how === 'answered' ? Math.ceil((known.estimate * step.share) / 100) : undefined;
       const before = faulty.fault;
       await known.finish({ sent: cost !== undefined, cost });
-      if (known.swept) continue;
+      if (known.swept) {
+        correct(known, cost ?? 0, before === 'refuses');
+        continue;
+      }
       if (before === 'refuses') {
         // It waits; when the process dies or the sweeper comes first, it is the estimate instead.
         waiting(known, cost ?? 0);
@@ -143,6 +146,12 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
     owe(user, Math.min(estimate, cost), Math.max(estimate, cost));
     overruns += Math.max(0, cost - estimate);
   }
+  /** What the sweeper charged comes right when the call ends, unless the process dies with what waits. */
+  function correct({ user, estimate }: Running, cost: number, isWaiting: boolean): void {
+    const change = cost - estimate;
+    owe(user, isWaiting ? Math.min(0, change) : change, isWaiting ? Math.max(0, change) : change);
+    overruns += Math.max(0, change);
+  }
   function spendDoubts(): void {
     for (const [account, amount] of doubts) {
       const total = totals.get(account);
@@ -154,6 +163,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
   faulty.fault = 'none';
   for (const call of running.values()) {
     await call.finish({ sent: false, cost: undefined });
+    if (call.swept) correct(call, 0, false);
   }
   await gateway.close();
   const heldAfterClose = await Promise.all(USERS.map(({ account }) => store.ledger.balance(account)));
@@ -177,9 +187,10 @@ describe('the accounts policy', () => {
               'the sum of the entries',
             ).to.equal(balance);
             expect(credited - spent).to.equal(balance);
-            expect(new Set(entries.map(({ kind, ref }) => `${kind} ${ref}`)).size, 'no call twice').to.equal(
-              entries.length,
-            );
+            expect(
+              new Set(entries.map(({ kind, ref, reason }) => `${kind} ${ref} ${reason}`)).size,
+              'no call twice',
+            ).to.equal(entries.length);
             const { least, most } = totals.get(account) as Totals;
             expect(spent).to.be.within(least, most);
             expect((await store.ledger.budget(account, keyId)).spent).to.equal(spent);

@@ -1,0 +1,237 @@
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { completeChat } from '../../core/calls/chat.ts';
+import { streamChat } from '../../core/calls/chat-stream.ts';
+import type { Ledger, Outcome, Principal, Store } from '../../core/index.ts';
+import { openMemory } from '../../plugins/stores/memory/index.ts';
+import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
+import { type MoneyNode, startMoneyNode } from '../support/money-node.ts';
+import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from '../support/money-vendor.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+/** `TOLLGATE_PROPERTY_CASES=100000 TOLLGATE_PROPERTY_SEED=1 npx mocha test/faults/money.property.slow.test.ts` */
+const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 300);
+const SEED = Number(process.env['TOLLGATE_PROPERTY_SEED'] ?? 20261122);
+
+const CREDIT = 400;
+const KEY_BUDGET = 250;
+const USER_BUDGET = 300;
+
+interface Asked extends Script {
+  readonly do: 'call';
+  readonly node: 0 | 1;
+  /** Whose: a key that was rotated twice, or one of a user whose token has a budget. */
+  readonly key: 0 | 1 | 2 | 3;
+  readonly isStream: boolean;
+  readonly maxTokens: number;
+  readonly targets: 1 | 2;
+  /** After how many pieces its caller leaves; undefined stays to the end. -1 leaves at once. */
+  readonly leavesAt: number | undefined;
+  /** How often it is asked again. */
+  readonly retries: number;
+}
+
+type Step =
+  | Asked
+  | { readonly do: 'clock'; readonly byMs: number }
+  /** Another node, whose clock is ahead, takes what runs for forgotten. */
+  | { readonly do: 'sweep' };
+
+const deed = fc.constantFrom<Deed>('answers', 'answers', 'answers', 'fails', 'limits', 'breaks', 'errs inside');
+const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        do: fc.constant('call' as const),
+        node: fc.constantFrom(0 as const, 1 as const),
+        key: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
+        isStream: fc.boolean(),
+        maxTokens: fc.integer({ min: 1, max: 30 }),
+        targets: fc.constantFrom(1 as const, 2 as const),
+        leavesAt: fc.option(fc.integer({ min: -1, max: 8 }), { nil: undefined }),
+        retries: fc.constantFrom(0, 0, 1, 2),
+        deeds: fc.tuple(deed, deed),
+        pieces: fc.integer({ min: 0, max: 8 }),
+        hidden: fc.integer({ min: 0, max: 30 }),
+        tellsUsage: fc.boolean(),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('clock' as const),
+        byMs: fc.constantFrom(3_600_000, -3_600_000, 86_400_000),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('sweep' as const) }) },
+  ),
+  { minLength: 1, maxLength: 12 },
+);
+
+let count = 0;
+let offsetMs = 0;
+
+/** One case: all calls at once, on two nodes of one store, while clocks jump and others sweep. */
+async function run(store: Store, steps: readonly Step[]): Promise<void> {
+  const account = `account-${count++}`;
+  const reserved = new Map<string, number>();
+  const ledger: Ledger = {
+    ...store.ledger,
+    async reserve(reservation) {
+      const outcome = await store.ledger.reserve(reservation);
+      if (outcome === 'held') reserved.set(reservation.requestId, reservation.amount);
+      return outcome;
+    },
+  };
+  const scripts = new Map<string, Script>();
+  const worked = new Set<string>();
+  const providers = [scriptedProvider(0, scripts, worked), scriptedProvider(1, scripts, worked)];
+  const nodes = await Promise.all([startMoneyNode(store, ledger, providers), startMoneyNode(store, ledger, providers)]);
+  await store.ledger.credit(account, 'first', CREDIT, 'test', Date.now());
+  const ended: Ended[] = [];
+
+  const principals = ([0, 1, 2, 3] as const).map(
+    (at): Principal => ({
+      ...{ credential: 'key', userId: `user-${account}`, account, keyId: `key-${at}` },
+      ...(at < 2 ? { limitsId: 'key-0', budget: KEY_BUDGET } : { userLimits: { budget: USER_BUDGET } }),
+    }),
+  );
+  const work: Promise<void>[] = [];
+  for (const [at, step] of steps.entries()) {
+    if (step.do === 'clock') offsetMs += step.byMs;
+    else if (step.do === 'sweep') {
+      // At some moment of the calls that run.
+      for (let turn = 0; turn < at % 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+      await store.ledger.sweep(Date.now() + 100 * 86_400_000);
+    } else
+      for (let again = 0; again <= step.retries; again++) {
+        const id = `${at}.${again}`;
+        scripts.set(id, step);
+        work.push(
+          ask(nodes[step.node] as MoneyNode, principals[step.key] as Principal, id, step, (each) => ended.push(each)),
+        );
+      }
+  }
+  await Promise.all(work);
+  for (const node of nodes) await node.close();
+  offsetMs = 0;
+
+  const { balance, held, spent } = await store.ledger.balance(account);
+  const entries = await store.ledger.entries(account, { limit: 1000 });
+  const charged = new Map<string, number>();
+  for (const { kind, ref, amount } of entries)
+    if (kind === 'charge') charged.set(ref, (charged.get(ref) ?? 0) - amount);
+  expect(held, 'nothing is held').to.equal(0);
+  expect(
+    entries.reduce((sum, { amount }) => sum + amount, 0),
+    'the books are the balance',
+  ).to.equal(balance);
+  expect(balance, 'the balance')
+    .to.equal(CREDIT - spent)
+    .and.at.least(0);
+  expect((await store.ledger.budget(account, 'key-0')).spent, 'the budget of the key').to.be.at.most(KEY_BUDGET);
+  const ofUser = await store.ledger.balance(`\u0001user:user-${account}`);
+  expect([ofUser.held, ofUser.spent <= USER_BUDGET], 'the budget of the user').to.deep.equal([0, true]);
+  const spentBy = { key: 0, user: 0 };
+  for (const { callId, id, key, pieces, sent, cost } of ended) {
+    const paid = charged.get(callId) ?? 0;
+    expect(paid, `${id}: at most what was reserved`).to.be.at.most(reserved.get(callId) ?? 0);
+    expect(paid, `${id}: at least what was delivered`).to.be.at.least(pieces * PRICE.output);
+    if (pieces > 0) expect(paid, `${id}: and its prompt`).to.be.greaterThan(pieces * PRICE.output);
+    expect(paid > 0, `${id}: sent and counted`).to.equal(sent);
+    // Also where another node had charged its reservation meanwhile.
+    expect(paid, `${id}: what it came to`).to.equal(sent ? cost : 0);
+    spentBy[key < 2 ? 'key' : 'user'] += paid;
+    // What refused, and what never came to a provider, owes nothing.
+    if (!worked.has(id)) expect([pieces], id).to.deep.equal([0]);
+  }
+  expect(spentBy.key, 'keys that replaced one another').to.be.at.most(KEY_BUDGET);
+  expect(spentBy.user, 'all keys of a user').to.be.at.most(USER_BUDGET);
+  expect([...charged.keys()].every((id) => ended.some(({ callId }) => callId === id))).to.equal(true);
+}
+
+interface Ended {
+  readonly id: string;
+  readonly callId: string;
+  /** How many tokens its caller got. */
+  readonly pieces: number;
+  readonly sent: boolean;
+  readonly cost: number | undefined;
+  readonly key: number;
+}
+
+async function ask(
+  { deps }: MoneyNode,
+  principal: Principal,
+  id: string,
+  { isStream, maxTokens, key, targets: wanted, leavesAt }: Asked,
+  onEnd: (ended: Ended) => void,
+): Promise<void> {
+  const caller = new AbortController();
+  if (leavesAt === -1) caller.abort();
+  let callId = '';
+  let outcome: Outcome | undefined;
+  let pieces = 0;
+  const init = {
+    ...{ requestId: id, principal, signal: caller.signal },
+    onOutcome(call: { readonly id: string }, told: Outcome) {
+      callId = call.id;
+      outcome = told;
+    },
+  };
+  const messages = [{ role: 'user', content: 'a'.repeat(8) }] as const;
+  const request = { model: 'm', user: id, max_tokens: maxTokens, messages, stream: isStream };
+  const targets = [
+    { provider: 'p0', model: 'm' },
+    { provider: 'p1', model: 'm' },
+  ].slice(0, wanted);
+  const asked = { operation: 'chat', request, stream: isStream, targets } as const;
+  try {
+    if (isStream) {
+      const stream = await streamChat(deps, asked, init);
+      for await (const batch of stream.chunks) {
+        for (const { choices } of batch) pieces += (choices[0]?.delta.content ?? '').length / PIECE.length;
+        if (leavesAt !== undefined && pieces >= leavesAt) {
+          if (leavesAt % 2 === 0) caller.abort();
+          break;
+        }
+      }
+      stream.close();
+    } else {
+      if (leavesAt !== undefined) setImmediate(() => caller.abort());
+      const { response } = await completeChat(deps, asked, init);
+      pieces = (response.choices[0]?.message.content ?? '').length / PIECE.length;
+    }
+  } catch {
+    // Every failure is a way for a call to end.
+  }
+  await deps.pending.idle(5000);
+  const { sent = false, cost } = outcome ?? {};
+  onEnd({ id, callId, key, pieces: Math.min(pieces, maxTokens), sent, cost });
+}
+
+describe('the money of calls', () => {
+  const folder = useTempFolder('money-property');
+  let clock: { mock: { restore(): void } };
+  before(() => {
+    const now = Date.now.bind(Date);
+    clock = mock.method(Date, 'now', () => now() + offsetMs);
+  });
+  after(() => clock?.mock.restore());
+
+  for (const [title, open, share] of [
+    ['memory', () => openMemory(), 1],
+    ['sqlite', () => openSqlite({ folder }), 0.1],
+  ] as const)
+    it(`is at least what was delivered and at most what was reserved, whatever happens, on ${title}`, async function () {
+      this.timeout(0);
+      const store = await open();
+      await fc.assert(
+        fc.asyncProperty(STEPS, (steps) => run(store, steps)),
+        { numRuns: Math.ceil(CASES * share), seed: SEED },
+      );
+      await store.close();
+    });
+});

@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { completion, delta, type FaultRig, startFaultRig } from '../support/fault-rig.ts';
+import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/scripted-upstream.ts';
+
+/** Looks like no key at all. */
+const PLAIN_KEY = 'correct horse battery/staple';
+const HEADER_VALUE = 'wintermute-tessier';
+const SECRETS = [PLAIN_KEY, HEADER_VALUE, encodeURIComponent(PLAIN_KEY), 'Correct Horse'];
+
+describe('what a provider is sent in secret', function () {
+  this.timeout(30_000);
+  let vendor: ScriptedUpstream;
+  let rig: FaultRig;
+  before(async () => {
+    vendor = await startScriptedUpstream();
+    rig = await startFaultRig({
+      providers: {
+        own: {
+          plugin: 'openai-compatible',
+          baseUrl: vendor.url,
+          apiKey: PLAIN_KEY,
+          headers: { 'x-auth': HEADER_VALUE },
+          models: ['*'],
+          prices: { '*': { input: 1, output: 1 } },
+        },
+      },
+      models: { twice: ['own/m', 'own/n'] },
+    });
+  });
+  after(async () => {
+    await rig?.stop();
+    await vendor?.close();
+  });
+
+  const words = `got key "${PLAIN_KEY}" (${encodeURIComponent(PLAIN_KEY)}), CORRECT HORSE BATTERY/STAPLE and x-auth ${HEADER_VALUE}`;
+  const error = {
+    error: { message: words, type: 'invalid_request_error', param: `headers.${HEADER_VALUE}`, code: words },
+  };
+  const FORMS = [
+    ['a refusal', answer(400, error)],
+    ['a refusal as text', answer(400, words)],
+    ['a refusal that is long', answer(400, { error: { ...error.error, message: 'x'.repeat(1990) + words } })],
+    ['a model that it does not have', answer(404, { error: { ...error.error, code: 'model_not_found' } })],
+    ['a bad key', answer(401, error)],
+    ['a failure of its own', answer(500, error)],
+    ['an error inside a good status', answer(200, error)],
+    ['an error in a stream', sse(error)],
+    ['an error after content in a stream', sse(delta('one'), error)],
+  ] as const;
+  for (const [title, script] of FORMS)
+    for (const stream of [false, true])
+      it(`comes back in nothing that a caller or a log gets to see, by ${title}${stream ? ' on a stream' : ''}`, async () => {
+        vendor.script(script);
+        for (const model of ['own/m', 'twice']) {
+          const heard = await rig.ask({ model, stream });
+          const seen = `${JSON.stringify(heard.headers)}${heard.text}${rig.gateway.logText()}`.toLowerCase();
+          for (const secret of SECRETS) expect(seen).not.to.include(secret.toLowerCase());
+        }
+      });
+
+  it('is not passed on as a limit of the provider', async () => {
+    const headers = {
+      'x-ratelimit-limit-requests': HEADER_VALUE,
+      'x-ratelimit-remaining-requests': '12',
+      'x-ratelimit-reset-requests': '6m0.5s',
+      'x-ratelimit-limit-tokens': '1, 2',
+      'x-ratelimit-remaining-tokens': '<b>1</b>',
+    };
+    vendor.script(answer(200, completion(), headers));
+    const heard = await rig.ask({ model: 'own/m' });
+    const told = Object.entries(heard.headers).filter(([name]) => name.startsWith('x-ratelimit'));
+    expect(Object.fromEntries(told)).to.deep.equal({
+      'x-ratelimit-remaining-requests': '12',
+      'x-ratelimit-reset-requests': '6m0.5s',
+    });
+  });
+});

@@ -1,0 +1,121 @@
+import {
+  type ChatChunk,
+  type ChatRequest,
+  type ChatResponse,
+  type Provider,
+  StreamFailure,
+  type TransportResponse,
+} from '../../core/index.ts';
+
+/** What a provider does with one attempt. */
+export type Deed = 'answers' | 'fails' | 'limits' | 'breaks' | 'errs inside';
+
+/** What happens to one call. */
+export interface Script {
+  /** Of the first target and of the second. */
+  readonly deeds: readonly [Deed, Deed];
+  /** How many pieces of one token each the model writes. */
+  readonly pieces: number;
+  /** Tokens that it thinks beside, which only the usage tells. */
+  readonly hidden: number;
+  readonly tellsUsage: boolean;
+}
+
+/** A token costs this much, in micro-dollars, at either provider. */
+export const PRICE = { input: 1, output: 3 };
+/** One token by the estimate. */
+export const PIECE = 'word';
+
+const usageOf = (request: ChatRequest, { pieces, hidden }: Script) => {
+  const completion_tokens = Math.min(pieces + hidden, request.max_tokens ?? 0);
+  return { prompt_tokens: 3, completion_tokens, total_tokens: 3 + completion_tokens };
+};
+
+/** A provider without a network, which does what the script of a call (found by `user`) says, and notes what it was sent. */
+export function scriptedProvider(at: 0 | 1, scripts: ReadonlyMap<string, Script>, worked: Set<string>): Provider {
+  const base = { id: 'c', created: 1, model: 'm' };
+  const chunkOf = (delta: object, finish_reason: string | null = null) => ({
+    ...{ ...base, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] },
+  });
+  const answer = (status: number, type: string, body: AsyncIterable<Uint8Array>): TransportResponse => ({
+    ...{ status, headers: { 'content-type': type }, body },
+  });
+  const whole = async function* (value: object) {
+    yield Buffer.from(JSON.stringify(value));
+  };
+  return {
+    ...{ specVersion: 1, vendor: 'scripted', baseUrl: 'http://scripted.invalid', anyModel: true },
+    prices: { '*': PRICE },
+    error: (status) => ({ class: status === 429 ? 'rate_limit' : 'upstream_error', message: 'no' }),
+    async transport({ body }) {
+      const request = body as ChatRequest;
+      const id = String(request['user']);
+      const script = scripts.get(id);
+      if (!script) throw new Error('no script');
+      const deed = script.deeds[at];
+      await new Promise((resolve) => setImmediate(resolve));
+      if (deed === 'fails' || deed === 'limits')
+        return answer(deed === 'fails' ? 500 : 429, 'application/json', whole({}));
+      if (deed !== 'errs inside') worked.add(id);
+      return request.stream
+        ? answer(200, 'text/event-stream', stream(request, script, deed))
+        : answer(200, 'application/json', wholeAnswer(request, script, deed));
+    },
+    chat: {
+      request: (input) => ({ path: '/', body: input }),
+      response: (body) => readResponse(body),
+      stream: () => {
+        let complete = false;
+        return {
+          push({ data }) {
+            if (data === 'error') throw failure();
+            const chunk = JSON.parse(data) as ChatChunk;
+            complete ||= chunk.choices.some(({ finish_reason }) => finish_reason !== null);
+            return [chunk];
+          },
+          end: () => ({ chunks: [], complete }),
+        };
+      },
+    },
+  };
+
+  async function* stream(request: ChatRequest, script: Script, deed: Deed) {
+    const event = (data: object | string) =>
+      Buffer.from(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`);
+    if (deed === 'errs inside') {
+      yield event('error');
+      return;
+    }
+    for (let piece = 0; piece < script.pieces; piece++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      yield event(chunkOf({ content: PIECE }));
+      if (deed === 'breaks' && piece >= script.pieces / 2) throw new Error('broke off');
+    }
+    if (deed === 'breaks') throw new Error('broke off');
+    yield event(chunkOf({}, 'stop'));
+    await new Promise((resolve) => setImmediate(resolve));
+    if (script.tellsUsage) yield event({ ...chunkOf({}), choices: [], usage: usageOf(request, script) });
+  }
+
+  async function* wholeAnswer(request: ChatRequest, script: Script, deed: Deed) {
+    if (deed === 'breaks') throw new Error('broke off');
+    if (deed === 'errs inside') {
+      yield* whole({ error: {} });
+      return;
+    }
+    const message = { role: 'assistant', content: PIECE.repeat(script.pieces) };
+    yield* whole({
+      ...{ ...base, object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }] },
+      ...(script.tellsUsage && { usage: usageOf(request, script) }),
+    });
+  }
+}
+
+function readResponse(body: unknown): ChatResponse {
+  if (typeof body === 'object' && body !== null && 'error' in body) throw failure();
+  return body as ChatResponse;
+}
+
+function failure(): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message: 'no' });
+}
