@@ -64,7 +64,7 @@ async function sendOrReconnect(
   retries: number,
 ): Promise<UpstreamResponse> {
   try {
-    return await deps.upstream.send(endpoint, request, { signal: call.attemptSignal });
+    return await deps.upstream.send(endpoint, request, { signal: call.record.attemptSignal ?? call.signal });
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.sent && !error.refused) call.record.sentTo.push(target);

@@ -63,7 +63,7 @@ async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promi
   const abort = (): void => attempt.abort(call.signal.reason);
   if (call.signal.aborted) abort();
   call.signal.addEventListener('abort', abort, { once: true });
-  call.attemptSignal = attempt.signal;
+  call.record.attemptSignal = attempt.signal;
   const opened = await openChat(deps, call, target);
   const source = readChunks(opened);
   const peeked: ChatChunk[] = [];

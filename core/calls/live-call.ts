@@ -42,6 +42,8 @@ export interface CallRecord {
   metered: Metered | undefined;
   firstByteMs: number | undefined;
   upstreamMs: number;
+  /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
+  attemptSignal: AbortSignal | undefined;
 }
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
@@ -54,8 +56,6 @@ export class LiveCall implements Call {
   readonly startedAt = Date.now();
   /** Fires when the caller has left, or the gateway drains. */
   readonly signal: AbortSignal;
-  /** Ends the attempts: `signal`, unless a stream reads on for what it owes after its caller has left. */
-  attemptSignal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
   readonly hooks: CompiledHooks;
@@ -69,6 +69,7 @@ export class LiveCall implements Call {
     metered: undefined,
     firstByteMs: undefined,
     upstreamMs: 0,
+    attemptSignal: undefined,
   };
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
@@ -87,7 +88,6 @@ export class LiveCall implements Call {
     this.requestId = init.requestId;
     this.principal = deepFreeze(init.principal);
     this.signal = init.signal;
-    this.attemptSignal = init.signal;
     this.skip = new Set(init.skip);
     this.hooks = hooks;
     this.#onOutcome = init.onOutcome;

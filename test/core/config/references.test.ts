@@ -69,7 +69,7 @@ describe('what config print shows', () => {
     expect(JSON.stringify(printable)).not.to.include('hunter2');
     expect(printable).to.deep.include({ store: 'redis://****@db:6379', billing: 'track' });
     expect(printable['providers']).to.deep.equal({
-      acme: { apiKey: '****', baseUrl: 'https://a.example', headers: { authorization: '****', 'x-title': 'T' } },
+      acme: { apiKey: '****', baseUrl: 'https://a.example', headers: { authorization: '****', 'x-title': '****' } },
       more: { plugin: 'acme', headers: { 'x-odd': '****' } },
     });
   });

@@ -59,6 +59,7 @@ describe('tokens of a real OpenID provider', function () {
       account: 'idp:acme',
       plan: 'pro',
       rpm: 9,
+      userLimits: { rpm: 9 },
       permissions: ['keys:write'],
     });
   });
