@@ -51,6 +51,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
       (ctx, next) =>
         runAs(owner, () => value(ctx, next)),
   );
-  const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log });
+  const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
+  const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log, probes });
   return { listener: koa.callback(), openApi };
 }
