@@ -192,6 +192,18 @@ describe('tollgate chat', function () {
     });
   });
 
+  it('D47 says nothing but the answer when a knowledge base is on, which is closed once', async () => {
+    const own = path.join(folder, 'rag');
+    mkdirSync(path.join(own, 'docs'), { recursive: true });
+    writeFileSync(path.join(own, 'docs/a.md'), '# A fox\n');
+    writeFileSync(
+      path.join(own, 'tollgate.config.yaml'),
+      'providers: { echo: {} }\nagents: { rag: { folder: ./docs } }\n',
+    );
+    const finished = await runCli(['chat', 'echo/echo', 'hi'], own);
+    expect(finished).to.deep.equal({ code: 0, stdout: 'hi\n', stderr: '' });
+  });
+
   it('reads the prompt from stdin', async () => {
     expect((await runCli(['chat', 'echo/echo'], folder, { input: 'from a pipe' })).stdout).to.equal('from a pipe\n');
     expect((await runCli(['chat', 'echo/echo', '-'], folder, { input: 'and so' })).stdout).to.equal('and so\n');
