@@ -37,6 +37,8 @@ export interface RouteState<Body = unknown> {
   readonly files?: readonly UploadedFile[];
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
+  /** What the calls made for this request came to so far; absent while there was none. */
+  readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[] | undefined;
   /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
   onOutcome(call: Call, outcome: Outcome): void;
 }
