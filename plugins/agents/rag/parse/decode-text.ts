@@ -27,10 +27,18 @@ export function decodeText(bytes: Buffer, isHtml: boolean): string {
   const told = isHtml ? META.exec(ascii.slice(0, META_BYTES))?.[1] : undefined;
   const high = bytes.reduce((sum, byte) => sum + (byte > 0x7f ? 1 : 0), 0);
   if (BINARY.test(ascii)) throw new BadFile('not text');
-  if (told !== undefined && !/^utf-?8$/i.test(told)) return decodeAs(told, bytes);
+  if (told !== undefined && !/^(utf-?8|windows-1252|latin-?1|iso-8859-1)$/i.test(told)) return decodeAs(told, bytes);
   if (UNASSIGNED.test(ascii) || high > bytes.length * MAX_HIGH)
     throw new BadFile('not text in UTF-8, UTF-16 with its mark or Latin-1');
-  return decodeAs('windows-1252', bytes);
+  return fromWindows(ascii);
+}
+
+/** What Windows-1252 has from 0x80 to 0x9f, where Latin-1 has controls; a dot stands for nothing. */
+const WINDOWS = '€.‚ƒ„…†‡ˆ‰Š‹Œ.Ž..‘’“”•–—˜™š›œ.žŸ';
+
+/** Node's own decoder of Windows-1252 reads Latin-1 in several releases (nodejs/node#56542). */
+function fromWindows(latin1: string): string {
+  return latin1.replace(/[\x80-\x9f]/g, (character) => WINDOWS[character.charCodeAt(0) - 0x80] ?? '');
 }
 
 function decodeAs(encoding: string, bytes: Buffer): string {
