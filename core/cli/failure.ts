@@ -52,12 +52,13 @@ function describeFailure(error: unknown): Failure {
     const faults = 'problems' in error && Array.isArray(error.problems) ? error.problems : [];
     return { exitCode: EXIT.config, code: 'config', lines: error.message.split('\n'), faults };
   }
-  if (error.name === 'PluginError') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };
+  if (error.name === 'PluginError')
+    return { exitCode: EXIT.config, code: 'plugin', lines: [error.message, ...describeCauses(error.cause)] };
   if (isGatewayError(error))
     return {
       exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage,
       code: error.code,
-      lines: [error.message],
+      lines: [error.message, ...describeCauses(error.cause)],
       hint: HINTS[error.code],
     };
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -74,4 +75,24 @@ function describeFailure(error: unknown): Failure {
     code: code ?? 'unexpected',
     lines: [syscall ? error.message : (error.stack ?? error.message)],
   };
+}
+
+/** How many causes of an error are told. */
+const MAX_CAUSES = 3;
+
+/**
+ * What the system or a database said, which callers of the gateway never see: a path, an address, an errno. Causes without a code
+ * are our own words again.
+ */
+function describeCauses(cause: unknown): readonly string[] {
+  const lines: string[] = [];
+  for (let at: unknown = cause; at instanceof Error && lines.length < MAX_CAUSES; at = at.cause) {
+    const { code } = at as NodeJS.ErrnoException;
+    // Of a host with several addresses, one error for each.
+    const all = at instanceof AggregateError ? at.errors : [at];
+    const messages = all.flatMap((each: unknown) => (each instanceof Error ? [each.message] : []));
+    if (code !== undefined)
+      lines.push(`because: ${[...new Set(messages)].join('; ')}${messages.join().includes(code) ? '' : ` (${code})`}`);
+  }
+  return lines;
 }

@@ -14,20 +14,35 @@ export async function run({ terminal, globals, options }: CommandContext): Promi
   const files: Record<string, string> = {
     'tollgate.config.yaml': config,
     '.env.example': `# Copy to .env and fill in what you have; a provider without its key answers 503 until it is set.\n${variables.map((name) => `${name}=`).join('\n')}\n`,
-    '.gitignore': '.env\n.env.local\ndata/\nnode_modules/\n',
   };
-  const taken = Object.keys(files).filter((name) => name !== '.gitignore' && existsSync(name));
+  const ignored = ignoredBefore();
+  const missing = IGNORED.filter((line) => !ignored.lines.has(bare(line)));
+  const taken = Object.keys(files).filter((name) => existsSync(name));
   if (taken.length > 0 && options['force'] !== true)
     throw new CliError(
       `${taken.join(' and ')} exist already`,
       EXIT.usage,
       'Use --force to replace them, or another folder.',
     );
-  const written = Object.entries(files).filter(([name]) => name !== '.gitignore' || !existsSync(name));
-  for (const [name, text] of written) writeFileSync(name, text);
-  const names = written.map(([name]) => name);
+  if (missing.length > 0) files['.gitignore'] = `${ignored.text}${missing.join('\n')}\n`;
+  for (const [name, text] of Object.entries(files)) writeFileSync(name, text);
+  const names = Object.keys(files);
   createIo(terminal, globals.json === true).result(
     { written: names },
     `wrote ${names.join(', ')}\nNext: cp .env.example .env, fill in a key, then: tollgate check && tollgate start`,
   );
+}
+
+/** What git must never see: keys, and the store with its pepper. */
+const IGNORED: readonly string[] = Object.freeze(['.env', '.env.local', 'data/', 'node_modules/']);
+
+/** The `.gitignore` that is here already, ready for more lines. */
+function ignoredBefore(): { readonly text: string; readonly lines: ReadonlySet<string> } {
+  const text = existsSync('.gitignore') ? readFileSync('.gitignore', 'utf8') : '';
+  return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, lines: new Set(text.split('\n').map(bare)) };
+}
+
+/** A line of `.gitignore` without the slashes that say where and what: `/data`, `data/` and `data` all hide the folder here. */
+function bare(line: string): string {
+  return line.trim().replace(/^\/|\/$/g, '');
 }

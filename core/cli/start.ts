@@ -26,6 +26,7 @@ export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const givenLevel = readLevel(options['logLevel']);
   const port = readPort(options['port']);
+  const host = readHost(options['host']);
   const loaded = await loadFor(context);
   const { config } = loaded;
   const level = givenLevel ?? config.logging.level;
@@ -38,7 +39,6 @@ export async function run(context: CommandContext): Promise<void> {
     onError: ({ code }) =>
       terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
   });
-  const host = options['host'];
   if (count > 1 && worker === undefined) {
     await runWorkers(count, config.server, terminal, logger);
     await flushLog(logger);
@@ -54,7 +54,7 @@ export async function run(context: CommandContext): Promise<void> {
     log,
     ...(worker !== undefined && { gatherer: createWorkerGatherer() }),
     ...(port !== undefined && { port }),
-    ...(typeof host === 'string' && { host }),
+    ...(host !== undefined && { host }),
   });
   // Before the banner: whoever reads it may stop the gateway at once.
   const stopped = untilStopped(gateway, terminal, strays);
@@ -77,10 +77,15 @@ function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
 
 function readPort(text: unknown): number | undefined {
   if (text === undefined) return undefined;
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535)
-    throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
+  // Number takes an empty text for 0, which would be any free port.
+  const port = /^\d{1,5}$/.test(String(text)) ? Number(text) : Number.NaN;
+  if (!(port <= 65_535)) throw new CliError(`"${String(text)}" is not a port`, EXIT.usage, 'Ports are 0 to 65535.');
   return port;
+}
+
+function readHost(text: unknown): string | undefined {
+  if (typeof text !== 'string' || text.trim() !== '') return text === undefined ? undefined : String(text);
+  throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Such as 127.0.0.1, or 0.0.0.0 for all networks.');
 }
 
 /** What is done about an error of core's own that nobody caught; before there is a gateway it ends the process. */

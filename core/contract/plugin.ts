@@ -46,6 +46,8 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   readonly section?: string;
   /** What `setup` would refuse, without side effects; `tollgate check` runs it. */
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
+  /** Auth plugins only: the kinds of credentials that it knows; both unless set. */
+  readonly credentials?: readonly ('key' | 'token')[];
   /** The commands that it registers with `api.command`, for `tollgate --help`. */
   readonly commands?: readonly { readonly name: string; readonly summary: string }[];
   /** Registers everything; registration ends when boot does. The config is validated, interpolated and frozen. */

@@ -37,6 +37,8 @@ export interface RouteState<Body = unknown> {
   readonly files?: readonly UploadedFile[];
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
+  /** What the calls made for this request came to so far; absent while there was none. */
+  readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[] | undefined;
   /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
   onOutcome(call: Call, outcome: Outcome): void;
 }
@@ -55,6 +57,8 @@ export interface Route<Body extends object = object> {
   readonly auth: RouteAuth;
   /** Whether it gives way to another plugin's route with the same method and path, whichever was registered first. */
   readonly isFallback?: boolean;
+  /** Whether monitors ask it: no line in the access log, and a response also while the gateway sheds load. Its path has no parameters. */
+  readonly isProbe?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */
   readonly permission?: string;
   /** The JSON body's schema; a route without one takes no body. */

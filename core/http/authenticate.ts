@@ -14,10 +14,22 @@ export type Authenticate = (request: AuthRequest) => Promise<Principal | undefin
 export type Authenticator = (ctx: Koa.Context, rawBody: () => Promise<Uint8Array>) => Promise<Principal>;
 
 /** The check of who calls, for one route; undefined when the route is open to all. */
-export function createAuthenticator(authenticate: Authenticate | undefined, route: Route): Authenticator | undefined {
+export function createAuthenticator(
+  authenticate: Authenticate | undefined,
+  route: Route,
+  credentials?: ReadonlySet<'key' | 'token'>,
+): Authenticator | undefined {
   const { auth } = route;
   if (auth === 'none') return undefined;
   const wanted = describeWanted(auth);
+  // No credential would do: that is the operator's to change, so the caller is not asked for one.
+  if (credentials && !auth.some((kind) => credentials.has(kind)))
+    return async () => {
+      throw new GatewayError(
+        'feature_disabled',
+        `This route needs ${wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
+      );
+    };
   return async (ctx, rawBody) => {
     const presented = readCredential(ctx.req);
     const { method, path, headers } = ctx;

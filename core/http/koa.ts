@@ -28,12 +28,14 @@ export interface KoaDeps {
   readonly cors?: { readonly origins: readonly string[] };
   /** How many proxies in front are believed about the caller's address. */
   readonly trustProxy?: number;
+  /** The paths of the routes that monitors ask. */
+  readonly probes?: ReadonlySet<string>;
 }
 
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(
   middleware: readonly Koa.Middleware[],
-  { lifecycle, log, cors = { origins: [] }, trustProxy = 0 }: KoaDeps,
+  { lifecycle, log, cors = { origins: [] }, trustProxy = 0, probes }: KoaDeps,
 ): Koa {
   const app = new Koa();
   app.proxy = false;
@@ -45,7 +47,8 @@ export function createKoa(
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
-    const state = new RequestState(requestId, clientAddress(req, trustProxy));
+    const path = normalisePath(ctx.path);
+    const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path));
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);
     res.setHeader('x-request-id', requestId);
@@ -53,7 +56,6 @@ export function createKoa(
     try {
       if (req.rawHeaders.length > MAX_HEADERS * 2)
         throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
-      const path = normalisePath(ctx.path);
       if (path !== ctx.path) ctx.path = path;
       await next();
     } catch (thrown) {

@@ -8,6 +8,8 @@ export class RequestState {
   readonly requestId: string;
   /** The caller's address. */
   readonly ip: string;
+  /** Whether the request is for a monitor's route (`isProbe`); known before any middleware. */
+  readonly isProbe: boolean;
   /** Method and path of the route, as registered. */
   route: string | undefined = undefined;
   /** The plugin whose route it is. */
@@ -25,7 +27,8 @@ export class RequestState {
   outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined = undefined;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;
 
-  constructor(requestId: string, ip: string) {
+  constructor(requestId: string, ip: string, isProbe = false) {
+    this.isProbe = isProbe;
     this.requestId = requestId;
     this.ip = ip;
     this.onOutcome = (call, outcome) => {

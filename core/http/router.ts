@@ -22,6 +22,8 @@ export interface RouterDeps {
   /** Schemas that the routes' schemas refer to by their `$id`. */
   readonly schemas: readonly Owned<Schema>[];
   readonly authenticate: Authenticate | undefined;
+  /** The kinds of credentials that are known here; both unless set. */
+  readonly credentials?: ReadonlySet<'key' | 'token'>;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
   /** The client format of a route, which its errors are written in; OpenAI's unless set. */
@@ -57,7 +59,7 @@ function createHandler(
 ): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
-  const authenticate = createAuthenticator(deps.authenticate, route);
+  const authenticate = createAuthenticator(deps.authenticate, route, deps.credentials);
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);

@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { Generation } from '../calls/generation.ts';
 import type { Schema } from '../contract/json.ts';
+import type { Plugin } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { BodyBudget } from './body-budget.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
@@ -48,6 +49,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     ...{ routes, schemas, lifecycle, budget },
     dialectOf: dialects.dialectOf,
     authenticate: deps.partsOf('chat').hooks.authenticate,
+    credentials: knownCredentials(generation.loaded.plugins),
     maxBodyBytes: server.bodyLimitBytes,
   });
   const middleware = registry.middleware.map(
@@ -56,6 +58,13 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
         // What comes after it is not its own: neither what that starts nor what it throws.
         runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
   );
-  const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log });
+  const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
+  const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log, probes });
   return { listener: koa.callback(), openApi };
+}
+
+/** The kinds of credentials that some auth plugin knows. */
+function knownCredentials(plugins: readonly Plugin[]): ReadonlySet<'key' | 'token'> {
+  const auth = plugins.filter(({ kind }) => kind === 'auth');
+  return new Set(auth.flatMap(({ credentials = ['key', 'token'] as const }) => credentials));
 }

@@ -12,6 +12,7 @@ import {
 interface RequestState {
   readonly requestId: string;
   readonly ip?: string;
+  readonly isProbe?: boolean;
   readonly route?: string;
   readonly principal?: Principal;
   readonly error?: GatewayError;
@@ -27,12 +28,12 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      health: { type: 'boolean', default: false, description: 'Whether health checks and `/metrics` get a line too.' },
+      health: { type: 'boolean', default: false, description: 'Whether health checks and metrics get a line too.' },
     },
   },
   setup(api, config) {
     api.use(async (ctx, next) => {
-      if (!config.health && QUIET.has(ctx.path)) return next();
+      if (!config.health && (ctx.state as RequestState).isProbe) return next();
       const started = performance.now();
       let isHandled = false;
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
@@ -49,8 +50,6 @@ export default definePlugin({
     });
   },
 });
-
-const QUIET: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
 
 type Context = Parameters<Parameters<PluginApi['use']>[0]>[0];
 

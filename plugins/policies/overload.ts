@@ -11,9 +11,6 @@ const WEIGHT = 0.3;
 /** A heap that seems full is collected before a request is refused, and again after this time while it stays full. */
 const COLLECT_MS = 5_000;
 
-/** Monitors get a response also while every other request is refused. */
-const SPARED: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
-
 const REASONS = Object.freeze({
   lag: 'The gateway has more to do than it can do in time.',
   memory: 'The gateway is short of memory.',
@@ -71,7 +68,8 @@ export default definePlugin({
     api.onClose(() => clearInterval(timer));
 
     api.use((ctx, next) => {
-      if (reason === undefined || SPARED.has(ctx.path)) return next();
+      // Monitors must get a response when nobody else does.
+      if (reason === undefined || ctx.state['isProbe'] === true) return next();
       throw new GatewayError('overloaded', `${REASONS[reason]} Try again in a moment.`, { retryAfterMs: 1000 });
     });
   },

@@ -154,7 +154,7 @@ describe('the agents on the whole gateway', () => {
     vendor = await startModelServer([
       { asked: 'assignments', system: '- tides: tides and harbours', reply: route('tides') },
       { asked: 'text', user: 'do tides{"port":"Kiel"}', reply: 'high at noon' },
-      { asked: 'result', system: 'high at noon', reply: { answer: 'leave at noon' } },
+      { asked: 'result', user: 'high at noon', reply: { answer: 'leave at noon' } },
     ]);
     gateway = await startGateway(
       {

@@ -114,6 +114,21 @@ describe('the life of an API key over HTTP', function () {
     expect((await chat(elsewhere.api_key)).body.error.code).to.equal('model_not_allowed');
   });
 
+  it('D47 is not made where there is no identity provider: 503 with what the operator has to do', async () => {
+    const own = await startGateway();
+    try {
+      for (const headers of [{}, { authorization: 'Bearer a.b.c' }, { authorization: '' }]) {
+        const response = await own.post(`${KEYS}/create`, {}, headers);
+        const { error } = (await response.json()) as { error: { code: string; message: string } };
+        expect([response.status, error.code]).to.deep.equal([503, 'feature_disabled']);
+        expect(error.message).to.include('needs a token of the identity provider').and.include('under "auth"');
+      }
+      expect((await own.get('/v1/models')).status).to.equal(200);
+    } finally {
+      await own.stop();
+    }
+  });
+
   it('tells what it spent, with a budget and without', async () => {
     for (const body of [{}, { budget_usd: '5.00' }]) {
       const { api_key, api_key_info } = await create(ann, body);

@@ -70,6 +70,22 @@ describe('what operators see', () => {
     expect(gateway.logs.some((line) => line['req_id'] === 'log-test-0004')).to.equal(false);
   });
 
+  it('D47 is no line for metrics at a path of their own, nor for a plugin’s route for monitors', async () => {
+    const probe = `api.route({ method: 'GET', path: '/alive', summary: 'x', auth: 'none', isProbe: true, responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } })`;
+    const file = `export default { name: 'probe', kind: 'policy', apiVersion: 1, setup(api) { ${probe}; } };`;
+    const config = { policies: { metrics: { path: '/internal/numbers' } }, plugins: ['./probe.mjs'] };
+    const own = await startGateway(config, { files: { 'probe.mjs': file } });
+    try {
+      for (const path of ['/internal/numbers', '//internal/numbers/', '/alive', '/metrics', '/livez'])
+        await (await own.get(path)).text();
+      await until('the line is there', () => own.logs.some(({ path }) => path === '/metrics'));
+      const requests = own.logs.filter(({ msg }) => msg === 'request').map(({ route }) => route);
+      expect(requests).to.deep.equal(['none']);
+    } finally {
+      await own.stop();
+    }
+  });
+
   it('is a set of metrics with bounded labels and no user in them', async () => {
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(text).to.match(

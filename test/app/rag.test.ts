@@ -191,7 +191,7 @@ describe('the knowledge base over HTTP', () => {
     vendor = await startModelServer([
       { asked: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'find the rule on customs duty' }] } },
       { asked: 'report', reply: { summary: 'Duty stays with the buyer [refunds.md#1].', confidence: 1 } },
-      { asked: 'result', system: '[refunds.md#1]', reply: { answer: 'No [refunds.md#1].' } },
+      { asked: 'result', user: '[refunds.md#1]', reply: { answer: 'No [refunds.md#1].' } },
     ]);
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     const clerk = { when: 'rules of the shop', instructions: 'Answer from the handbook.', tools: ['rag'] };
@@ -264,8 +264,8 @@ describe('the knowledge base over HTTP', () => {
     } };`;
     vendor = await startModelServer([
       { asked: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'look' }] } },
-      { asked: 'report', system: 'theirs', reply: { summary: 'seen', confidence: 1 } },
-      { asked: 'result', system: 'seen', reply: { answer: 'ok' } },
+      { asked: 'report', user: 'theirs', reply: { summary: 'seen', confidence: 1 } },
+      { asked: 'result', user: 'seen', reply: { answer: 'ok' } },
     ]);
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     gateway = await startGateway(

@@ -42,6 +42,11 @@ describe('the command line', function () {
   const MISUSES: readonly (readonly [words: readonly string[], says: RegExp])[] = [
     [['strat'], /unknown command 'strat'\n\(Did you mean start\?\)/],
     [['start', '--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/],
+    [['start', '--port', ''], /"" is not a port\n\s+Ports are 0 to 65535/],
+    [['start', '--port', ' '], /" " is not a port/],
+    [['start', '--port', '0x50'], /"0x50" is not a port/],
+    [['start', '--host', ''], /"" is not an address/],
+    [['chat', 'echo/echo', 'hi', '--max-tokens', ''], /"" is not a number of tokens/],
     [['start', '--port', 'abc'], /"abc" is not a port\n\s+Ports are 0 to 65535/],
     [['start', '--log-level', 'loud'], /"loud" is not a log level\n\s+Levels are debug/],
     [['chat'], /missing required argument 'model'/],
@@ -156,6 +161,17 @@ describe('the command line', function () {
     expect((await runCli(['init', '--force'], fresh)).code).to.equal(0);
   });
 
+  it('D47 init completes a .gitignore that is there, and leaves one that has all alone', async () => {
+    const own = path.join(folder, 'ignored');
+    mkdirSync(own);
+    writeFileSync(path.join(own, '.gitignore'), 'dist\n/node_modules\n.env');
+    expect((await runCli(['init'], own)).stdout).to.include('.gitignore');
+    const text = 'dist\n/node_modules\n.env\n.env.local\ndata/\n';
+    expect(readFileSync(path.join(own, '.gitignore'), 'utf8')).to.equal(text);
+    expect((await runCli(['init', '--force'], own)).stdout).not.to.include('.gitignore');
+    expect(readFileSync(path.join(own, '.gitignore'), 'utf8')).to.equal(text);
+  });
+
   /** A folder inside the one that is removed at the end. */
   function useTempFolderNow(): string {
     const fresh = path.join(folder, 'fresh');
@@ -174,6 +190,18 @@ describe('tollgate chat', function () {
       stdout: 'hello there\n',
       stderr: '',
     });
+  });
+
+  it('D47 says nothing but the answer when a knowledge base is on, which is closed once', async () => {
+    const own = path.join(folder, 'rag');
+    mkdirSync(path.join(own, 'docs'), { recursive: true });
+    writeFileSync(path.join(own, 'docs/a.md'), '# A fox\n');
+    writeFileSync(
+      path.join(own, 'tollgate.config.yaml'),
+      'providers: { echo: {} }\nagents: { rag: { folder: ./docs } }\n',
+    );
+    const finished = await runCli(['chat', 'echo/echo', 'hi'], own);
+    expect(finished).to.deep.equal({ code: 0, stdout: 'hi\n', stderr: '' });
   });
 
   it('reads the prompt from stdin', async () => {

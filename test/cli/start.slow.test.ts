@@ -1,12 +1,14 @@
-import { execFile } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { type Running, startCli } from '../support/cli.ts';
 import { startScriptedUpstream } from '../support/scripted-upstream.ts';
 import { freePort } from '../support/server-process.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
+import { until } from '../support/until.ts';
 
 const run = promisify(execFile);
 const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;
@@ -94,6 +96,42 @@ describe('tollgate start', function () {
     expect(stdout).to.include('"chat.completion"');
     const known = await start(own, ['--config', config], { TOLLGATE_API_KEY: 'tg_known' });
     expect(known.banner).not.to.include('To make an API key');
+  });
+
+  it('D47 npm start ends with its gateway when npm is told to end', async () => {
+    const own = path.join(folder, 'npm');
+    mkdirSync(path.join(own, 'dist/core/cli'), { recursive: true });
+    const { scripts } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
+      readonly scripts: Readonly<Record<string, string>>;
+    };
+    writeFileSync(
+      path.join(own, 'package.json'),
+      JSON.stringify({ scripts: { build: 'true', start: scripts['start'] } }),
+    );
+    const program = `process.on('SIGTERM', () => process.exit()); setInterval(() => {}, 1000); console.log('pid', process.pid);`;
+    writeFileSync(path.join(own, 'dist/core/cli/main.js'), program);
+    const npm = spawn('npm', ['start'], { cwd: own });
+    const pid = await new Promise<number>((resolve) => {
+      let text = '';
+      npm.stdout.on('data', (bytes) => {
+        text += String(bytes);
+        const found = /pid (\d+)\n/.exec(text)?.[1];
+        if (found !== undefined) resolve(Number(found));
+      });
+    });
+    const isAlive = () => {
+      try {
+        return process.kill(pid, 0);
+      } catch {
+        return false;
+      }
+    };
+    try {
+      npm.kill('SIGTERM');
+      await until('the gateway ends with npm', () => !isAlive());
+    } finally {
+      if (isAlive()) process.kill(pid, 'SIGKILL');
+    }
   });
 
   it('turns openai on when OPENAI_API_KEY is set, without a file', async () => {

@@ -112,8 +112,10 @@ describe('/openapi.json', () => {
       const response = await fetch(gateway.url + path.replaceAll(/\{(\w+)\}/g, 'echo'), {
         method: method.toUpperCase(),
       });
-      await response.body?.cancel();
-      expect(response.status === 401, name).to.equal(security.length > 0);
+      const { error } = (await response.json().catch(() => ({}))) as { readonly error?: { readonly code: string } };
+      // Without an identity provider, no credential opens the routes of tokens.
+      const isAsked = response.status === 401 || error?.code === 'feature_disabled';
+      expect(isAsked, name).to.equal(security.length > 0);
     }
   });
 });

@@ -36,6 +36,7 @@ export function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
     path,
     summary,
     auth: 'none',
+    isProbe: true,
     responses: { 200: { description: 'Yes.', schema: HEALTH }, 503: { description: 'No.', schema: HEALTH } },
     handler,
   });

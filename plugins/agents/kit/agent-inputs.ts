@@ -27,9 +27,9 @@ export function readInputs(inputs: unknown, param = 'inputs'): AgentInputs {
   return { text, images };
 }
 
-/** The user's turn: the message, then the inputs, then the images. A plain string when there is nothing else. */
-export function userContent(message: string, inputs: AgentInputs): string | readonly ContentPart[] {
-  const text = inputs.text === '' ? message : `${message}\n\nInputs:\n${inputs.text}`;
+/** The user's turn: the message, then the inputs, what is quoted, then the images. A plain string when there are none. */
+export function userContent(message: string, inputs: AgentInputs, quoted = ''): string | readonly ContentPart[] {
+  const text = `${inputs.text === '' ? message : `${message}\n\nInputs:\n${inputs.text}`}${quoted}`;
   return inputs.images.length === 0 ? text : [{ type: 'text', text }, ...inputs.images];
 }
 

@@ -1,7 +1,7 @@
 import { GatewayError, type Principal } from '../../../core/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { ModelCalls } from './model-calls.ts';
-import type { ModeMemory, StructuredDeps } from './request-structured.ts';
+import { type ModeMemory, modesOf, type StructuredDeps } from './request-structured.ts';
 import { type Emit, StepLate, type Trace } from './trace.ts';
 
 /** What every step of one request works with. */
@@ -19,7 +19,7 @@ export interface AgentRun {
 export function structuredDeps(run: AgentRun, signal: AbortSignal, reserve: number): StructuredDeps {
   return {
     chat: (request) => run.calls.chat(request, { signal, reserve }),
-    modes: run.modes,
+    modes: modesOf(run.modes, run.principal.userId),
     mayRetry: () => run.calls.left() > reserve,
     traceId: run.requestId,
   };

@@ -44,12 +44,24 @@ type Mode = (typeof MODES)[number];
 export type ModeMemory = LRUCache<string, Mode>;
 
 export function createModeMemory(): ModeMemory {
-  return new LRUCache({ max: 500, ttl: 3_600_000 });
+  return new LRUCache({ max: 2000, ttl: 3_600_000 });
+}
+
+/** What a memory knows of the models of one user. */
+export type UserModes = Pick<Map<string, Mode>, 'get'> & { set(model: string, mode: Mode): unknown };
+
+/** The part of a memory that is one user's: a schema or a message of one must not make a model's answers worse for others. */
+export function modesOf(memory: ModeMemory, userId: string): UserModes {
+  const keyOf = (model: string): string => JSON.stringify([userId, model]);
+  return {
+    get: (model) => memory.get(keyOf(model)),
+    set: (model, mode) => memory.set(keyOf(model), mode),
+  };
 }
 
 export interface StructuredDeps {
   readonly chat: (request: ChatRequest) => Promise<ChatResponse>;
-  readonly modes: ModeMemory;
+  readonly modes: UserModes;
   /** Whether the budget allows one more call. */
   readonly mayRetry: () => boolean;
   /** Shown to the caller when nothing fits, so that the log can be searched. */
@@ -169,7 +181,7 @@ function correction(response: ChatResponse, error: string): readonly ChatMessage
 }
 
 /** A model that writes prose under `json_schema` is not held to it by its provider: then the schema goes into the prompt. */
-function weakenMode(model: string, modes: ModeMemory): void {
+function weakenMode(model: string, modes: UserModes): void {
   const now = modes.get(model) ?? 'json_schema';
   if (now === 'json_schema') modes.set(model, 'json_object');
 }

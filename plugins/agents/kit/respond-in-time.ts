@@ -1,4 +1,4 @@
-import { createSseWriter, type RouteContext, toGatewayError } from '../../../core/index.ts';
+import { createSseWriter, formatUsd, type RouteContext, toGatewayError } from '../../../core/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { Emit } from './trace.ts';
 
@@ -22,7 +22,10 @@ export async function respondInTime(
   try {
     const result = await untilAborted(work(deadline.signal, emit), deadline.signal);
     if (stream) stream.send('result', result);
-    else ctx.body = result;
+    else {
+      ctx.set('x-tollgate-cost-usd', costOf(ctx.state.outcomes));
+      ctx.body = result;
+    }
   } catch (error) {
     if (!stream?.isOpen()) throw error;
     const told = options.tell ? options.tell(error) : error;
@@ -31,6 +34,13 @@ export async function respondInTime(
     deadline.stop();
     stream?.end();
   }
+}
+
+/** What all calls of a request cost by the price table; `unknown` when a price is not known. */
+function costOf(outcomes: RouteContext['state']['outcomes'] = []): string {
+  const costs = outcomes.flatMap(({ outcome }) => (outcome.usage ? [outcome.cost] : []));
+  const known = costs.filter((cost) => cost !== undefined);
+  return known.length < costs.length ? 'unknown' : formatUsd(known.reduce((sum, cost) => sum + cost, 0));
 }
 
 /**

@@ -32,6 +32,17 @@ const SCHEMA_WORDS = new Set(
   ).split(' '),
 );
 
+/** Keywords of maps and lists that are values of another kind than the types of a plain shape's fields. */
+const OF_CONTAINERS: readonly string[] = [
+  ...['additionalProperties', 'minProperties', 'maxProperties', 'required'],
+  ...['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems'],
+];
+
+/** A plain shape's field is a text, mostly. */
+function isKeyword(value: unknown): boolean {
+  return value !== undefined && typeof value !== 'string';
+}
+
 /** Whether a `response_model` is JSON Schema; anything else is a plain shape. */
 export function isJsonSchema(value: Readonly<Record<string, unknown>>): boolean {
   if ('$schema' in value || '$ref' in value || '$defs' in value) return true;
@@ -39,6 +50,9 @@ export function isJsonSchema(value: Readonly<Record<string, unknown>>): boolean 
   if (value['type'] === 'array' && isObject(value['items'])) return true;
   if (isObject(value['properties']) && Array.isArray(value['required'])) return true;
   const words = Object.keys(value);
+  // Such as `{"type": "object", "additionalProperties": {"type": "number"}}`, a map.
+  if (['object', 'array'].includes(String(value['type'])) && OF_CONTAINERS.some((word) => isKeyword(value[word])))
+    return words.every((word) => SCHEMA_WORDS.has(word));
   const combines = ['anyOf', 'oneOf', 'allOf'].some((word) => Array.isArray(value[word]));
   return combines && words.every((word) => SCHEMA_WORDS.has(word));
 }
@@ -48,7 +62,7 @@ export function isJsonSchema(value: Readonly<Record<string, unknown>>): boolean 
  * The grammar is in docs/agents.md. Throws `invalid_request` with the path for what is no shape.
  */
 export function shapeToSchema(shape: unknown, param: string): Schema {
-  if (typeof shape === 'string') return wordToSchema(shape);
+  if (typeof shape === 'string') return wordToSchema(shape, param);
   if (typeof shape === 'boolean') return { type: 'boolean' };
   if (typeof shape === 'number') return { type: 'number' };
   if (shape === null) return { type: 'null' };
@@ -86,12 +100,20 @@ function listToSchema(list: readonly unknown[], param: string): Schema {
 }
 
 /** `string`, `int?`, `string[]`, `a | b`, each with an optional ` - description`; any other text describes a string. */
-function wordToSchema(text: string): Schema {
+function wordToSchema(text: string, param: string): Schema {
   const described = /^([^:]{1,200}?)(?:\s+-\s+|:\s+)(.+)$/s.exec(text);
   const type = described?.[1] === undefined ? undefined : typeToSchema(described[1]);
   if (type && described?.[2]) return { ...type, description: described[2] };
   const whole = typeToSchema(text);
   if (whole) return whole;
+  if (GENERIC.test(described?.[1] ?? text))
+    throw new GatewayError(
+      'invalid_request',
+      `${param} is a type that is not known: write "string[]" or ["string"] for a list.`,
+      {
+        param,
+      },
+    );
   return text.trim() === '' ? { type: 'string' } : { type: 'string', description: text };
 }
 
@@ -105,8 +127,41 @@ function typeToSchema(text: string): Schema | undefined {
     const items = typeToSchema(word.slice(0, -2));
     return items && { type: 'array', items };
   }
+  const generic = GENERIC.exec(word);
+  if (generic) return genericToSchema(generic[1] ?? '', splitArguments(generic[2] ?? ''));
   if (word.includes('|')) return choiceToSchema(word.split('|').map((part) => part.trim()));
   return Object.hasOwn(TYPES, word.toLowerCase()) ? TYPES[word.toLowerCase()] : undefined;
+}
+
+/** `List[str]`, `Array<number>`, `Optional[int]`, `Dict[str, float]`: as typed languages write types. */
+const GENERIC = /^([A-Za-z]{1,20})\s*[[<](.{1,500})[\]>]$/s;
+
+/** Undefined for a type that is not known, or of other types that are not. */
+function genericToSchema(name: string, parts: readonly string[]): Schema | undefined {
+  const [first, second] = parts.map((part) => typeToSchema(part));
+  const lower = name.toLowerCase();
+  if (LISTS.has(lower)) return parts.length === 1 && first ? { type: 'array', items: first } : undefined;
+  if (MAPS.has(lower))
+    return parts.length === 2 && second ? { type: 'object', additionalProperties: second } : undefined;
+  if (lower === 'optional') return parts.length === 1 && first ? { anyOf: [first, { type: 'null' }] } : undefined;
+  if (lower === 'union' || lower === 'literal') return choiceToSchema(parts);
+  return undefined;
+}
+
+const LISTS: ReadonlySet<string> = new Set(['list', 'array', 'set', 'sequence', 'iterable', 'readonlyarray']);
+const MAPS: ReadonlySet<string> = new Set(['dict', 'map', 'mapping', 'record']);
+
+/** The arguments of a generic type; commas inside of brackets belong to theirs. */
+function splitArguments(text: string): readonly string[] {
+  const parts = [''];
+  let depth = 0;
+  for (const character of text) {
+    if ('[<'.includes(character)) depth += 1;
+    else if (']>'.includes(character)) depth -= 1;
+    if (character === ',' && depth === 0) parts.push('');
+    else parts.push(`${parts.pop() ?? ''}${character}`);
+  }
+  return parts.map((part) => part.trim());
 }
 
 function choiceToSchema(parts: readonly string[]): Schema | undefined {

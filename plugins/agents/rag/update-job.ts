@@ -14,7 +14,7 @@ export interface UpdateJob {
 }
 
 /** Changes with the parsers and the cutting: an index made by older ones is made anew. */
-const READER_VERSION = 1;
+const READER_VERSION = 2;
 
 /** How the files are read: the options that, when they change, make all files be read again. */
 export function recipeOf({ folder, chunkWords, model }: Pick<UpdateJob, 'folder' | 'chunkWords' | 'model'>): string {

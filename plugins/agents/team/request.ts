@@ -1,4 +1,4 @@
-import type { AgentAction, PluginConfig } from '../../../core/index.ts';
+import { type AgentAction, GatewayError, type PluginConfig } from '../../../core/index.ts';
 import { type ActionSet, readActions } from '../kit/action-set.ts';
 import { type AgentInputs, readInputs } from '../kit/agent-inputs.ts';
 import type { ResultTarget } from '../kit/request-structured.ts';
@@ -68,6 +68,9 @@ export interface TeamRequest {
 
 /** Reads a validated body; throws `invalid_request` or `request_too_large` with the path of what cannot be used. */
 export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): TeamRequest {
+  // A schema's pattern would not say what is wrong.
+  if (!/[^\s\p{Cc}\p{Cf}]/u.test(body.message))
+    throw new GatewayError('invalid_request', 'message is blank: write what the user asks.', { param: 'message' });
   const actions = readActions(body.actions?.map(readAction), reader);
   const model = body.response_model ? reader.readModel(body.response_model, 'response_model') : undefined;
   return {

@@ -35,7 +35,8 @@ export async function chooseAgents(job: TeamJob, run: TeamRun, reader: SchemaRea
   const request = {
     model: run.router.model ?? job.model,
     maxTokens: run.router.maxTokens,
-    messages: buildMessages(briefly(job), [ORDER, `Specialists:\n${roster}`, actions, images || undefined], {
+    messages: buildMessages(briefly(job), {
+      order: [ORDER, `Specialists:\n${roster}`, actions, images || undefined],
       memory: true,
       images: false,
     }),

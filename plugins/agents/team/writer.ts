@@ -16,19 +16,20 @@ export async function writeResult(
   missing: readonly string[],
   run: TeamRun,
 ): Promise<StructuredResult> {
-  const sections = [
+  const order = [
     ORDER,
     describeActions(job.actions),
-    reports.length > 0 ? `Reports of the specialists:\n${JSON.stringify(reports.map(publicReport))}` : undefined,
     missing.length > 0
       ? `No report came from: ${missing.join(', ')}. Do not guess what they would have found.`
       : undefined,
   ];
+  const data =
+    reports.length > 0 ? [['Reports of the specialists', JSON.stringify(reports.map(publicReport))] as const] : [];
   const request = {
     model: run.writer.model ?? job.model,
     temperature: run.writer.temperature,
     maxTokens: run.writer.maxTokens,
-    messages: buildMessages(job, sections, { memory: true, images: true }),
+    messages: buildMessages(job, { order, data, memory: true, images: true }),
   };
   return run.trace.step('writer', () => requestStructured(request, job.target, structuredDeps(run, run.signal, 0)));
 }

@@ -17,6 +17,7 @@ export default definePlugin({
   name: 'api-key',
   kind: 'auth',
   apiVersion: 1,
+  credentials: ['key'],
   commands: [{ name: 'keys', summary: 'Create, list and revoke API keys' }],
   configSchema: {
     type: 'object',

@@ -12,6 +12,7 @@ export default definePlugin({
   name: 'jwt',
   kind: 'auth',
   apiVersion: 1,
+  credentials: ['token'],
   configSchema: CONFIG_SCHEMA,
 
   async setup(api, config) {

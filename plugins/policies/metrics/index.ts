@@ -33,6 +33,7 @@ export default definePlugin({
       path: config.path,
       summary: 'Prometheus metrics',
       auth: config.auth ? ['key'] : 'none',
+      isProbe: true,
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
         const ofWorkers = await gather();

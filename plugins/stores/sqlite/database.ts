@@ -41,7 +41,7 @@ export async function openDatabase({ folder, durability = 'normal' }: DatabaseOp
     return database;
   } catch (cause) {
     database?.close();
-    throw sqliteFailure(cause);
+    throw sqliteFailure(cause, file);
   }
 }
 

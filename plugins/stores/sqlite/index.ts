@@ -19,7 +19,7 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
   const file = path.join(options.folder, FILE);
   const database = await openDatabase(options);
   const { ino } = await stat(file);
-  const writer = new Writer(database);
+  const writer = new Writer(database, file);
   const stopPurge = startPurge(writer, createPurge(database));
   const ping = database.prepare('SELECT count(*) AS tables FROM sqlite_schema');
   let closing: Promise<void> | undefined;

@@ -25,9 +25,24 @@ export function isBusy(thrown: unknown): boolean {
   return code === 5 || code === 6;
 }
 
-/** An error of SQLite as `store_unavailable`; any other error as it is, because then the program is wrong. */
-export function sqliteFailure(thrown: unknown): unknown {
+/** What SQLite said of which file, for the log and the terminal: its own messages name none. */
+export class SqliteError extends Error {
+  override readonly name = 'SqliteError';
+  /** `SQLITE_` and the result code, as `SQLITE_14`. */
+  readonly code: string;
+  constructor(file: string, code: number, thrown: unknown) {
+    super(`${file}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { cause: thrown });
+    this.code = `SQLITE_${code}`;
+  }
+}
+
+/**
+ * An error of SQLite as `store_unavailable`, with the file in its cause; any other error as it is, because then the program is
+ * wrong.
+ */
+export function sqliteFailure(thrown: unknown, file: string): unknown {
   const code = resultCode(thrown);
   if (code === undefined) return thrown;
-  return storeUnavailable(REASON[code] ?? 'The sqlite store failed to read or write.', thrown);
+  const reason = REASON[code] ?? 'The sqlite store failed to read or write.';
+  return storeUnavailable(reason, new SqliteError(file, code, thrown));
 }

@@ -22,6 +22,7 @@ const MAX_QUEUED = 10_000;
  * all. A promise resolves after the commit that holds its change.
  */
 export class Writer {
+  readonly #file: string;
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
@@ -29,7 +30,9 @@ export class Writer {
   #isScheduled = false;
   #isClosed = false;
 
-  constructor(database: Database) {
+  /** `file` is named in errors for the operator. */
+  constructor(database: Database, file: string) {
+    this.#file = file;
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
     this.#rollback = database.prepare('ROLLBACK');
@@ -50,7 +53,7 @@ export class Writer {
     try {
       return query();
     } catch (error) {
-      throw sqliteFailure(error);
+      throw sqliteFailure(error, this.#file);
     }
   }
 
@@ -97,7 +100,7 @@ export class Writer {
     } catch (error) {
       if (isBusy(error)) return jobs;
       if (jobs.length === 1) {
-        jobs[0]?.reject(sqliteFailure(error));
+        jobs[0]?.reject(sqliteFailure(error, this.#file));
         return [];
       }
     }

@@ -6,6 +6,7 @@ import pc from 'picocolors';
 import { createGateway } from '../../../core/app.ts';
 import { reportFailure } from '../../../core/cli/failure.ts';
 import { createLogger } from '../../../core/cli/logger.ts';
+import { GatewayError } from '../../../core/contract/errors.ts';
 import { runCli, startCli } from '../../support/cli.ts';
 import { makeFolder, removeFolders } from '../../support/config-folder.ts';
 import { createSilentLog } from '../../support/silent-log.ts';
@@ -13,7 +14,11 @@ import { createSilentLog } from '../../support/silent-log.ts';
 const CONFIG = "store: 'memory:'\nproviders: { echo: {} }\n";
 
 /** What a person reads when a gateway does not start there, with the exit code. */
-async function startAt(host: string, port: number): Promise<string> {
+async function startAt(
+  host: string,
+  port: number,
+  cwd = makeFolder({ 'tollgate.config.yaml': CONFIG }),
+): Promise<string> {
   let text = '';
   const err = new Writable({
     write(bytes, _encoding, done) {
@@ -21,7 +26,6 @@ async function startAt(host: string, port: number): Promise<string> {
       done();
     },
   });
-  const cwd = makeFolder({ 'tollgate.config.yaml': CONFIG });
   const fault: unknown = await createGateway({ cwd, env: {}, host, port, log: createSilentLog() }).then(
     (gateway) => gateway.close(),
     (error: unknown) => error,
@@ -32,6 +36,47 @@ async function startAt(host: string, port: number): Promise<string> {
 
 describe('a start that fails', () => {
   afterEach(removeFolders);
+
+  const STORES: readonly (readonly [
+    title: string,
+    files: Readonly<Record<string, string>>,
+    store: string,
+    says: RegExp,
+  ])[] = [
+    [
+      'a folder that cannot be made',
+      { data: '' },
+      'sqlite:./data/deeper',
+      /because: ENOTDIR: .*, mkdir '\/.*\/data\/deeper'/,
+    ],
+    [
+      'a file of another program',
+      { 'tollgate.db': 'x'.repeat(4096) },
+      'sqlite:.',
+      /because: \/.*\/tollgate\.db: file is not a database \(SQLITE_26\)/,
+    ],
+  ];
+  for (const [title, files, store, says] of STORES)
+    it(`D47 names path and errno of ${title}, and exits with 69`, async () => {
+      const cwd = makeFolder({ ...files, 'tollgate.config.yaml': `store: '${store}'\nproviders: { echo: {} }\n` });
+      const text = await startAt('127.0.0.1', 0, cwd);
+      expect(text).to.match(/^69 /).and.match(says);
+    });
+
+  it('D47 names the addresses where a server does not answer, once each', () => {
+    let text = '';
+    const err = new Writable({
+      write(bytes, _encoding, done) {
+        text += String(bytes);
+        done();
+      },
+    });
+    const refused = ['::1:1', '127.0.0.1:1'].map((address) => new Error(`connect ECONNREFUSED ${address}`));
+    const cause = Object.assign(new AggregateError(refused), { code: 'ECONNREFUSED' });
+    const error = new GatewayError('store_unavailable', 'The store does not answer.', { cause });
+    expect(reportFailure(error, { out: err, err, isTty: false, colors: pc.createColors(false) }, false)).to.equal(69);
+    expect(text).to.include('because: connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1');
+  });
 
   it('says that a port is taken, and exits with 69', async () => {
     const other = createServer();

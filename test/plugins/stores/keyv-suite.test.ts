@@ -20,7 +20,7 @@ describe('documents in sqlite', () => {
   let close: () => Promise<void>;
   before(async () => {
     const database = await openDatabase({ folder });
-    const writer = new Writer(database);
+    const writer = new Writer(database, 'tollgate.db');
     open = createDocumentAdapters(database, writer);
     close = () => writer.close().then(() => database.close());
   });

@@ -17,7 +17,7 @@ describe('the writer of the sqlite store', () => {
   beforeEach(async () => {
     database = await openDatabase({ folder });
     other = await openDatabase({ folder });
-    writer = new Writer(database);
+    writer = new Writer(database, 'tollgate.db');
   });
   afterEach(async () => {
     await writer.close();

@@ -1,7 +1,7 @@
-import { isUtf8 } from 'node:buffer';
 import path from 'node:path';
 import { BadFile, type Parsed } from '../section.ts';
 import { parseCsv } from './csv.ts';
+import { decodeText } from './decode-text.ts';
 import { parseHtml } from './html.ts';
 import { parseJsonFile, parseJsonLines } from './json.ts';
 import { parseMarkdown } from './markdown.ts';
@@ -28,7 +28,5 @@ export async function parseFile(name: string, bytes: Buffer): Promise<Parsed> {
   if (ending === '.pdf') return parsePdf(new Uint8Array(bytes));
   const parser = TEXT_PARSERS[ending];
   if (!parser) throw new BadFile(`the ending ${ending} is not one that is read`);
-  if (!isUtf8(bytes) || bytes.includes(0)) throw new BadFile('not text in UTF-8');
-  const source = bytes.toString('utf8');
-  return parser(source.startsWith('\ufeff') ? source.slice(1) : source);
+  return parser(decodeText(bytes, ending === '.html' || ending === '.htm'));
 }

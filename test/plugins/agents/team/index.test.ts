@@ -209,7 +209,7 @@ describe('agents/team', () => {
   it('lets specialists consult each other for one round, and the asker revise', async () => {
     const { post } = await open([
       { asked: 'assignments', reply: route('navigation') },
-      { asked: 'report', system: 'Reports of others', reply: report('left, past the table') },
+      { asked: 'report', user: 'Reports of others', reply: report('left, past the table') },
       { asked: 'report', system: 'You report what can', reply: report('a table on the right') },
       {
         asked: 'report',
@@ -226,7 +226,7 @@ describe('agents/team', () => {
       'navigation 2',
     ]);
     const writer = model.calls.at(-1);
-    expect(systemOf(writer!.request)).to.include('left, past the table').and.not.include('unsure');
+    expect(lastUserText(writer!.request)).to.include('left, past the table').and.not.include('unsure');
   });
 
   it('does not let specialists ask in the last round', async () => {
@@ -332,7 +332,7 @@ describe('agents/team', () => {
     const { post } = await open(
       [
         { asked: 'assignments', reply: route('planning') },
-        { asked: 'report', system: 'the sun sets at six', reply: report('leave at five') },
+        { asked: 'report', user: 'the sun sets at six', reply: report('leave at five') },
         { asked: 'result', reply: { answer: 'at five', actions: [] } },
       ],
       { agents: { planning: { tools: ['almanac'] } } },

@@ -1,0 +1,85 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { type ModelServer, startModelServer } from '../support/model-server.ts';
+
+const RESULT = { system: 'You write the one result' };
+const NOBODY = { system: 'You lead a team', reply: { agents: [] } };
+
+describe('answers of the agent team', () => {
+  let gateway: TestGateway | undefined;
+  let vendor: ModelServer | undefined;
+  afterEach(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+  });
+
+  async function start(...rules: Parameters<typeof startModelServer>[0]) {
+    vendor = await startModelServer([NOBODY, ...rules]);
+    const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
+    gateway = await startGateway({
+      providers: { scripted: { ...scripted, prices: { '*': { input: 1, output: 2 } } } },
+      agents: { team: { model: 'scripted/m' } },
+    });
+    return { gateway, model: vendor.model };
+  }
+
+  for (const message of [' ', '\n\t', '\u200b\u2060'])
+    it(`D29 a blank message (${JSON.stringify(message)}) is refused before any model is called`, async () => {
+      const { gateway: own, model } = await start({ ...RESULT, reply: { answer: 'x' } });
+      const response = await own.post('/api/core/agent', { message });
+      const { error } = (await response.json()) as { error: object };
+      expect(response.status).to.equal(400);
+      expect(error).to.include({ code: 'invalid_request', param: 'message' });
+      expect(model.calls).to.have.length(0);
+    });
+
+  it('D29 a response tells what all its calls cost', async () => {
+    const { gateway: own } = await start({ ...RESULT, reply: { answer: 'x' } });
+    const response = await own.post('/api/core/agent', { message: 'hi' });
+    const { usage } = (await response.json()) as { usage: { prompt_tokens: number; completion_tokens: number } };
+    const micro = usage.prompt_tokens + 2 * usage.completion_tokens;
+    expect(Number(response.headers.get('x-tollgate-cost-usd')))
+      .to.be.closeTo(micro / 1e6, 1e-9)
+      .and.greaterThan(0);
+  });
+
+  it('D29 prose in the answer to one user leaves the model as strong for another', async () => {
+    const { gateway: own, model } = await start(
+      { ...RESULT, user: 'in prose', times: 1, reply: 'Just prose.' },
+      { ...RESULT, reply: { answer: 'x' } },
+    );
+    await (await own.post('/api/core/agent', { message: 'in prose' })).text();
+    const { api_key } = await own.command<{ api_key: string }>('keys', 'create', '--user', 'other');
+    await (await own.post('/api/core/agent', { message: 'plain' }, { authorization: `Bearer ${api_key}` })).text();
+    const formats = model.calls.map(({ request }) => request.response_format?.type);
+    expect(formats.slice(0, 3)).to.deep.equal(['json_schema', 'json_schema', 'json_object']);
+    expect(formats.slice(3)).to.deep.equal(['json_schema', 'json_schema']);
+  });
+
+  const SHAPES: readonly (readonly [shape: object, right: unknown, wrong: unknown])[] = [
+    [{ type: 'object', additionalProperties: { type: 'number' } }, { a: 1, b: 2 }, { a: 'one' }],
+    [{ names: 'List[str]' }, { names: ['a', 'b'] }, { names: { a: 1 } }],
+    [{ by: 'Dict[str, List[int]] - pages' }, { by: { a: [1] } }, { by: { a: 'x' } }],
+    [{ n: 'Optional[int]' }, { n: null }, { n: 'x' }],
+    [{ mood: 'Literal["calm", "tense"]' }, { mood: 'calm' }, { mood: 'other' }],
+  ];
+  for (const [shape, right, wrong] of SHAPES)
+    it(`D29 ${JSON.stringify(shape)} takes what it says, and nothing else`, async () => {
+      const { gateway: own, model } = await start(
+        { ...RESULT, user: 'wrong', reply: JSON.stringify(wrong) },
+        { ...RESULT, reply: JSON.stringify(right) },
+      );
+      const good = await own.post('/api/core/agent', { message: 'right', response_model: shape });
+      expect(((await good.json()) as { content: unknown }).content).to.deep.equal(right);
+      expect(model.calls).to.have.length(2);
+      await (await own.post('/api/core/agent', { message: 'wrong', response_model: shape })).text();
+      expect(model.calls, 'the wrong one is asked for again').to.have.length(5);
+    });
+
+  it('D29 a type that nobody knows is refused by its place', async () => {
+    const { gateway: own } = await start();
+    const response = await own.post('/api/core/agent', { message: 'x', response_model: { a: { b: 'Promise[str]' } } });
+    const { error } = (await response.json()) as { error: object };
+    expect(error).to.include({ code: 'invalid_request', param: 'response_model.a.b' });
+  });
+});

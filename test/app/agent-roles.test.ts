@@ -1,0 +1,63 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { systemOf } from '../support/scripted-model.ts';
+import { until } from '../support/until.ts';
+
+describe('the system role of agents', function () {
+  this.timeout(20_000);
+  let gateway: TestGateway;
+  let vendor: ModelServer;
+  let folder: string;
+
+  before(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-roles-'));
+    await writeFile(path.join(folder, 'CANARY-file.md'), '# CANARY-title\n\nCANARY-document of the harbour.\n');
+  });
+  after(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('D21 holds nothing that users, documents or models wrote', async () => {
+    const report = { summary: 'CANARY-report', confidence: 1 };
+    const instruction = 'CANARY-instruction harbour';
+    const needs = [{ agent: 'clerk', question: 'CANARY-question harbour' }];
+    const assignments = ['clerk', 'pilot'].map((agent) => ({ agent, instruction }));
+    vendor = await startModelServer([
+      { system: 'Summarise the conversation', reply: 'CANARY-summary' },
+      { system: 'You lead a team', reply: { agents: assignments } },
+      { system: 'I pilot', user: 'Reports of others', reply: report },
+      { system: 'I pilot', reply: { ...report, needs } },
+      { system: 'I answer from papers', reply: report },
+      // The first does not fit, so that the correction is seen too.
+      { system: 'You write the one result', times: 1, reply: { 'CANARY-wrong': 1 } },
+      { system: 'You write the one result', reply: { answer: 'CANARY-answer' } },
+    ]);
+    const off = { navigation: false, perception: false, planning: false, safety: false, conversation: false };
+    const clerk = { when: 'papers', instructions: 'I answer from papers.', tools: ['rag'] };
+    const pilot = { when: 'ships', instructions: 'I pilot.' };
+    gateway = await startGateway({
+      providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },
+      agents: {
+        rag: { folder, watch: '50ms' },
+        team: { model: 'scripted/m', agents: { ...off, clerk, pilot }, memory: { turns: 1 } },
+      },
+    });
+    await until('the folder is indexed', () => gateway.logText().includes('the knowledge base is indexed'));
+    const body = { message: 'CANARY-message harbour', inputs: { note: 'CANARY-input' }, context: 'A context.' };
+    for (let turn = 0; turn < 4; turn += 1) {
+      const response = await gateway.post('/api/core/agent', { ...body, response_model: { answer: 'string' } });
+      expect(response.status, await response.text()).to.equal(200);
+    }
+    const requests = vendor.model.calls.map(({ request }) => request);
+    const seen = JSON.stringify(requests);
+    const words = 'message input document title report instruction question summary answer wrong';
+    for (const word of words.split(' ')) expect(seen, 'the test has no canary').to.include(`CANARY-${word}`);
+    for (const request of requests) expect(systemOf(request)).not.to.include('CANARY');
+  });
+});
