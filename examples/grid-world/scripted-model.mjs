@@ -11,7 +11,7 @@ const PARTS = {
     ],
   }),
   report: ({ system, world }) => (system.includes('You plan movement') ? navigate(world) : look(world)),
-  result: ({ system, schema }) => ('answer' in schema.properties ? tell(system) : decide(system)),
+  result: ({ user, schema }) => ('answer' in schema.properties ? tell(user) : decide(user)),
 };
 
 function look({ map, robot }) {
@@ -30,9 +30,9 @@ function navigate({ map, robot, goal }) {
   };
 }
 
-/** Takes the action that the reports in the system message propose. */
-function decide(system) {
-  const line = system.split('\n').find((one) => one.startsWith('[{"agent"')) ?? '[]';
+/** Takes the action that the reports in the user's message propose. */
+function decide(user) {
+  const line = user.split('\n').find((one) => one.startsWith('[{"agent"')) ?? '[]';
   const reports = JSON.parse(line);
   const report = reports.find(({ actions }) => actions?.length > 0);
   const [action] = report?.actions ?? [{ name: 'none', arguments: {} }];
@@ -40,8 +40,8 @@ function decide(system) {
 }
 
 /** Without a response_model the team asks for an answer, and a list of actions where there are any. */
-function tell(system) {
-  const { action, arguments: args, why } = decide(system);
+function tell(user) {
+  const { action, arguments: args, why } = decide(user);
   return { answer: why, actions: action === 'none' ? [] : [{ name: action, arguments: args }] };
 }
 
@@ -50,14 +50,15 @@ function answer(request) {
   const part = PARTS[name];
   if (!part) return 'I only know how to walk on a grid.';
   const text = (role) => request.messages.findLast((message) => message.role === role)?.content ?? '';
-  return JSON.stringify(part({ schema, system: text('system'), world: readWorld(text('user')) }));
+  const user = text('user');
+  return JSON.stringify(part({ schema, system: text('system'), user, world: readWorld(user) }));
 }
 
 /** The inputs are JSON in the user's message. */
 function readWorld(text) {
-  const start = text.indexOf('{');
-  if (start < 0) return { map: [], robot: { row: 0, column: 0 }, goal: { row: 0, column: 0 } };
-  const { map, goal } = JSON.parse(text.slice(start));
+  const inputs = text.split('\n').find((line) => line.startsWith('{'));
+  if (inputs === undefined) return { map: [], robot: { row: 0, column: 0 }, goal: { row: 0, column: 0 } };
+  const { map, goal } = JSON.parse(inputs);
   return { map, goal, robot: find(map, 'R') };
 }
 
