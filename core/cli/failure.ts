@@ -53,13 +53,11 @@ function describeFailure(error: unknown): Failure {
     return { exitCode: EXIT.config, code: 'config', lines: error.message.split('\n'), faults };
   }
   if (error.name === 'PluginError') return { exitCode: EXIT.config, code: 'plugin', lines: [error.message] };
-  if (isGatewayError(error))
-    return {
-      exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage,
-      code: error.code,
-      lines: [error.message],
-      hint: HINTS[error.code],
-    };
+  if (isGatewayError(error)) {
+    // A command of a plugin writes what to do on a line of its own.
+    const [message = '', hint = HINTS[error.code]] = error.message.split('\n');
+    return { exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage, code: error.code, lines: [message], hint };
+  }
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (code !== undefined && syscall !== undefined && LISTENING.has(syscall)) {
     return {
