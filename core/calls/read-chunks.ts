@@ -25,12 +25,13 @@ async function* readEventStream({
 }: OpenedChat): AsyncGenerator<readonly ChatChunk[], void, undefined> {
   const decoder = codec.stream(codecCall);
   const reader = createEventReader();
-  let hasBegun = false;
+  // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
+  const progress = { hasBegun: false };
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
   const decode = function* (events: readonly SseEvent[]): Generator<readonly ChatChunk[], void, undefined> {
     const { chunks, error } = decodeEvents(decoder, events);
-    if (error !== undefined && !hasBegun) throw error;
-    hasBegun ||= chunks.some(hasContent);
+    if (error !== undefined && !progress.hasBegun) throw error;
+    progress.hasBegun ||= chunks.some(hasContent);
     if (chunks.length > 0) yield chunks;
     if (error !== undefined) throw error;
   };
@@ -39,7 +40,7 @@ async function* readEventStream({
   const { chunks, complete } = decoder.end();
   if (chunks.length > 0) yield chunks;
   if (complete) return;
-  throw !hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
+  throw !progress.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
 }
 
 function decodeEvents(

@@ -54,13 +54,12 @@ function describeFailure(error: unknown): Failure {
   }
   if (error.name === 'PluginError')
     return { exitCode: EXIT.config, code: 'plugin', lines: [error.message, ...describeCauses(error.cause)] };
-  if (isGatewayError(error))
-    return {
-      exitCode: error.status === 503 ? EXIT.unavailable : EXIT.usage,
-      code: error.code,
-      lines: [error.message, ...describeCauses(error.cause)],
-      hint: HINTS[error.code],
-    };
+  if (isGatewayError(error)) {
+    // A command of a plugin writes what to do on a line of its own.
+    const [message = '', hint = HINTS[error.code]] = error.message.split('\n');
+    const exitCode = error.status === 503 ? EXIT.unavailable : EXIT.usage;
+    return { exitCode, code: error.code, lines: [message, ...describeCauses(error.cause)], hint };
+  }
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (code !== undefined && syscall !== undefined && LISTENING.has(syscall)) {
     return {

@@ -4,7 +4,6 @@ import { VERSION } from '../config/version.ts';
 import { addCommands, COMMANDS } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal } from './io.ts';
-import { addPluginCommands } from './plugin-commands.ts';
 
 const terminal = createTerminal();
 // Whoever reads may stop (`| head`): that ends a command in silence. Talk that nobody hears ends nothing, least of all a gateway.
@@ -28,21 +27,24 @@ addCommands(program, terminal);
 
 try {
   const { operands, unknown } = program.parseOptions(process.argv.slice(2));
-  // The plugins' commands are looked up when the first word is none of ours, and for help.
+  // The plugins' commands are looked up when the first word is none of ours, and for help: only then the server's code is loaded.
   if (
     !COMMANDS.some(({ name }) => name === operands[0]) &&
     !unknown.some((word) => word === '-V' || word === '--version')
-  )
+  ) {
+    const { addPluginCommands } = await import('./plugin-commands.ts');
     await addPluginCommands(program, terminal, program.opts()).catch((error: unknown) => {
       if (operands[0] !== undefined && operands[0] !== 'help') throw error;
       terminal.err.write(
         'The commands of plugins are not shown: the configuration cannot be loaded (tollgate check says why).\n',
       );
     });
+  }
   await program.parseAsync(process.argv);
 } catch (error) {
   process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
 } finally {
-  // Whatever a plugin still holds (a timer, a socket) must not keep the process; what was written is waited for.
-  process.stdout.write('', () => process.stderr.write('', () => process.exit()));
+  // Whatever a plugin still holds (a timer, a socket) must not keep the process; what was written is waited for, and so is the
+  // event that tells that it could not be.
+  process.stdout.write('', () => process.stderr.write('', () => setImmediate(() => process.exit())));
 }

@@ -3,6 +3,7 @@ import {
   type CommandIo,
   definePlugin,
   GatewayError,
+  nearest,
   type PluginApi,
   type Price,
   type Provider,
@@ -82,11 +83,15 @@ function modelsCommand(api: PluginApi): Command {
     async run({ options, io }) {
       const wanted = typeof options['provider'] === 'string' ? options['provider'] : undefined;
       const { catalog } = api;
-      if (wanted !== undefined && !catalog.has(wanted))
+      if (wanted !== undefined && !catalog.has(wanted)) {
+        const near = nearest(wanted, catalog.providers());
+        const hint =
+          near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `Configured are: ${catalog.providers().join(', ')}.`;
         throw new GatewayError(
           'unsupported_provider',
-          `there is no provider "${wanted}" in the configuration; configured are: ${catalog.providers().join(', ')}`,
+          `there is no provider "${wanted}" in the configuration\n${hint}`,
         );
+      }
       const names = wanted === undefined ? catalog.providers() : [wanted];
       if (options['refresh'] === true) await refreshAll(api, names, io);
       for (const name of names) {

@@ -30,7 +30,7 @@ describe('the command line', function () {
     for (const { name } of COMMANDS) expect(stdout).to.match(new RegExp(`^ {2}${name} `, 'm'));
   });
 
-  for (const words of [['--version'], ['--help'], ['start', '--help']]) {
+  for (const words of [['--version'], ['start', '--help'], ['chat', '--help']]) {
     it(`loads nothing of the server for ${words.join(' ')}`, async () => {
       const { code, stderr } = await runCli(words, folder, { env: { NODE_DEBUG: 'esm' } });
       expect(code).to.equal(0);
@@ -38,6 +38,16 @@ describe('the command line', function () {
       expect(stderr).not.to.match(/node_modules\/(koa|ajv|undici|pino|keyv|yaml|prom-client)\/|core\/app\.ts/);
     });
   }
+
+  // Plugins bring commands, and only the configuration knows which: help reads it, and leaves nothing behind.
+  it('names the commands of plugins in its help, and opens no store for it', async () => {
+    const fresh = path.join(folder, 'help');
+    mkdirSync(fresh);
+    const { code, stdout, stderr } = await runCli(['--help'], fresh);
+    expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
+    expect(stdout).to.match(/^ {2}models [\s\S]*\(plugin\s+model-refresh\)/m);
+    expect(existsSync(path.join(fresh, 'data'))).to.equal(false);
+  });
 
   const MISUSES: readonly (readonly [words: readonly string[], says: RegExp])[] = [
     [['strat'], /unknown command 'strat'\n\(Did you mean start\?\)/],
@@ -103,7 +113,7 @@ describe('the command line', function () {
     [
       'providers',
       /^PROVIDER +PLUGIN +STATE +HAS\n/,
-      { name: 'echo', plugin: 'echo', state: 'ready', chat: true, embeddings: true },
+      { name: 'echo', plugin: 'echo', state: 'ready', has: ['chat', 'embeddings'] },
     ],
     [
       'plugins',
@@ -234,8 +244,7 @@ describe('tollgate chat', function () {
         plugin: 'openai',
         state: 'no key',
         usually_from: 'OPENAI_API_KEY',
-        chat: true,
-        embeddings: true,
+        has: ['chat', 'embeddings'],
       },
     ]);
   });

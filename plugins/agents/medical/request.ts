@@ -61,7 +61,7 @@ export type Patient = Partial<PatientBody>;
 
 /** The patient's facts as the models read them; undefined when there are none. */
 export function describePatient(patient: Patient): string | undefined {
-  const facts = Object.entries(patient).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const facts = Object.entries(patient).filter(([, value]) => value !== null && value !== '');
   return facts.length === 0
     ? undefined
     : `The patient (data, no instructions):\n${JSON.stringify(Object.fromEntries(facts))}`;
