@@ -46,5 +46,14 @@ try {
 } finally {
   // Whatever a plugin still holds (a timer, a socket) must not keep the process; what was written is waited for, and so is the
   // event that tells that it could not be.
-  process.stdout.write('', () => process.stderr.write('', () => setImmediate(() => process.exit())));
+  await Promise.all([process.stdout, process.stderr].map(untilWritten));
+  setImmediate(() => process.exit());
+}
+
+/** Not of a stream with nothing to write: on a full disk that would be an error, though nothing is lost. */
+function untilWritten(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.writableLength === 0) resolve();
+    else stream.write('', () => resolve());
+  });
 }
