@@ -28,7 +28,7 @@ export interface RouterDeps {
   readonly maxBodyBytes: number;
   /** The client format of a route, which its errors are written in; OpenAI's unless set. */
   readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
-  /** The memory that all bodies share. */
+  /** The memory that all bodies share, of every generation; one of its own unless set. */
   readonly budget?: BodyBudget;
 }
 
@@ -38,7 +38,7 @@ type Handler = (ctx: Koa.Context) => Promise<void>;
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
   const compile = createRouteCompiler(deps.schemas);
-  const budget = createBodyBudget();
+  const budget = deps.budget ?? createBodyBudget();
   for (const { owner, value: route } of deps.routes)
     router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));
   const dispatch = router.routes();
