@@ -12,7 +12,7 @@ import type { LoadedConfig } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
-import { createRequestSchemas } from '../plugins/request-schemas.ts';
+import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
@@ -30,6 +30,8 @@ export interface Generation {
   readonly foundation: Foundation;
   readonly deps: CallDeps;
   readonly services: CallServices;
+  /** Compiles the schemas of requests, of calls and of routes. */
+  readonly requests: RequestSchemas;
   /** The models of chat. */
   readonly catalog: ModelCatalog;
   /** Runs what plugins do before the gateway listens, and makes this the one that answers other workers. */
@@ -75,14 +77,15 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     );
     for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
-    const deps = createCallDeps(foundation, registry, loaded, pending);
+    const requests = createRequestSchemas([...registry.schemas.values()]);
+    const deps = createCallDeps(foundation, registry, loaded, { pending, requests });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     const ready = async (): Promise<void> => {
       await runReady(registry.ready);
       gatherer.serve(readers);
     };
-    return { loaded, registry, settings, foundation, deps, services, catalog, ready, close };
+    return { loaded, registry, settings, foundation, deps, services, requests, catalog, ready, close };
   } catch (error) {
     await close();
     throw error;
@@ -106,13 +109,12 @@ function createCallDeps(
   { log, upstream }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
-  pending: Pending,
+  { pending, requests }: { readonly pending: Pending; readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
-  const schemas = createRequestSchemas([...registry.schemas.values()]);
   const partsOf = (operation: Operation, owner: string, definition?: OperationDefinition): OperationParts => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
-    const isRequest = schemas.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
+    const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
     const hooks = compileHooks(registry.hooks, {
       operation,
       isRequest: (value) => isRequest(value) === undefined,

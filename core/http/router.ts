@@ -3,11 +3,10 @@ import type Koa from 'koa';
 import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Schema } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
-import type { Validate } from '../plugins/request-schemas.ts';
+import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
 import { type Authenticate, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
@@ -19,8 +18,8 @@ import type { RequestState } from './request-state.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
-  /** Schemas that the routes' schemas refer to by their `$id`. */
-  readonly schemas: readonly Owned<Schema>[];
+  /** Compiles the routes' schemas. */
+  readonly requests: RequestSchemas;
   readonly authenticate: Authenticate | undefined;
   /** The kinds of credentials that are known here; both unless set. */
   readonly credentials?: ReadonlySet<'key' | 'token'>;
@@ -37,7 +36,7 @@ type Handler = (ctx: Koa.Context) => Promise<void>;
 /** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
-  const compile = createRouteCompiler(deps.schemas);
+  const compile = createRouteCompiler(deps.requests);
   const budget = deps.budget ?? createBodyBudget();
   for (const { owner, value: route } of deps.routes)
     router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));

@@ -25,7 +25,7 @@ export interface ServeDeps {
 
 /** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
 export function serveGeneration(generation: Generation, { lifecycle, budget }: ServeDeps): Served {
-  const { registry, deps, catalog, settings, foundation } = generation;
+  const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
   const dialects = createDialectRoutes([...registry.dialects.values()], deps, server.sseKeepAliveMs);
   let openApiText = '';
@@ -38,15 +38,11 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
   });
   registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
   const routes = [...dialects.routes, ...own.map((value) => ({ owner: CORE, value })), ...registry.routes.values()];
-  const schemas = [...registry.schemas.values()];
-  const openApi = createOpenApi(
-    routes,
-    schemas.map(({ value }) => value),
-    settings.version,
-  );
+  const schemas = [...registry.schemas.values()].map(({ value }) => value);
+  const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
   const router = createRouter({
-    ...{ routes, schemas, lifecycle, budget },
+    ...{ routes, requests, lifecycle, budget },
     dialectOf: dialects.dialectOf,
     authenticate: deps.partsOf('chat').hooks.authenticate,
     credentials: knownCredentials(generation.loaded.plugins),

@@ -6,6 +6,7 @@ import type { AgentDefinition, Plugin, Principal, Store } from '../../core/index
 import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { type CallServices, createPluginApi } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
+import { createRequestSchemas } from '../../core/plugins/request-schemas.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import type { ScriptedModel } from './scripted-model.ts';
 import { createSilentLog } from './silent-log.ts';
@@ -75,7 +76,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
   const lifecycle = new Lifecycle();
   const router = createRouter({
     routes: [...registry.routes.values()],
-    schemas: [],
+    requests: createRequestSchemas([]),
     authenticate: async ({ credential }) => principalOf(credential),
     lifecycle,
     maxBodyBytes: 20 * 1024 * 1024,

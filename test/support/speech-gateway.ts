@@ -8,6 +8,7 @@ import { createRouter } from '../../core/http/router.ts';
 import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../core/index.ts';
 import { openFoundation } from '../../core/plugins/foundation.ts';
 import type { LoadedConfig } from '../../core/plugins/load-config.ts';
+import { createRequestSchemas } from '../../core/plugins/request-schemas.ts';
 import speech from '../../plugins/operations/speech/index.ts';
 import memory from '../../plugins/stores/memory/index.ts';
 import type { SpeechProvider } from '../../plugins/tts/kit/index.ts';
@@ -63,7 +64,7 @@ export async function startSpeechGateway(
   const lifecycle = new Lifecycle();
   const router = createRouter({
     routes: [...generation.registry.routes.values()],
-    schemas: [],
+    requests: createRequestSchemas([]),
     authenticate: async ({ credential }) => (credential === KEY ? PRINCIPAL : undefined),
     lifecycle,
     maxBodyBytes: 1024 * 1024,

@@ -2,12 +2,13 @@ import { expect } from 'chai';
 import type { Schema } from '../../../core/contract/json.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
 import { createRouteCompiler } from '../../../core/http/compile-routes.ts';
+import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
 
 const ROUTE = { method: 'POST', path: '/x' } as Route;
 const GOOD: Schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };
 
 describe('the compiler of routes’ schemas', () => {
-  const compile = (body: Schema) => createRouteCompiler([])('acme', { ...ROUTE, body }, 'body');
+  const compile = (body: Schema) => createRouteCompiler(createRequestSchemas([]))('acme', { ...ROUTE, body }, 'body');
 
   it('tells the first error of a value, and nothing for one that fits', () => {
     const validate = compile(GOOD)!;
@@ -17,7 +18,7 @@ describe('the compiler of routes’ schemas', () => {
   });
 
   it('makes nothing for a route without a schema', () => {
-    expect(createRouteCompiler([])('acme', ROUTE, 'query')).to.equal(undefined);
+    expect(createRouteCompiler(createRequestSchemas([]))('acme', ROUTE, 'query')).to.equal(undefined);
   });
 
   it('refuses a schema that is wrong when it is made, by the plugin’s name', () => {
@@ -25,9 +26,9 @@ describe('the compiler of routes’ schemas', () => {
       /plugin "acme": the body schema of POST \/x does not compile: strict mode: unknown keyword: "tpye"/,
     );
     expect(() => compile({ type: 'text' })).to.throw(/plugin "acme": the body schema of POST \/x does not compile/);
-    expect(() => createRouteCompiler([{ owner: 'acme', value: { $id: 'a', type: 'text' } }])).to.throw(
-      /plugin "acme": the schema "a" does not compile: schema is invalid/,
-    );
+    expect(() =>
+      createRouteCompiler(createRequestSchemas([{ owner: 'acme', value: { $id: 'a', type: 'text' } }])),
+    ).to.throw(/plugin "acme": the schema "a" does not compile: schema is invalid/);
   });
 
   it('refuses a format that it does not know', () => {

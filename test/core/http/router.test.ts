@@ -6,6 +6,7 @@ import { createKoa } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { createRouter, type RouterDeps } from '../../../core/http/router.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';
+import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
 import { createSilentLog } from '../../support/silent-log.ts';
 
 const route = (method: Route['method'], path: string, rest: Partial<Route> = {}): Route => ({
@@ -60,7 +61,7 @@ describe('the router', () => {
   ];
   const deps = (more: Partial<RouterDeps> = {}): RouterDeps => ({
     routes: routes.map((value) => ({ owner: 'test', value })),
-    schemas: [],
+    requests: createRequestSchemas([]),
     authenticate: async ({ credential }) => CALLERS[credential],
     lifecycle: new Lifecycle(),
     maxBodyBytes: 1000,
