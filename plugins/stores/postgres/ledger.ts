@@ -1,10 +1,9 @@
-import type { Ledger, LedgerEntry, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
+import type { Ledger, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
 import {
   CORRECTABLE_MS,
   checkCredit,
   checkReservation,
   checkSettlement,
-  entryId,
   finite,
   pageLimit,
   REMEMBER_MS,
@@ -12,8 +11,9 @@ import {
 } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
 import { storeKey } from '../kit/key.ts';
+import { readEntryRow, readUsageRow } from '../kit/ledger-rows.ts';
 import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
-import type { Connection, Row } from './connection.ts';
+import type { Connection } from './connection.ts';
 
 const SWEEP_BATCH = 100;
 
@@ -116,10 +116,10 @@ function createReads(connection: Connection): Pick<Ledger, 'balance' | 'budget' 
     },
     entries: async (account, { limit, after }) => {
       const rows = await connection.read('entries', ENTRIES, [storeKey(account), readCursor(after), pageLimit(limit)]);
-      return rows.map((row) => readEntry(account, row));
+      return rows.map((row) => readEntryRow(account, row, whole));
     },
     usage: async (account, from, to) =>
-      (await connection.read('usage', USAGE, [storeKey(account), from, to])).map(readUsage),
+      (await connection.read('usage', USAGE, [storeKey(account), from, to])).map((row) => readUsageRow(row, whole)),
   };
 }
 
@@ -128,31 +128,4 @@ function whole(value: unknown): number {
   const number = Number(value ?? 0);
   if (!Number.isSafeInteger(number)) throw unreadable('balance');
   return number;
-}
-
-function readEntry(account: string, row: Row): LedgerEntry {
-  return {
-    id: entryId(whole(row['n'])),
-    account,
-    kind: row['kind'] === 'credit' ? 'credit' : 'charge',
-    amount: whole(row['amount']),
-    reason: String(row['reason']),
-    ref: String(row['ref']),
-    at: whole(row['at']),
-  };
-}
-
-function readUsage(row: Row): UsageRow {
-  return {
-    day: String(row['day']),
-    operation: String(row['operation']),
-    provider: String(row['provider']),
-    model: String(row['model']),
-    key: String(row['key']),
-    requests: whole(row['requests']),
-    prompt_tokens: whole(row['prompt_tokens']),
-    completion_tokens: whole(row['completion_tokens']),
-    characters: whole(row['characters']),
-    cost: whole(row['cost']),
-  };
 }

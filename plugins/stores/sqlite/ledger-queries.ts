@@ -1,8 +1,8 @@
 import type { AccountBalance, LedgerEntry, UsageRow } from '../../../core/index.ts';
-import { entryId, pageLimit, readCursor } from '../kit/check.ts';
+import { pageLimit, readCursor } from '../kit/check.ts';
 import { storeKey } from '../kit/key.ts';
+import { readEntryRow, readUsageRow } from '../kit/ledger-rows.ts';
 import { daysBetween } from '../kit/usage.ts';
-import type { Row } from './driver.ts';
 import type { LedgerSql } from './ledger-sql.ts';
 
 // What the ledger answers, from the tables. Accounts and ids are store keys.
@@ -31,37 +31,10 @@ export function readEntries(
 ): readonly LedgerEntry[] {
   const id = storeKey(account);
   const first = after === undefined ? sql.newest.get(id) : sql.older.get(readCursor(after), id);
-  return sql.entries.all(Number(first?.['n'] ?? 0), pageLimit(limit)).map((row) => toEntry(account, row));
+  return sql.entries.all(Number(first?.['n'] ?? 0), pageLimit(limit)).map((row) => readEntryRow(account, row, Number));
 }
 
 /** The usage rows of all days from `from` to `to`. */
 export function readUsage(sql: LedgerSql, account: string, from: string, to: string): readonly UsageRow[] {
-  return daysBetween(from, to).flatMap((day) => sql.usage.all(day, account).map(toUsageRow));
-}
-
-function toEntry(account: string, row: Row): LedgerEntry {
-  return {
-    id: entryId(Number(row['n'])),
-    account,
-    kind: row['kind'] === 'credit' ? 'credit' : 'charge',
-    amount: Number(row['amount']),
-    reason: String(row['reason']),
-    ref: String(row['ref']),
-    at: Number(row['at']),
-  };
-}
-
-function toUsageRow(row: Row): UsageRow {
-  return {
-    day: String(row['day']),
-    operation: String(row['operation']),
-    provider: String(row['provider']),
-    model: String(row['model']),
-    key: String(row['key']),
-    requests: Number(row['requests']),
-    prompt_tokens: Number(row['prompt_tokens']),
-    completion_tokens: Number(row['completion_tokens']),
-    characters: Number(row['characters']),
-    cost: Number(row['cost']),
-  };
+  return daysBetween(from, to).flatMap((day) => sql.usage.all(day, account).map((row) => readUsageRow(row, Number)));
 }
