@@ -1,17 +1,11 @@
+import type { AttemptResponse } from '../contract/operation.ts';
 import type { ResponseHeaders, TransportResponse } from '../contract/provider.ts';
 import type { Attempt } from './attempt.ts';
 
-export interface UpstreamResponse {
-  /** 200 to 299 with content, or 400 to 599. */
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: ResponseHeaders;
-  /** Read once. Who stops reading stops the vendor, who leaves hangs up; errors are {@link UpstreamError}s. */
+/** A response as an operation sees it, and also one of a bad status, 400 to 599. Errors are {@link UpstreamError}s. */
+export interface UpstreamResponse extends AttemptResponse {
+  /** Read once. Who stops reading stops the vendor, who leaves hangs up. */
   readonly body: AsyncIterable<Buffer>;
-  /** The whole body; hangs up and throws an {@link UpstreamError} of phase `body` beyond `maxBytes`. */
-  readAll(maxBytes?: number): Promise<Buffer>;
-  /** Hangs up. Harmless after the end. */
-  destroy(): void;
 }
 
 /** Makes the response whose head is there; throws when that head makes it useless whatever its body says. */
