@@ -1,6 +1,14 @@
 import type { Credential, Endpoint, ModelInfo, Price, Provider, Schema, Timeouts } from '../../../core/index.ts';
 import { parseDuration } from '../../../core/index.ts';
 
+const TOKEN_PRICES = Object.freeze({
+  input: { type: 'number', minimum: 0 },
+  output: { type: 'number', minimum: 0 },
+  cached_input: { type: 'number', minimum: 0 },
+  cache_write: { type: 'number', minimum: 0 },
+  cache_write_1h: { type: 'number', minimum: 0 },
+} as const);
+
 /** The options every provider takes; spread into a plugin's `configSchema.properties`. */
 export const PROVIDER_OPTIONS = Object.freeze({
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
@@ -27,11 +35,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
       type: 'object',
       additionalProperties: false,
       properties: {
-        input: { type: 'number', minimum: 0 },
-        output: { type: 'number', minimum: 0 },
-        cached_input: { type: 'number', minimum: 0 },
-        cache_write: { type: 'number', minimum: 0 },
-        cache_write_1h: { type: 'number', minimum: 0 },
+        ...TOKEN_PRICES,
         characters: { type: 'number', minimum: 0 },
         seconds: { type: 'number', minimum: 0 },
         service_tiers: {
@@ -41,13 +45,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
             type: 'object',
             additionalProperties: false,
             required: ['input', 'output'],
-            properties: {
-              input: { type: 'number', minimum: 0 },
-              output: { type: 'number', minimum: 0 },
-              cached_input: { type: 'number', minimum: 0 },
-              cache_write: { type: 'number', minimum: 0 },
-              cache_write_1h: { type: 'number', minimum: 0 },
-            },
+            properties: TOKEN_PRICES,
           },
         },
       },
