@@ -16,7 +16,7 @@ export const FAILURES = Object.freeze({
   authentication: row('provider_auth_failed', 'did not accept the key it is configured with'),
   billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
   rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
-  overloaded: row('provider_unavailable', 'is overloaded'),
+  overloaded: row('provider_overloaded', 'is overloaded'),
   upstream_error: row('provider_unavailable', 'could not be reached or failed to answer'),
   timeout: row('provider_timeout', 'did not answer in time'),
   model_not_found: row('unsupported_model', undefined),

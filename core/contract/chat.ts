@@ -20,8 +20,74 @@ export interface ImagePart {
   readonly [field: string]: unknown;
 }
 
-/** A part of a message; `text` and `image_url` are known, others (audio, files) pass as they are. */
-export type ContentPart = TextPart | ImagePart | { readonly type: string; readonly [field: string]: unknown };
+/** A document: its content as a data URL or in base64, or where it is. */
+export interface FilePart {
+  readonly type: 'file';
+  readonly file: {
+    readonly filename?: string;
+    /** A data URL. */
+    readonly file_data?: string;
+    readonly file_url?: string;
+    readonly [field: string]: unknown;
+  };
+  /** What the caller says about the document. */
+  readonly context?: string;
+  readonly citations?: { readonly enabled?: boolean };
+  readonly [field: string]: unknown;
+}
+
+/** A block, tool or item of a dialect that nobody here understands: written back by codecs and dialects of that name only. */
+export interface OpaquePart {
+  readonly type: 'opaque';
+  readonly dialect: string;
+  readonly value: unknown;
+  readonly [field: string]: unknown;
+}
+
+/** A part of a message; others (audio, say) pass as they are. */
+export type ContentPart =
+  | TextPart
+  | ImagePart
+  | FilePart
+  | OpaquePart
+  | { readonly type: string; readonly [field: string]: unknown };
+
+/** One piece of a model's reasoning, as its maker needs it back. */
+export interface ReasoningDetail {
+  readonly kind: 'text' | 'summary' | 'encrypted';
+  readonly text?: string;
+  /** Of `encrypted`: sealed while it is outside. */
+  readonly data?: string;
+  readonly signature?: string;
+  /** Whose format it is: `anthropic`, `responses`, `gemini`, `none`. Nobody else gets it. */
+  readonly format: string;
+  readonly id?: string;
+  readonly [field: string]: unknown;
+}
+
+/** How a vendor's cache shall keep what ends here. */
+export interface CacheControl {
+  readonly type: string;
+  readonly ttl?: string;
+  readonly [field: string]: unknown;
+}
+
+/** The fields of the canonical shape beside OpenAI's. One that does not know a field leaves it out; null is absent. */
+interface MessageExtensions {
+  /**
+   * The true order of the blocks of a message: `['reasoning:0', 'content:0', 'tool:0']`, indices into `reasoning_details`, the parts
+   * of `content` (a text is its only part) and `tool_calls`. Absent: reasoning, content, tools.
+   */
+  readonly order?: readonly string[];
+  readonly reasoning_details?: readonly ReasoningDetail[];
+  /** `url_citation` and `file_citation` as OpenAI has them; others as `{type: 'opaque', …}`. */
+  readonly annotations?: readonly Readonly<Record<string, unknown>>[];
+  /** Of a tool message: whether the tool failed. */
+  readonly is_error?: boolean;
+  readonly cache_control?: CacheControl | null;
+  /** Unknown fields by the dialect that they came by. */
+  readonly dialect_fields?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
 
 export interface ToolCall {
   readonly id: string;
@@ -30,7 +96,7 @@ export interface ToolCall {
   readonly [field: string]: unknown;
 }
 
-export interface ChatMessage {
+export interface ChatMessage extends MessageExtensions {
   readonly role: Role;
   readonly content?: string | readonly ContentPart[] | null;
   readonly name?: string;
@@ -100,6 +166,9 @@ export interface ChatRequest {
   readonly parallel_tool_calls?: boolean;
   readonly response_format?: ResponseFormat;
   readonly reasoning_effort?: string | null;
+  readonly cache_control?: CacheControl | null;
+  /** Unknown top-level fields by the dialect that they came by; codecs of that dialect merge them. */
+  readonly dialect_fields?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly [field: string]: unknown;
 }
 
@@ -131,7 +200,7 @@ export interface Usage {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call';
 
-export interface AssistantMessage {
+export interface AssistantMessage extends MessageExtensions {
   readonly role: 'assistant';
   readonly content: string | null;
   readonly refusal: string | null;
@@ -140,10 +209,18 @@ export interface AssistantMessage {
   readonly [field: string]: unknown;
 }
 
+/** Why a model stopped, in the words of its vendor. */
+export interface NativeFinish {
+  readonly native?: string;
+  /** Which of the request's stop sequences it was. */
+  readonly stop_sequence?: string;
+}
+
 export interface ChatChoice {
   readonly index: number;
   readonly message: AssistantMessage;
   readonly finish_reason: FinishReason;
+  readonly finish?: NativeFinish;
   readonly logprobs: unknown;
   readonly [field: string]: unknown;
 }
@@ -172,6 +249,9 @@ export interface ChatDelta {
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string;
+  /** Each whole, in the chunk that ends its block. */
+  readonly reasoning_details?: readonly ReasoningDetail[];
+  readonly annotations?: readonly Readonly<Record<string, unknown>>[];
   readonly tool_calls?: readonly ToolCallDelta[];
   readonly [field: string]: unknown;
 }
@@ -180,6 +260,7 @@ export interface ChunkChoice {
   readonly index: number;
   readonly delta: ChatDelta;
   readonly finish_reason: FinishReason | null;
+  readonly finish?: NativeFinish;
   readonly logprobs?: unknown;
   readonly [field: string]: unknown;
 }

@@ -1,8 +1,25 @@
+import type { Principal } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { Schema } from './json.ts';
+import type { SseEvent } from './provider.ts';
 
-/** A request as it came in over HTTP, its body checked by the dialect's schema. */
+/** A way in of a dialect, as data. */
+export interface DialectRoute {
+  /** @koa/router's syntax; `\\:` is a colon of the path itself. */
+  readonly path: string;
+  /** One line, for OpenAPI. */
+  readonly summary: string;
+  readonly description?: string;
+  /** `count` counts the tokens of a request's input and calls no model; `chat` unless set. */
+  readonly action?: 'chat' | 'count';
+  /** Of the body, where this route takes another one than the dialect's `request`. */
+  readonly request?: Schema;
+  /** Of the response, where it is another one than the dialect's `response`. */
+  readonly response?: Schema;
+}
+
+/** A request as it came in over HTTP, its body checked by the route's schema and frozen. */
 export interface DialectInput<Body = unknown> {
   readonly body: Body;
   /** Parameters of the route's path, percent-decoded. */
@@ -10,6 +27,21 @@ export interface DialectInput<Body = unknown> {
   readonly query: Readonly<Record<string, string>>;
   /** Names in lower case; without credentials. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The row of `routes` that it came by. */
+  readonly route: DialectRoute;
+}
+
+/**
+ * Something in a request that not every target or caller may have: `native`, what only a vendor that speaks the dialect can do;
+ * `server tool`, a tool that the vendor runs with the operator's account, which a plan or key must allow by `name`; `reference`, a
+ * thing in the operator's account at the vendor, which all callers would share; `model`, another model that the vendor is told to call.
+ */
+export interface DialectNeed {
+  readonly kind: 'native' | 'server tool' | 'reference' | 'model';
+  /** As the caller wrote it: the tool's type, the field's name, the model's name. */
+  readonly name: string;
+  /** Where it stands in the caller's body. */
+  readonly param: string;
 }
 
 /** What a dialect makes of a request. */
@@ -17,6 +49,11 @@ export interface DialectRequest {
   readonly request: ChatRequest;
   /** The provider that the caller named apart from the model, such as in the path. */
   readonly provider?: string;
+  /** Fields of the caller's body that the canonical request cannot say; told in `x-tollgate-dropped` on the translated lane. */
+  readonly dropped?: readonly string[];
+  readonly needs?: readonly DialectNeed[];
+  /** Where a place of the canonical request (`messages[2].content`) stands in the caller's body; the same place unless set. */
+  place?(param: string): string;
 }
 
 /** What a dialect may know of the call that it writes for. It has no clock and does no I/O. */
@@ -31,28 +68,90 @@ export interface DialectContext<Body = unknown> {
   readonly requestId: string;
   /** Input tokens, estimated before the call was sent, for formats that tell them first. */
   readonly estimatedInputTokens: number;
+  /** Seals what only the deployment that responds can read, for this caller's account; core opens it when it comes back. */
+  seal(data: string): string;
 }
 
 /** Writes one stream. Each text is whole frames, ready to be sent. */
 export interface DialectStream {
-  /** Frames for one canonical chunk; the last chunk has the usage, whatever the caller asked for. */
+  /** Frames for one canonical chunk; the last chunk has the usage, whatever the caller wanted. */
   push(chunk: ChatChunk): string;
   /** Frames of a complete end. */
   end(): string;
   /** Frames of an end by an error; nothing follows them. */
   fail(error: GatewayError, requestId: string): string;
+  /** The body of the whole response that the stream came to, for `remember`; undefined when it did not end well. */
+  response?(): unknown;
+  /** `text/event-stream; charset=utf-8` unless set. */
+  readonly contentType?: string;
+  /** Replaces the dialect's `keepAlive`. */
+  readonly keepAlive?: string;
 }
 
-/** The way in of a dialect, as data. */
-export interface DialectRoute {
-  /** @koa/router's syntax. */
-  readonly path: string;
-  /** One line, for OpenAPI. */
-  readonly summary: string;
-  readonly description?: string;
+/** Passes on one stream of a vendor that speaks the dialect itself; the events were read for metering already. */
+export interface DialectNativeStream extends Omit<DialectStream, 'push'> {
+  /** The frames for one event of the vendor. Errors never come here: they go to `fail`. */
+  push(event: SseEvent): string;
 }
 
-/** A client format of chat, both directions; pure. Registered with `api.dialect`. */
+/** What became of a request between the dialect's `read` and one target, for `patch`. */
+export interface NativeChange {
+  /** The canonical request as `read` made it. */
+  readonly before: ChatRequest;
+  /**
+   * As hooks left it. Differs in these fields only: `model`, `max_completion_tokens`, `max_tokens`, `temperature`, `top_p`, `stop`,
+   * `user`, `metadata`, `service_tier`, `reasoning_effort`, `dialect_fields`, and messages or tools added at either end.
+   */
+  readonly after: ChatRequest;
+  /** The model as the provider knows it. */
+  readonly model: string;
+  readonly stream: boolean;
+  /** Opens a sealed text for this target; undefined when it is another account's or another deployment's. */
+  open(sealed: string): string | undefined;
+  /** A text that names the same thing for this account only, such as a key of a vendor's cache. */
+  scope(text: string): string;
+}
+
+/** What a dialect sends to a vendor that speaks it. */
+export interface NativeBody {
+  readonly body: object;
+  /** What was left out; told in `x-tollgate-dropped`. */
+  readonly dropped?: readonly string[];
+}
+
+/** How a dialect passes requests to vendors that speak it themselves, and their responses back. Pure. */
+export interface DialectNative<Body = unknown> {
+  /** Request headers of the caller that the provider may get to see; names in lower case. */
+  readonly headers?: readonly string[];
+  /** The caller's own body, written anew with the change; undefined when it cannot be written: then the call is translated. */
+  patch(body: Body, change: NativeChange): NativeBody | undefined;
+  /** The vendor's whole response as the caller gets it. */
+  write(body: unknown, context: DialectContext<Body>): unknown;
+  stream(context: DialectContext<Body>): DialectNativeStream;
+}
+
+/** A model as a dialect's list shows it. */
+export interface ListedModel {
+  /** `provider/model`, or an alias. */
+  readonly id: string;
+  readonly ownedBy: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly contextWindow?: number;
+  readonly maxOutput?: number;
+}
+
+/** How a dialect shows the models that a caller may use. */
+export interface DialectModels {
+  /** A path of its own, such as `/v1beta/models`; one model is below it. */
+  readonly path?: string;
+  /** The request header by which `/v1/models` is wanted in this form, in lower case. */
+  readonly header?: string;
+  list(models: readonly ListedModel[], query: Readonly<Record<string, string>>): unknown;
+  one(model: ListedModel): unknown;
+}
+
+/** A client format of chat, both directions; pure but for `expand` and `remember`. Registered with `api.dialect`. */
 export interface DialectDefinition<Body = unknown> {
   readonly name: string;
   /** Of the body; it validates and documents. */
@@ -60,11 +159,25 @@ export interface DialectDefinition<Body = unknown> {
   /** Of a whole response, for the OpenAPI document. */
   readonly response: Schema;
   readonly routes: readonly DialectRoute[];
+  /** Paths below which errors are written in this format also where no route is; `/v1/messages`, say. */
+  readonly prefixes?: readonly string[];
+  /** Where this format's clients put their credential, beside `authorization` and `x-api-key`; below `prefixes` only. */
+  readonly credentials?: { readonly headers?: readonly string[]; readonly query?: readonly string[] };
+  /** Model names of this format's clients, each with what it stands for (`provider/model`), before the configuration's aliases. */
+  readonly aliases?: Readonly<Record<string, readonly string[]>>;
+  readonly models?: DialectModels;
+  /** Looks up what a body refers to, in the plugin's own documents, before it is read. */
+  expand?(input: DialectInput<Body>, caller: Principal): Promise<DialectInput<Body>>;
   /** Throws `GatewayError('invalid_request', …, { param })` for what cannot be said canonically. */
   read(input: DialectInput<Body>): DialectRequest;
   /** The body of a whole response. */
   write(response: ChatResponse, context: DialectContext<Body>): unknown;
   stream(context: DialectContext<Body>): DialectStream;
+  /** For routes that count. */
+  count?(inputTokens: number, context: DialectContext<Body>): unknown;
+  readonly native?: DialectNative<Body>;
+  /** Keeps what later requests may refer to; the caller waits for it before the end of the response. */
+  remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
   /** What is sent while a provider is silent: a comment, or an event of the format. */
   readonly keepAlive: string;
   /** The body of an error, and its status where the format has another one. */

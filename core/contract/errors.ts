@@ -39,6 +39,11 @@ export const ERRORS = Object.freeze({
     when: 'The messages do not fit into the context window of the model.',
   },
   content_filtered: { status: 400, type: request, when: 'The provider refused the content by its policy.' },
+  previous_response_not_found: {
+    status: 400,
+    type: request,
+    when: 'The response that the request continues is not kept here, or no longer; send the whole conversation.',
+  },
   ambiguous_credentials: { status: 400, type: request, when: 'Two different credentials came in one request.' },
   missing_api_key: { status: 401, type: authentication, when: 'The route needs a credential and none was sent.' },
   invalid_api_key: {
@@ -82,6 +87,12 @@ export const ERRORS = Object.freeze({
     when: 'The body, or a text in it, is over its limit; the message names the limit.',
   },
   unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
+  upgrade_required: {
+    status: 426,
+    type: request,
+    retry: false,
+    when: 'The path takes a websocket only where that is switched on; use POST.',
+  },
   rate_limited: {
     status: 429,
     type: 'rate_limit_error',
@@ -105,6 +116,12 @@ export const ERRORS = Object.freeze({
     type: upstream,
     retry: false,
     when: 'The provider cannot be reached, answers with a server error, or broke off.',
+  },
+  provider_overloaded: {
+    status: 503,
+    type: upstream,
+    retry: false,
+    when: 'The provider sheds load; a later try may succeed.',
   },
   provider_timeout: {
     status: 503,

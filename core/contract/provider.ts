@@ -184,9 +184,30 @@ export interface Offer extends Endpoint {
   readonly priceFactors?: { readonly cache_write_1h: number };
 }
 
+/** How a vendor speaks a client's dialect itself, for one model. */
+export interface NativeRow {
+  /** Appended to the base URL; begins with `/`. */
+  readonly path: string;
+  /** The headers that go along. Gets those of the caller that the dialect lets through; may refuse one with a GatewayError. */
+  headers?(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>>;
+  /** Reads the vendor's responses in this format, for metering and hooks. Absent: the provider's chat codec reads them. */
+  readonly codec?: Pick<ChatCodec, 'response' | 'stream'>;
+  /** Where the vendor counts the tokens of an input, and how its response tells them. */
+  readonly count?: { readonly path: string; response(body: unknown): number | undefined };
+}
+
 /** A vendor of chat models, as a plugin registers it. */
 export interface Provider extends Offer {
   readonly chat?: ChatCodec;
+  /** The dialects that the vendor speaks itself for a model, by name; the operator may switch it off. */
+  native?(model: string, stream: boolean): Readonly<Record<string, NativeRow | undefined>>;
+  /**
+   * What shares the vendor's account: instances of one group can read what the vendor encrypted for another one. The instance alone
+   * unless set.
+   */
+  readonly affinity?: string;
+  /** What an estimate of input tokens is multiplied with for this vendor's models; 1 unless set. */
+  readonly countFactor?: number;
   /** What the chat codec does with each request field, for docs and tests. */
   readonly fields?: FieldTable;
   /** How often the vendor's own model list is fetched, in milliseconds; absent never does. */

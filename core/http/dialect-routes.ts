@@ -36,7 +36,7 @@ export function createDialectRoutes(
   const routes = dialects.flatMap(({ owner, value }) => {
     const dialect = ownDialect(owner, value);
     return dialect.routes.map((row) => {
-      const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, ctx, keepAliveMs));
+      const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, row, ctx, keepAliveMs));
       spoken.set(route, dialect);
       return { owner, value: route };
     });
@@ -78,10 +78,11 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
 async function handleChat(
   deps: CallDeps,
   dialect: DialectDefinition,
+  row: DialectRoute,
   ctx: RouteContext,
   keepAliveMs: number,
 ): Promise<void> {
-  const input = inputOf(ctx);
+  const input = inputOf(ctx, row);
   const read = dialect.read(input);
   const request = deepFreeze(read.request);
   const callRequest: CallRequest<'chat'> = {
@@ -97,6 +98,7 @@ async function handleChat(
     created: Math.floor(Date.now() / 1000),
     requestId: ctx.state.requestId,
     estimatedInputTokens: estimateInputTokens(request),
+    seal: (data) => data,
   };
   if (callRequest.stream) return respondStream(deps, dialect, ctx, callRequest, context, keepAliveMs);
   const result = await completeChat(deps, callRequest, callInitOf(ctx));
@@ -106,13 +108,14 @@ async function handleChat(
   ctx.body = JSON.stringify(dialect.write(result.response, context));
 }
 
-function inputOf(ctx: RouteContext): DialectInput {
+function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
   const { authorization: _, 'x-api-key': __, cookie: ___, ...headers } = ctx.headers;
   return {
     body: ctx.state.body,
     params: ctx.params,
     query: Object.fromEntries(new URLSearchParams(ctx.querystring)),
     headers,
+    route,
   };
 }
 

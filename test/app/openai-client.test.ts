@@ -231,7 +231,7 @@ describe('the official openai client', () => {
     const failed = await client.chat.completions
       .create({ model: 'openai/gpt-4o', messages: MESSAGES, stream: true })
       .catch((error: unknown) => error as APIError);
-    expect(failed).to.include({ status: 503, code: 'provider_unavailable' });
+    expect(failed).to.include({ status: 503, code: 'provider_overloaded' });
   });
 
   const FAILURES: readonly [name: string, upstreamStatus: number, body: object, status: number, code: string][] = [

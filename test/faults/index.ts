@@ -68,7 +68,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U17: row('answers 200 with a web page', '503 `provider_invalid_response`', NOTHING, ANSWERS),
   U18: row(
     'answers 502, 503 or 504 with a page',
-    '503 `provider_unavailable`, for 504 `provider_timeout`',
+    '503 `provider_unavailable`, for 503 `provider_overloaded`, for 504 `provider_timeout`',
     NOTHING,
     ANSWERS,
   ),

@@ -44,7 +44,7 @@ const CASES: readonly Case[] = [
     code: 'provider_invalid_response',
   },
   { title: 'U18: a 502 that is a page', script: answer(502, PAGE, html), code: 'provider_unavailable' },
-  { title: 'U18: a 503 that is a page', script: answer(503, PAGE, html), code: 'provider_unavailable' },
+  { title: 'U18: a 503 that is a page', script: answer(503, PAGE, html), code: 'provider_overloaded' },
   { title: 'U18: a 504 that is a page', script: answer(504, PAGE, html), code: 'provider_timeout' },
   {
     title: 'U20: an error as JSON where a stream was asked for',
@@ -61,7 +61,7 @@ const CASES: readonly Case[] = [
   {
     title: 'U22: an error inside a 200',
     script: answer(200, { error: { message: 'no', code: 'overloaded' } }),
-    code: 'provider_unavailable',
+    code: 'provider_overloaded',
   },
   {
     title: 'U23: an error in the first event of a stream',

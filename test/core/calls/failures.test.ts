@@ -36,7 +36,7 @@ describe('failures', () => {
     ['authentication', 'provider_auth_failed'],
     ['billing', 'provider_quota_exhausted'],
     ['rate_limit', 'upstream_rate_limited'],
-    ['overloaded', 'provider_unavailable'],
+    ['overloaded', 'provider_overloaded'],
     ['upstream_error', 'provider_unavailable'],
     ['timeout', 'provider_timeout'],
   ] as const) {
