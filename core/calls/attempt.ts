@@ -92,6 +92,19 @@ export function forgetRefused(call: LiveCall, error: unknown): void {
   if (isStreamFailure(error) || isWebPage(error)) call.record.sentTo.pop();
 }
 
+const REFUSAL = Symbol('refusal');
+
+/** Notes that an error says that one target cannot be sent the request at all: nothing was sent, another target may do. */
+export function asRefusal(thrown: unknown): unknown {
+  return isGatewayError(thrown) && thrown.code === 'invalid_request'
+    ? Object.defineProperty(thrown, REFUSAL, { value: true })
+    : thrown;
+}
+
+export function isRefusal(thrown: unknown): boolean {
+  return isGatewayError(thrown) && REFUSAL in thrown;
+}
+
 const WEB_PAGE = Symbol('web page');
 
 /** A page of HTML under a good status, as proxies and sign-in walls send: no model wrote it. */
@@ -149,6 +162,8 @@ export interface FailedAttempt {
   readonly error: GatewayError;
   readonly failover: boolean;
   readonly class?: FailureClass;
+  /** Whether the target could not be sent the request at all. */
+  readonly isRefusal?: boolean;
   /** For operators. */
   readonly message: string;
 }
@@ -171,7 +186,8 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
   }
   if (isGatewayError(thrown)) {
     const error = withoutSecrets(thrown, endpoint);
-    return { error, failover: TARGET_ERRORS.has(error.code), message: error.message };
+    const failover = TARGET_ERRORS.has(error.code) || isRefusal(thrown);
+    return { error, failover, isRefusal: isRefusal(thrown), message: error.message };
   }
   // A codec that stumbles over what it was given.
   const error = pluginError(`provider "${target.provider}"`, thrown);

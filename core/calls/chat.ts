@@ -2,20 +2,25 @@ import type { Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
-import type { ChatCodec, CodecCall, Provider } from '../contract/provider.ts';
+import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
-import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
+import { asRefusal, codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
+import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
 import { pricedTier, requestedTier } from './pricing.ts';
+import { remoteMedia } from './remote-media.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { runCall, tryTargets } from './run-call.ts';
+import { deploymentOf, openReasoning } from './seals.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
+  /** The vendor's own response, parsed, where the caller gets that. */
+  readonly native?: unknown;
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
@@ -30,11 +35,14 @@ export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, i
 /** Lets hooks see a response on its way out, and ends the call. */
 async function respond(call: LiveCall, result: ChatResult): Promise<ChatResult> {
   let { response } = result;
+  let { native } = result;
   if (call.hooks.receive) response = (await call.hooks.receive(call, response)) as ChatResponse;
+  if (response !== result.response) native = undefined;
+  if (call.record.lane === 'native' && response !== result.response) call.record.lane = 'mixed';
   // What was charged is what is told, also where the vendor told no count of its own or a hook left it out.
   if (!response.usage && call.record.usage) response = { ...response, usage: call.record.usage };
   void call.finish('ok');
-  return { ...result, response };
+  return { ...result, response, native };
 }
 
 async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
@@ -42,12 +50,13 @@ async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promi
   const startedMs = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.record.upstreamMs += performance.now() - startedMs;
-  const decoded = decodeResponse(call, () => codec.response(parseResponse(bytes), codecCall));
+  const body = decodeResponse(call, () => parseResponse(bytes));
+  const decoded = decodeResponse(call, () => codec.response(body, codecCall));
   // Metered as the vendor responded: no hook changes what a call cost.
   meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
   const { usage, metered } = call.record;
   const response = metered?.estimated && usage ? { ...decoded, usage } : decoded;
-  return { ...notes, response };
+  return { ...notes, response, ...(notes.passesOn && { native: body }) };
 }
 
 /** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
@@ -71,8 +80,11 @@ function writtenTokens({ choices }: ChatResponse): number {
 /** A target that has begun to respond. */
 export interface OpenedChat extends ResponseNotes {
   readonly upstreamResponse: UpstreamResponse;
-  readonly codec: ChatCodec;
+  /** Reads what the vendor sends. */
+  readonly codec: Pick<ChatCodec, 'response' | 'stream'>;
   readonly codecCall: CodecCall;
+  /** Whether the caller gets what the vendor sends in its own format. */
+  readonly passesOn: boolean;
 }
 
 /** The request as one target gets it: with the target's own name of the model, and no service tier at an unknown price. */
@@ -99,15 +111,71 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
       param: 'model',
     });
   const { input, told } = requestFor(deps, call.request as ChatRequest, target);
-  const codecCall: CodecCall = { ...codecCallOf(call, target), request: input };
-  const request = provider.chat.request(input, codecCall);
+  const codecCall = { ...codecCallOf(call, target), request: input };
+  const { request, codec, lane, passesOn } = planAttempt(
+    deps,
+    call,
+    provider,
+    provider.chat,
+    codecCall,
+    target.provider,
+  );
   const dropped = [...told, ...(request.dropped ?? [])];
   call.record.serviceTier = dropped.includes('service_tier') ? undefined : requestedTier(input);
+  call.record.lane = lane;
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   return {
     ...responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers }),
-    upstreamResponse,
-    codec: provider.chat,
-    codecCall,
+    ...{ upstreamResponse, codec, codecCall, passesOn },
   };
+}
+
+interface AttemptPlan extends Pick<OpenedChat, 'codec' | 'passesOn'> {
+  readonly request: HttpRequest;
+  readonly lane: Lane | undefined;
+}
+
+/** Writes the request for one target: in the caller's own format where the vendor speaks it, else by the codec. */
+function planAttempt(
+  { seals }: CallDeps,
+  { principal: { account }, ingress, stream }: LiveCall,
+  provider: Provider,
+  codec: ChatCodec,
+  codecCall: CodecCall & { readonly request: ChatRequest },
+  instance: string,
+): AttemptPlan {
+  const { model, request: input } = codecCall;
+  const deployment = deploymentOf(provider, instance);
+  const open = (sealed: string): string | undefined => {
+    const opened = seals.open(account, sealed);
+    return opened?.deployment === deployment ? opened.data : undefined;
+  };
+  try {
+    const row = ingress && provider.native?.(model, stream)[ingress.dialect];
+    if (ingress) assertNeeds(ingress, instance, row);
+    assertMedia(provider, instance, input);
+    const change = { after: input, model, stream, open, scope: (text: string) => seals.scope(account, text) };
+    const native = ingress && row && nativeRequest(ingress, row, { ...change, before: ingress.before });
+    if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
+    const opened = openReasoning(input, open);
+    const request = codec.request(opened.request, codecCall);
+    const dropped = [...(ingress?.dropped ?? []), ...(request.dropped ?? []), ...(opened.leftOut ? ['reasoning'] : [])];
+    // A dialect whose shape is the canonical one is written by the codec: between equals that is its native lane.
+    const lane = ingress && (row && !ingress.patch ? 'native' : 'translated');
+    return { request: { ...request, dropped }, codec, lane, passesOn: false };
+  } catch (thrown) {
+    throw asRefusal(thrown);
+  }
+}
+
+/** A server on the operator's own network is not sent addresses that it would fetch from there. */
+function assertMedia({ remoteMedia: rule }: Provider, instance: string, input: ChatRequest): void {
+  if (rule !== 'refuse') return;
+  const [first] = remoteMedia(input);
+  if (first)
+    throw new GatewayError(
+      'invalid_request',
+      `\`${first.param}\` is an address, and the provider "${instance}" takes images and files as data URLs only.`,
+      { param: first.param },
+    );
 }

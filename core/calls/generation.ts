@@ -16,6 +16,7 @@ import { createRequestSchemas, type RequestSchemas } from '../plugins/request-sc
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
+import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
 
@@ -106,7 +107,7 @@ function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
 }
 
 function createCallDeps(
-  { log, upstream }: Foundation,
+  { log, upstream, store }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
   { pending, requests }: { readonly pending: Pending; readonly requests: RequestSchemas },
@@ -129,6 +130,7 @@ function createCallDeps(
   for (const [name, { owner, value }] of registry.operations) parts.set(name, partsOf(value.name, owner, value));
   return {
     ...{ upstream, aliases, log, pending },
+    seals: createSeals(() => store.sets),
     partsOf(operation) {
       const found = parts.get(operation);
       if (!found)

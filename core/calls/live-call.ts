@@ -5,6 +5,7 @@ import type { GatewayError } from '../contract/errors.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import { createOrderedId } from './ids.ts';
+import type { Ingress, Lane } from './ingress.ts';
 
 /** Who calls, and how: what every way into a call gives. */
 export interface CallInit {
@@ -25,6 +26,8 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly targets: readonly Target[];
   /** The model as the caller wrote it, when that was an alias. */
   readonly requested?: string;
+  /** The client's own format, for a chat that came in over HTTP. */
+  readonly ingress?: Ingress;
 }
 
 /** What came of a call so far; core fills it in as the call goes on. */
@@ -44,6 +47,10 @@ export interface CallRecord {
   upstreamMs: number;
   /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
   attemptSignal: AbortSignal | undefined;
+  /** How the last attempt was sent, and its response goes out. */
+  lane: Lane | undefined;
+  /** Providers that could not be sent this request at all. */
+  readonly skipped: string[];
 }
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
@@ -59,6 +66,7 @@ export class LiveCall implements Call {
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
   readonly hooks: CompiledHooks;
+  readonly ingress: Ingress | undefined;
   readonly record: CallRecord = {
     target: undefined,
     attempts: 0,
@@ -70,6 +78,8 @@ export class LiveCall implements Call {
     firstByteMs: undefined,
     upstreamMs: 0,
     attemptSignal: undefined,
+    lane: undefined,
+    skipped: [],
   };
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
@@ -90,6 +100,7 @@ export class LiveCall implements Call {
     this.signal = init.signal;
     this.skip = new Set(init.skip);
     this.hooks = hooks;
+    this.ingress = callRequest.ingress;
     this.#onOutcome = init.onOutcome;
     this.ended = new Promise((resolve) => {
       this.#end = resolve;

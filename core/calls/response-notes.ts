@@ -27,12 +27,14 @@ export function responseNotes(call: LiveCall, target: Target | undefined, input:
   return {
     call,
     headers() {
-      const { attempts, metered, upstreamMs } = call.record;
+      const { attempts, metered, upstreamMs, lane, skipped } = call.record;
       const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
       return {
         ...rateLimits,
         ...(target && { 'x-tollgate-provider': target.provider, 'x-tollgate-model': headerSafe(target.model) }),
         'x-tollgate-attempts': String(attempts),
+        ...(lane && { 'x-tollgate-lane': lane }),
+        ...(skipped.length > 0 && { 'x-tollgate-skipped': skipped.join(', ') }),
         'server-timing': `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`,
         ...(dropped.length > 0 && { 'x-tollgate-dropped': headerSafe(dropped.join(', ')) }),
         ...(metered && {

@@ -1,4 +1,5 @@
 import type { Target } from '../contract/call.ts';
+import type { ChatRequest } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
@@ -7,6 +8,8 @@ import type { CallDeps } from './call-deps.ts';
 import { assertNoDisguisedFields } from './disguised-fields.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { meterUnfinished } from './meter.ts';
+import { assertPublicMedia } from './remote-media.ts';
+import { deploymentOf, sealedDeployments } from './seals.ts';
 import { assertAllowed } from './targets.ts';
 
 /** How an operation responds: what a hook answered at once, or what a target says. */
@@ -29,6 +32,8 @@ export async function runCall<T>(
     throwIfAborted(call.signal);
     assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
     assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
+    assertNamedModels(call, catalog);
+    if (call.operation === 'chat') assertPublicMedia(call.request as ChatRequest);
     await hooks.admit?.(call);
     if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);
     const atOnce = await hooks.answer?.(call);
@@ -38,11 +43,32 @@ export async function runCall<T>(
       assertAllowed(catalog, call.principal, routed);
       call.replaceTargets(routed);
     }
+    if (call.operation === 'chat') preferReaders(deps, call);
     await hooks.reserve?.(call);
     return await callTargets(call);
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
   }
+}
+
+/** Other models that a vendor is told to call are held to the caller's allow-list like the request's own. */
+function assertNamedModels(call: LiveCall, catalog: Parameters<typeof assertAllowed>[0]): void {
+  for (const { kind, name } of call.ingress?.needs ?? [])
+    if (kind === 'model')
+      assertAllowed(
+        catalog,
+        call.principal,
+        call.targets.map(({ provider }) => ({ provider, model: name })),
+      );
+}
+
+/** Puts targets first that can read what the request has sealed. */
+function preferReaders(deps: CallDeps, call: LiveCall): void {
+  const deployments = sealedDeployments(deps.seals, call.principal.account, call.request as ChatRequest);
+  if (deployments.length === 0 || call.targets.length < 2) return;
+  const { offers } = deps.partsOf('chat');
+  const reads = ({ provider }: Target): boolean => deployments.includes(deploymentOf(offers.get(provider), provider));
+  call.replaceTargets([...call.targets.filter(reads), ...call.targets.filter((target) => !reads(target))]);
 }
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
@@ -65,8 +91,9 @@ export async function tryTargets<T>(
       const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
       const goesOn = failed.failover && at < call.targets.length - 1;
       observeAttempt(call, target, at + 1, startedMs, failed, goesOn ? 'next target' : 'end');
-      // What a missing key hides must not replace what a real attempt said.
-      if (!last || failed.error.code !== 'provider_not_configured') last = failed.error;
+      if (failed.isRefusal) call.record.skipped.push(target.provider);
+      // What a missing key or a refusal hides must not replace what a real attempt said; of refusals the first one counts.
+      if (!last || (failed.error.code !== 'provider_not_configured' && !failed.isRefusal)) last = failed.error;
       if (!failed.failover) break;
     }
   }

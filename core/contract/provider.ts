@@ -192,6 +192,8 @@ export interface NativeRow {
   headers?(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>>;
   /** Reads the vendor's responses in this format, for metering and hooks. Absent: the provider's chat codec reads them. */
   readonly codec?: Pick<ChatCodec, 'response' | 'stream'>;
+  /** Whether requests may refer to what lies in the operator's account at the vendor, which all callers share; no unless set. */
+  readonly references?: boolean;
   /** Where the vendor counts the tokens of an input, and how its response tells them. */
   readonly count?: { readonly path: string; response(body: unknown): number | undefined };
 }
@@ -206,6 +208,8 @@ export interface Provider extends Offer {
    * unless set.
    */
   readonly affinity?: string;
+  /** `refuse` where the server would fetch addresses of images and files from inside the operator's network. */
+  readonly remoteMedia?: 'allow' | 'refuse';
   /** What an estimate of input tokens is multiplied with for this vendor's models; 1 unless set. */
   readonly countFactor?: number;
   /** What the chat codec does with each request field, for docs and tests. */

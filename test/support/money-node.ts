@@ -1,5 +1,6 @@
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createCatalog } from '../../core/calls/model-catalog.ts';
+import { createSeals } from '../../core/calls/seals.ts';
 import { createServices } from '../../core/calls/services.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
 import { createLocalGatherer } from '../../core/plugins/gather.ts';
@@ -55,7 +56,11 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     track: (work, what) => pending.track(work, what),
   });
   const parts = { hooks, offers, catalog: createCatalog(offers) };
-  const deps: CallDeps = { upstream: createUpstream({ log }), aliases: new Map(), log, pending, partsOf: () => parts };
+  const deps: CallDeps = {
+    ...{ upstream: createUpstream({ log }), aliases: new Map(), log, pending },
+    seals: createSeals(() => store.sets),
+    partsOf: () => parts,
+  };
   services = createServices(deps);
   return {
     deps,

@@ -1,0 +1,80 @@
+import type { ChatRequest } from '../contract/chat.ts';
+import type { DialectNeed, NativeBody, NativeChange } from '../contract/dialect.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { HttpRequest, NativeRow } from '../contract/provider.ts';
+
+/**
+ * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was
+ * written by the dialect because a hook took part in it; `translated`, both ways by dialect and codec.
+ */
+export type Lane = 'native' | 'mixed' | 'translated';
+
+/** The way a chat came in: what core has to know of the caller's format to pass it on to a vendor that speaks it. */
+export interface Ingress {
+  /** The dialect's name. */
+  readonly dialect: string;
+  /** The canonical request as the dialect read it. */
+  readonly before: ChatRequest;
+  /** Headers of the caller that a provider may get to see. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly needs: readonly DialectNeed[];
+  /** What the canonical request could not say. */
+  readonly dropped: readonly string[];
+  /** The caller's own body with a change; absent for a dialect whose shape is the canonical one: codecs write that as it is. */
+  patch?(change: NativeChange): NativeBody | undefined;
+}
+
+/** Fields in which the request may differ from what the dialect read without leaving the native lane. */
+const PATCHABLE: ReadonlySet<string> = new Set(
+  'model max_completion_tokens max_tokens temperature top_p stop user metadata service_tier reasoning_effort dialect_fields'.split(
+    ' ',
+  ),
+);
+
+/** Lists that may have grown at their ends. */
+const GROWING: ReadonlySet<string> = new Set(['messages', 'tools']);
+
+/** Whether a dialect's `patch` can say what became of a request. Compared by identity: everything that hooks get is frozen. */
+export function isPatchable(before: ChatRequest, after: ChatRequest): boolean {
+  if (before === after) return true;
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].every(
+    (field) =>
+      before[field] === after[field] ||
+      PATCHABLE.has(field) ||
+      (GROWING.has(field) && hasGrown(before[field] ?? [], after[field] ?? [])),
+  );
+}
+
+/** Whether `after` is `before` with something added in front or behind, each old element the same object. */
+function hasGrown(before: unknown, after: unknown): boolean {
+  if (!Array.isArray(before) || !Array.isArray(after) || after.length < before.length) return false;
+  const start = before.length === 0 ? 0 : after.indexOf(before[0]);
+  return start >= 0 && before.every((element, at) => element === after[start + at]);
+}
+
+/** A request to a vendor that speaks the caller's dialect; undefined where it has to be translated. */
+export function nativeRequest(ingress: Ingress, row: NativeRow, change: NativeChange): HttpRequest | undefined {
+  if (!ingress.patch || !isPatchable(change.before, change.after)) return undefined;
+  const written = ingress.patch(change);
+  if (!written) return undefined;
+  const headers = row.headers?.(ingress.headers) ?? {};
+  return { path: row.path, headers, ...written };
+}
+
+/** Refuses what a target cannot have: what only a vendor of the dialect can do, and what lies in the operator's account there. */
+export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow | undefined): void {
+  for (const { kind, name, param } of needs) {
+    if ((kind === 'native' || kind === 'server tool') && !row)
+      throw new GatewayError(
+        'invalid_request',
+        `\`${param}\` (${name}) works only with a provider that has it itself; "${provider}" has not. Leave it out, or choose another model.`,
+        { param },
+      );
+    if (kind === 'reference' && row?.references !== true)
+      throw new GatewayError(
+        'invalid_request',
+        `\`${param}\` (${name}) refers to something in the operator's account at the provider, which all callers would share. Send the content itself; an operator who wants it sets \`native: { references: allow }\` for the provider.`,
+        { param },
+      );
+  }
+}
