@@ -11,6 +11,7 @@ export type * from './contract/agent.ts';
 export type * from './contract/call.ts';
 export type * from './contract/catalog.ts';
 export type * from './contract/chat.ts';
+export type * from './contract/chat-extensions.ts';
 export { CHAT_REQUEST, CHAT_RESPONSE } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';
 export { chunkHead, deltaChunk, usageChunk } from './contract/chunks.ts';

@@ -9,6 +9,7 @@ import { pluginError } from '../plugins/hook-call.ts';
 import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';
 import { cutSecrets } from './endpoint-secrets.ts';
+import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
 import { FAILURES, failureToError, redact } from './failures.ts';
 import type { LiveCall } from './live-call.ts';
 
@@ -90,35 +91,6 @@ export function decodeResponse<T>(call: LiveCall, decode: () => T): T {
  */
 export function forgetRefused(call: LiveCall, error: unknown): void {
   if (isStreamFailure(error) || isWebPage(error)) call.record.sentTo.pop();
-}
-
-const REFUSAL = Symbol('refusal');
-
-/** Notes that an error says that one target cannot be sent the request at all: nothing was sent, another target may do. */
-export function asRefusal(thrown: unknown): unknown {
-  return isGatewayError(thrown) && thrown.code === 'invalid_request'
-    ? Object.defineProperty(thrown, REFUSAL, { value: true })
-    : thrown;
-}
-
-export function isRefusal(thrown: unknown): boolean {
-  return isGatewayError(thrown) && REFUSAL in thrown;
-}
-
-const WEB_PAGE = Symbol('web page');
-
-/** A page of HTML under a good status, as proxies and sign-in walls send: no model wrote it. */
-export function webPageError(cause?: unknown): GatewayError {
-  const error = new GatewayError(
-    'provider_invalid_response',
-    'The provider answered with a web page, not with an answer.',
-    { cause },
-  );
-  return Object.assign(error, { [WEB_PAGE]: true });
-}
-
-function isWebPage(error: unknown): boolean {
-  return isGatewayError(error) && WEB_PAGE in error;
 }
 
 /** Parses a whole response; vendors may send blank lines before the JSON to keep the connection alive. */

@@ -9,21 +9,20 @@ import { noteAnswered, openChat } from './chat.ts';
 import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { readChunks } from './read-chunks.ts';
+import { type Batch, isWhole, readChunks, sizeOf, startWith } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
 import { endWithError, isShutdown, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
-/** Chunks in batches, as they came. */
-type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
+type Batches = AsyncGenerator<Batch, void, undefined>;
 
 /** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
 export interface ChatStream extends ResponseNotes {
   /**
-   * To be iterated once. Ends with a usage chunk. Throws the GatewayError that the caller is told; the call ends when the
+   * To be iterated once: what is sent to the caller, in batches as it came; `events` where the lane is native. Ends with a usage chunk. Throws the GatewayError that the caller is told; the call ends when the
    * iteration does, also when it is left before its end.
    */
-  readonly chunks: AsyncIterable<readonly ChatChunk[]>;
+  readonly batches: AsyncIterable<Batch>;
   /** Ends the call of a stream that is not iterated to its end. Harmless after it. */
   close(): void;
 }
@@ -46,13 +45,13 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
   });
 }
 
-async function* once(chunks: readonly ChatChunk[]): Chunks {
-  yield chunks;
+async function* once(chunks: readonly ChatChunk[]): Batches {
+  yield { chunks, events: [] };
 }
 
 interface OpenStream extends ResponseNotes {
   readonly target: Target | undefined;
-  readonly source: Chunks;
+  readonly source: Batches;
   /** Hangs up. */
   destroy?(): void;
 }
@@ -66,12 +65,14 @@ async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promi
   call.record.attemptSignal = attempt.signal;
   const opened = await openChat(deps, call, target);
   const source = readChunks(opened);
-  const peeked: ChatChunk[] = [];
+  // The dialect writes what does not come as the vendor's events.
+  if (opened.passesOn && isWhole(opened)) call.record.lane = 'mixed';
+  const peeked: Batch[] = [];
   try {
-    while (!peeked.some(hasContent) && peeked.length < MAX_PEEKED) {
+    while (!peeked.some(({ chunks }) => chunks.some(hasContent)) && sizeOf(peeked) < MAX_PEEKED) {
       const next = await source.next();
       if (next.done) break;
-      peeked.push(...next.value);
+      peeked.push(next.value);
     }
   } catch (error) {
     opened.upstreamResponse.destroy();
@@ -84,11 +85,6 @@ async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promi
   return { call, headers, target, source: startWith(peeked, source), destroy: () => opened.upstreamResponse.destroy() };
 }
 
-async function* startWith(first: readonly ChatChunk[], rest: Chunks): Chunks {
-  yield first;
-  yield* rest;
-}
-
 /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
 async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Promise<ChatStream> {
   let transform: ChunkTransform | undefined;
@@ -98,8 +94,9 @@ async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Prom
     opened.destroy?.();
     throw error;
   }
+  if (transform && call.record.lane === 'native') call.record.lane = 'mixed';
   const running = new RunningStream(deps, call, opened, transform);
-  return { call, headers: opened.headers, chunks: running.chunks(), close: () => running.close('aborted') };
+  return { call, headers: opened.headers, batches: running.batches(), close: () => running.close('aborted') };
 }
 
 /** One stream on its way out: usage, what was written, and the way it ends. */
@@ -131,13 +128,13 @@ class RunningStream {
   };
 
   /** The next batch, which nobody gets any more once the caller has left. */
-  async #next(): Promise<readonly ChatChunk[] | undefined> {
+  async #next(): Promise<Batch | undefined> {
     for (;;) {
       const { done, value } = await this.#opened.source.next();
       this.#isRead ||= done === true;
       if (!this.#call.signal.aborted) return done ? undefined : value;
       if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
-      for (const chunk of value) this.#count(chunk);
+      for (const chunk of value.chunks) this.#count(chunk);
     }
   }
 
@@ -147,18 +144,18 @@ class RunningStream {
     this.#onLeave();
     try {
       for (let next = await this.#opened.source.next(); !next.done; next = await this.#opened.source.next())
-        for (const chunk of next.value) this.#count(chunk);
+        for (const chunk of next.value.chunks) this.#count(chunk);
     } catch {
       // Whatever went wrong with it: what came is counted.
     }
   }
 
-  async *chunks(): Chunks {
+  async *batches(): Batches {
     try {
       yield* this.#transform ? this.#transformed(this.#transform) : this.#plain();
       this.#meter();
       const usage = this.#call.record.usage ?? this.#usage;
-      if (this.#last && usage) yield [usageChunk(this.#last, usage)];
+      if (this.#last && usage) yield { chunks: [usageChunk(this.#last, usage)], events: [] };
       this.close('ok');
     } catch (thrown) {
       throw await this.#fail(thrown);
@@ -168,22 +165,22 @@ class RunningStream {
     }
   }
 
-  async *#plain(): Chunks {
+  async *#plain(): Batches {
     // Not `for await`: that would hang up where its reader stops.
     for (let batch = await this.#next(); batch; batch = await this.#next()) {
-      for (const chunk of batch) this.#count(chunk);
-      const chunks = batch.flatMap(withoutUsage);
-      if (chunks.length > 0) yield chunks;
+      for (const chunk of batch.chunks) this.#count(chunk);
+      const chunks = batch.chunks.flatMap(withoutUsage);
+      if (chunks.length > 0 || batch.events.length > 0) yield { chunks, events: batch.events };
     }
   }
 
   /** What finishes a choice is kept back until the transforms have given all that they hold. */
-  async *#transformed(transform: ChunkTransform): Chunks {
+  async *#transformed(transform: ChunkTransform): Batches {
     const finishing: ChatChunk[] = [];
     let isStopped = false;
     try {
       for (let batch = await this.#next(); batch; batch = await this.#next())
-        for (const chunk of batch) {
+        for (const chunk of batch.chunks) {
           isStopped = true;
           const changed: ChatChunk[] = [];
           for (const { content, finish } of withoutUsage(chunk).map(splitFinish)) {
@@ -192,15 +189,15 @@ class RunningStream {
           }
           isStopped = false;
           this.#count(chunk);
-          if (changed.length > 0) yield changed;
+          if (changed.length > 0) yield { chunks: changed, events: [] };
         }
     } catch (error) {
       // What a transform holds back when it ends the stream must not come out after all.
-      if (!isStopped && !this.#call.signal.aborted) yield await transform.end();
+      if (!isStopped && !this.#call.signal.aborted) yield { chunks: await transform.end(), events: [] };
       throw error;
     }
-    yield await transform.end();
-    yield finishing;
+    yield { chunks: await transform.end(), events: [] };
+    yield { chunks: finishing, events: [] };
   }
 
   /** Notes usage and text as the provider sent them. */

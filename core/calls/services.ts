@@ -38,5 +38,6 @@ export function createServices(deps: CallDeps): CallServices {
 
 /** Chunk by chunk; the usage chunk only for those who ask for it, as OpenAI has it. */
 async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
-  for await (const batch of stream.chunks) for (const chunk of batch) if (wantsUsage || !chunk.usage) yield chunk;
+  for await (const { chunks } of stream.batches)
+    for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
 }

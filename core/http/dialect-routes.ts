@@ -1,9 +1,9 @@
-import type Koa from 'koa';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
-import { type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { createId } from '../calls/ids.ts';
+import type { Ingress } from '../calls/ingress.ts';
 import type { CallInit, CallRequest } from '../calls/live-call.ts';
+import { deploymentOf } from '../calls/seals.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
 import { estimateInputTokens } from '../calls/tokens.ts';
 import { deepFreeze } from '../contract/deep-freeze.ts';
@@ -14,11 +14,11 @@ import type {
   DialectRequest,
   DialectRoute,
 } from '../contract/dialect.ts';
-import { isGatewayError, toGatewayError } from '../contract/errors.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
-import { callOwned, ownerOf } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { createSseWriter, type SseWriter } from './sse-writer.ts';
+import { ownDialect } from './own-dialect.ts';
+import { type Conversation, respondStream } from './respond-stream.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
 export interface DialectRoutes {
@@ -44,34 +44,12 @@ export function createDialectRoutes(
   return { routes, dialectOf: (route) => spoken.get(route) };
 }
 
-/** A dialect whose errors are known as its plugin's. */
-function ownDialect(owner: string, dialect: DialectDefinition): DialectDefinition {
-  const own =
-    <Args extends readonly unknown[], T>(run: (...args: Args) => T) =>
-    (...args: Args): T =>
-      callOwned(owner, () => run(...args));
-  return {
-    ...dialect,
-    read: own((input) => dialect.read(input)),
-    write: own((response, context) => dialect.write(response, context)),
-    error: own((error, requestId) => dialect.error(error, requestId)),
-    stream: own((context) => {
-      const stream = dialect.stream(context);
-      return {
-        push: own((chunk) => stream.push(chunk)),
-        end: own(() => stream.end()),
-        fail: own((error, requestId) => stream.fail(error, requestId)),
-      };
-    }),
-  };
-}
-
 function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['handler']): Route {
-  const { path, summary, description } = row;
+  const { path, summary, description, request = dialect.request, response = dialect.response } = row;
   return {
-    ...{ method: 'POST', path, summary, auth: ['key'], body: dialect.request, handler },
+    ...{ method: 'POST', path, summary, auth: ['key'], body: request, handler },
     ...(description !== undefined && { description }),
-    responses: { 200: { description: 'The completion.', schema: dialect.response } },
+    responses: { 200: { description: 'The completion.', schema: response } },
   };
 }
 
@@ -82,30 +60,61 @@ async function handleChat(
   ctx: RouteContext,
   keepAliveMs: number,
 ): Promise<void> {
-  const input = inputOf(ctx, row);
+  const conversation = await readConversation(deps, dialect, row, ctx);
+  const { context, callRequest, init } = conversation;
+  try {
+    if (callRequest.stream) return await respondStream(deps, dialect, ctx, conversation, keepAliveMs);
+    const { native, response, headers, call } = await completeChat(deps, callRequest, init);
+    conversation.onCall(call);
+    const body =
+      native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
+    await dialect.remember?.(body, context, init.principal);
+    ctx.status = 200;
+    ctx.set(headers());
+    ctx.type = 'application/json; charset=utf-8';
+    ctx.body = JSON.stringify(body);
+  } catch (thrown) {
+    throw conversation.atCallersPlace(thrown);
+  }
+}
+
+async function readConversation(
+  deps: CallDeps,
+  dialect: DialectDefinition,
+  row: DialectRoute,
+  ctx: RouteContext,
+): Promise<Conversation> {
+  const { principal, requestId } = ctx.state;
+  if (dialect.native) await deps.seals.ready();
+  const sent = inputOf(ctx, row);
+  const input = dialect.expand ? await dialect.expand(sent, principal) : sent;
   const read = dialect.read(input);
   const request = deepFreeze(read.request);
+  const ingress = ingressOf(dialect, input, request, read);
+  const responder = { provider: '' };
+  const context: DialectContext = {
+    ...{ input, request, requestId },
+    id: createId(''),
+    created: Math.floor(Date.now() / 1000),
+    estimatedInputTokens: estimateInputTokens(request),
+    seal: (data) =>
+      deps.seals.seal(
+        principal.account,
+        deploymentOf(deps.partsOf('chat').offers.get(responder.provider), responder.provider),
+        data,
+      ),
+  };
   const callRequest: CallRequest<'chat'> = {
-    operation: 'chat',
-    request,
+    ...{ operation: 'chat', request, ingress },
     stream: request.stream === true,
     ...targetsOf(deps, read),
   };
-  const context: DialectContext = {
-    input,
-    request,
-    id: createId(''),
-    created: Math.floor(Date.now() / 1000),
-    requestId: ctx.state.requestId,
-    estimatedInputTokens: estimateInputTokens(request),
-    seal: (data) => data,
+  return {
+    ...{ context, callRequest },
+    init: callInitOf(ctx),
+    onCall: ({ record: { target } }) => Object.assign(responder, target),
+    atCallersPlace: (thrown) => atCallersPlace(thrown, read),
   };
-  if (callRequest.stream) return respondStream(deps, dialect, ctx, callRequest, context, keepAliveMs);
-  const result = await completeChat(deps, callRequest, callInitOf(ctx));
-  ctx.status = 200;
-  ctx.set(result.headers());
-  ctx.type = 'application/json; charset=utf-8';
-  ctx.body = JSON.stringify(dialect.write(result.response, context));
 }
 
 function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
@@ -116,6 +125,30 @@ function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
     query: Object.fromEntries(new URLSearchParams(ctx.querystring)),
     headers,
     route,
+  };
+}
+
+/** The most that the headers of a caller which a provider may see can have together, in characters. */
+const MAX_PASSED = 4096;
+
+function ingressOf(
+  { name, native }: DialectDefinition,
+  input: DialectInput,
+  before: CallRequest<'chat'>['request'],
+  { needs = [], dropped = [] }: DialectRequest,
+): Ingress {
+  const headers = Object.fromEntries(
+    (native?.headers ?? []).flatMap((header) => {
+      const value = input.headers[header];
+      return value === undefined ? [] : [[header, [value].flat().join(',')]];
+    }),
+  );
+  const length = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
+  if (length > MAX_PASSED)
+    throw new GatewayError('headers_too_large', `The headers ${Object.keys(headers).join(', ')} are over 4 KiB.`);
+  return {
+    ...{ dialect: name, before, headers, needs, dropped },
+    ...(native && { patch: (change) => native.patch(input.body, change) }),
   };
 }
 
@@ -133,50 +166,14 @@ function callInitOf({ state: { requestId, principal, signal, onOutcome } }: Rout
   return { requestId, principal, signal, onOutcome };
 }
 
-/**
- * Streams to the caller. While the provider is silent the stream opens with a sign of life, so that proxies keep it; a target
- * that then fails can still be replaced, since nothing of a response was sent.
- */
-async function respondStream(
-  deps: CallDeps,
-  dialect: DialectDefinition,
-  ctx: RouteContext,
-  callRequest: CallRequest<'chat'>,
-  context: DialectContext,
-  keepAliveMs: number,
-): Promise<void> {
-  const { signal, requestId } = ctx.state;
-  const writer = createSseWriter(ctx.res, { keepAliveMs, keepAlive: dialect.keepAlive, signal });
-  const written = dialect.stream(context);
-  const silence = setTimeout(() => {
-    openStream(ctx, writer, {});
-    writer.write(dialect.keepAlive);
-  }, keepAliveMs);
-  let stream: ChatStream | undefined;
-  try {
-    stream = await streamChat(deps, callRequest, callInitOf(ctx)).finally(() => clearTimeout(silence));
-    openStream(ctx, writer, stream.headers());
-    for await (const batch of stream.chunks) {
-      if (!writer.write(batch.map((chunk) => written.push(chunk)).join(''))) await writer.drained();
-      if (writer.closed) return;
-    }
-    writer.write(written.end());
-    writer.end();
-  } catch (thrown) {
-    if (!writer.started) throw thrown;
-    if (!isGatewayError(thrown) && !signal.aborted)
-      deps.log.error({ request_id: requestId, plugin: ownerOf(thrown), err: thrown }, 'internal error');
-    if (isGatewayError(thrown) || !signal.aborted) writer.write(written.fail(toGatewayError(thrown), requestId));
-    writer.end();
-  } finally {
-    stream?.close();
-  }
-}
-
-function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers: Record<string, string>): void {
-  if (writer.started) return;
-  ctx.respond = false;
-  ctx.status = 200;
-  ctx.set(headers);
-  writer.start();
+/** An error about a place of the canonical request, as one about the caller's own body. */
+function atCallersPlace(thrown: unknown, { place }: DialectRequest): unknown {
+  if (!place || !isGatewayError(thrown) || thrown.param === undefined) return thrown;
+  const param = place(thrown.param);
+  if (param === thrown.param) return thrown;
+  const { code, message, retryAfterMs, headers, cause } = thrown;
+  return new GatewayError(code, message.replaceAll(thrown.param, param), {
+    ...{ param, headers, cause },
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
 }

@@ -191,7 +191,7 @@ async function ask(
   try {
     if (isStream) {
       const stream = await streamChat(deps, asked, init);
-      for await (const batch of stream.chunks) {
+      for await (const { chunks: batch } of stream.batches) {
         for (const { choices } of batch) pieces += (choices[0]?.delta.content ?? '').length / PIECE.length;
         if (leavesAt !== undefined && pieces >= leavesAt) {
           if (leavesAt % 2 === 0) caller.abort();

@@ -42,7 +42,7 @@ async function readAll(parts: readonly Buffer[]): Promise<Read> {
   let text = '';
   let finish: string | undefined;
   let usage: unknown;
-  for await (const batch of readChunks(open(parts))) {
+  for await (const { chunks: batch } of readChunks(open(parts))) {
     for (const chunk of batch) {
       usage = chunk.usage ?? usage;
       for (const { delta, finish_reason } of chunk.choices) {

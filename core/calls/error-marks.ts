@@ -1,0 +1,30 @@
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+
+const REFUSAL = Symbol('refusal');
+
+/** Notes that an error says that one target cannot be sent the request at all: nothing was sent, another target may do. */
+export function asRefusal(thrown: unknown): unknown {
+  return isGatewayError(thrown) && thrown.code === 'invalid_request'
+    ? Object.defineProperty(thrown, REFUSAL, { value: true })
+    : thrown;
+}
+
+export function isRefusal(thrown: unknown): boolean {
+  return isGatewayError(thrown) && REFUSAL in thrown;
+}
+
+const WEB_PAGE = Symbol('web page');
+
+/** A page of HTML under a good status, as proxies and sign-in walls send: no model wrote it. */
+export function webPageError(cause?: unknown): GatewayError {
+  const error = new GatewayError(
+    'provider_invalid_response',
+    'The provider answered with a web page, not with an answer.',
+    { cause },
+  );
+  return Object.assign(error, { [WEB_PAGE]: true });
+}
+
+export function isWebPage(error: unknown): boolean {
+  return isGatewayError(error) && WEB_PAGE in error;
+}
