@@ -10,6 +10,7 @@ import { createBodyBudget } from './http/body-budget.ts';
 import { Lifecycle } from './http/lifecycle.ts';
 import { type Served, serveGeneration } from './http/serve.ts';
 import { createHttpServer, listen } from './http/server.ts';
+import { type SocketRules, Websockets } from './http/websockets.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
@@ -63,11 +64,17 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   try {
     await live.use(await createGeneration(foundation, loaded), deps);
     const server = createHttpServer(live.listener, config);
+    const sockets = new Websockets({
+      ...{ server, log, maxMessageBytes: config.bodyLimitBytes },
+      rules: () => live.sockets,
+      isDraining: () => deps.lifecycle.draining,
+    });
     const host = options.host ?? config.host;
     const port = await listen(server, host, options.port ?? config.port);
     deps.lifecycle.phase = 'ready';
     const close = async (): Promise<void> => {
-      await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs });
+      await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs, sockets });
+      sockets.close();
       await live.close();
       await foundation.close();
     };
@@ -108,6 +115,12 @@ class LiveGeneration {
   get generation(): Generation {
     if (!this.#current) throw new TypeError('no generation is running');
     return this.#current.generation;
+  }
+
+  /** The rules of the generation that serves now. */
+  get sockets(): SocketRules {
+    if (!this.#current) throw new TypeError('no generation is running');
+    return this.#current.served.sockets;
   }
 
   get openApi(): Schema {

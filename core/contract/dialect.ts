@@ -151,6 +151,26 @@ export interface DialectModels {
   one(model: ListedModel): unknown;
 }
 
+/** What one message of a websocket amounts to: a request, which is answered by events, or events at once. */
+export type SocketRequest<Body = unknown> = { readonly body: Body } | { readonly events: readonly object[] };
+
+/** What a dialect keeps of one websocket: what its client may refer to. In memory, gone with the socket. */
+export interface DialectConnection<Body = unknown> {
+  /** What a message wants; undefined for one that needs no response. Throws a GatewayError for what it cannot be. */
+  read(message: Readonly<Record<string, unknown>>): SocketRequest<Body> | undefined;
+  /** One event of the running response, on its way out. */
+  event(event: Readonly<Record<string, unknown>>): object;
+  /** The event for a request that was refused, by the refusal's status, body (as `error` wrote it) and headers. */
+  refuse(status: number, body: unknown, headers: Readonly<Record<string, string>>): object;
+}
+
+/** A dialect's websocket: each request on it is one call, as if it had been posted to the same path as a stream. */
+export interface DialectSocket<Body = unknown> {
+  /** Of one of the dialect's routes. */
+  readonly path: string;
+  connect(): DialectConnection<Body>;
+}
+
 /** A client format of chat, both directions; pure but for `expand` and `remember`. Registered with `api.dialect`. */
 export interface DialectDefinition<Body = unknown> {
   readonly name: string;
@@ -178,6 +198,7 @@ export interface DialectDefinition<Body = unknown> {
   readonly native?: DialectNative<Body>;
   /** Keeps what later requests may refer to; the caller waits for it before the end of the response. */
   remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
+  readonly socket?: DialectSocket<Body>;
   /** What is sent while a provider is silent: a comment, or an event of the format. */
   readonly keepAlive: string;
   /** The body of an error, and its status where the format has another one. */

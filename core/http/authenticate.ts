@@ -10,13 +10,18 @@ import type { RequestState } from './request-state.ts';
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
 export type Authenticate = (request: AuthRequest) => Promise<Principal | undefined>;
 
+/** What an authenticator reads of a request. */
+export type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
+  readonly state: Pick<RequestState, 'ip'>;
+};
+
 /** Finds out who calls; throws a 401 or 403 for a caller that may not use the route. */
-export type Authenticator = (ctx: Koa.Context, rawBody: () => Promise<Uint8Array>) => Promise<Principal>;
+export type Authenticator = (ctx: Asking, rawBody: () => Promise<Uint8Array>) => Promise<Principal>;
 
 /** The check of who calls, for one route; undefined when the route is open to all. */
 export function createAuthenticator(
   authenticate: Authenticate | undefined,
-  route: Route,
+  route: Pick<Route, 'auth' | 'permission'>,
   credentials?: ReadonlySet<'key' | 'token'>,
 ): Authenticator | undefined {
   const { auth } = route;
@@ -40,7 +45,7 @@ export function createAuthenticator(
         ...{ method, path },
         headers: Object.freeze({ ...headers }),
         rawBody: () => rawBody().catch(tellAborted),
-        address: (ctx.state as RequestState).ip,
+        address: ctx.state.ip,
       }),
     );
     if (!principal && !presented)
@@ -64,7 +69,11 @@ function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
 }
 
 /** Holds a principal to what the route takes: the kind of credential, and for a token the permission. */
-function admitPrincipal(principal: Principal | undefined, { auth, permission }: Route, wanted: string): Principal {
+function admitPrincipal(
+  principal: Principal | undefined,
+  { auth, permission }: Pick<Route, 'auth' | 'permission'>,
+  wanted: string,
+): Principal {
   if (!principal)
     throw new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',

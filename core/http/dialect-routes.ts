@@ -24,6 +24,7 @@ import { type Conversation, respondStream } from './respond-stream.ts';
 export interface DialectRoutes {
   readonly routes: readonly Owned<Route>[];
   dialectOf(route: Route): DialectDefinition | undefined;
+  readonly dialects: readonly DialectDefinition[];
 }
 
 /** Makes the routes by which clients chat: read, call, write, each in the client's own format. */
@@ -33,15 +34,17 @@ export function createDialectRoutes(
   keepAliveMs: number,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
+  const own: DialectDefinition[] = [];
   const routes = dialects.flatMap(({ owner, value }) => {
     const dialect = ownDialect(owner, value);
+    own.push(dialect);
     return dialect.routes.map((row) => {
       const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, row, ctx, keepAliveMs));
       spoken.set(route, dialect);
       return { owner, value: route };
     });
   });
-  return { routes, dialectOf: (route) => spoken.get(route) };
+  return { routes, dialectOf: (route) => spoken.get(route), dialects: own };
 }
 
 function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['handler']): Route {

@@ -8,6 +8,8 @@ export interface DrainOptions {
   readonly delayMs: number;
   /** How long running requests may go on. */
   readonly deadlineMs: number;
+  /** What the server does not close itself. */
+  readonly sockets?: { drain(): void; close(): void };
 }
 
 /** How often idle keep-alive sockets are closed while draining; `server.close()` alone waits for them. */
@@ -46,14 +48,18 @@ export class Lifecycle {
     return this.#drained;
   }
 
-  async #drain(server: Server, { delayMs, deadlineMs }: DrainOptions): Promise<void> {
+  async #drain(server: Server, { delayMs, deadlineMs, sockets }: DrainOptions): Promise<void> {
     this.phase = 'draining';
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    sockets?.drain();
     server.closeIdleConnections();
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     const end = setTimeout(() => this.#expire(), deadlineMs);
-    const cut = setTimeout(() => server.closeAllConnections(), deadlineMs + GRACE_MS);
+    const cut = setTimeout(() => {
+      sockets?.close();
+      server.closeAllConnections();
+    }, deadlineMs + GRACE_MS);
     await closed;
     clearInterval(sweep);
     clearTimeout(end);

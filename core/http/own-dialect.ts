@@ -1,4 +1,10 @@
-import type { DialectDefinition, DialectNative, DialectNativeStream, DialectStream } from '../contract/dialect.ts';
+import type {
+  DialectConnection,
+  DialectDefinition,
+  DialectNative,
+  DialectNativeStream,
+  DialectStream,
+} from '../contract/dialect.ts';
 import { callOwned, runOwned } from '../plugins/attribution.ts';
 
 type Own = <Args extends readonly unknown[], T>(run: (...args: Args) => T) => (...args: Args) => T;
@@ -9,7 +15,7 @@ export function ownDialect(owner: string, dialect: DialectDefinition): DialectDe
     (run) =>
     (...args) =>
       callOwned(owner, () => run(...args));
-  const { expand, remember, count, native } = dialect;
+  const { expand, remember, count, native, socket } = dialect;
   return {
     ...dialect,
     ...(expand && { expand: (input, caller) => runOwned(owner, () => expand.call(dialect, input, caller)) }),
@@ -18,10 +24,19 @@ export function ownDialect(owner: string, dialect: DialectDefinition): DialectDe
     }),
     ...(count && { count: own((tokens, context) => count.call(dialect, tokens, context)) }),
     ...(native && { native: ownNative(own, native) }),
+    ...(socket && { socket: { ...socket, connect: () => ownConnection(own, socket.connect()) } }),
     read: own((input) => dialect.read(input)),
     write: own((response, context) => dialect.write(response, context)),
     error: own((error, requestId) => dialect.error(error, requestId)),
     stream: own((context) => ownStream(own, dialect.stream(context))),
+  };
+}
+
+function ownConnection(own: Own, connection: DialectConnection): DialectConnection {
+  return {
+    read: own((message) => connection.read(message)),
+    event: own((event) => connection.event(event)),
+    refuse: own((status, body, headers) => connection.refuse(status, body, headers)),
   };
 }
 

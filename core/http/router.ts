@@ -7,7 +7,7 @@ import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
-import { type Authenticate, createAuthenticator } from './authenticate.ts';
+import { type Asking, type Authenticate, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -81,7 +81,7 @@ function createHandler(
       read ??= readBodyBytes(ctx.req, { maxBytes, hold });
       return read;
     };
-    state.principal = await authenticate?.(ctx, bytes);
+    state.principal = await authenticate?.(ctx as Asking, bytes);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res);
     if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);

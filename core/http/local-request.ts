@@ -1,0 +1,33 @@
+import http, { type IncomingMessage, type Server } from 'node:http';
+import { duplexPair } from 'node:stream';
+
+export interface LocalRequest {
+  readonly path: string;
+  readonly headers: http.OutgoingHttpHeaders;
+  /** The caller's address, as the server is to see it. */
+  readonly address: string;
+  readonly body: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Posts to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
+ * Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ */
+export function postLocally(
+  server: Server,
+  { path, headers, address, body, signal }: LocalRequest,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const [near, far] = duplexPair();
+    server.emit('connection', Object.assign(far, { remoteAddress: address }));
+    const request = http.request({
+      ...{ method: 'POST', path, signal },
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+      createConnection: () => near,
+    });
+    request.once('response', resolve);
+    request.once('error', reject);
+    request.end(body);
+  });
+}
