@@ -1,15 +1,14 @@
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { requestIdOf } from '../calls/ids.ts';
 import { shuttingDown } from '../calls/run-call.ts';
 import type { Principal } from '../contract/call.ts';
 import type { DialectConnection, DialectDefinition, DialectSocket } from '../contract/dialect.ts';
-import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.ts';
+import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
 import { clientAddress } from './client-address.ts';
-import { normalisePath } from './paths.ts';
 import { SocketSession } from './socket-session.ts';
+import { headersOfRequests, pathOf, refuseUpgrade } from './upgrade.ts';
 
 /** What the generation that serves now says about websockets. */
 export interface SocketRules {
@@ -126,6 +125,12 @@ export class Websockets {
     return { dialect, connection: socket.connect(), address, key, path };
   }
 
+  #refuse(request: IncomingMessage, socket: Duplex, error: GatewayError): void {
+    const path = pathOf(request);
+    const status = refuseUpgrade(request, socket, error, this.#deps.rules().find(path)?.dialect);
+    this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
+  }
+
   #assertRoom(key: string): void {
     const { perKey, perProcess } = this.#limits;
     const retryAfterMs = 5000;
@@ -204,27 +209,6 @@ export class Websockets {
       if (error.status === 401 || error.status === 403) end(entry, 1008, error.code, error);
     }
   }
-
-  #refuse(request: IncomingMessage, socket: Duplex, error: GatewayError): void {
-    const { log, rules } = this.#deps;
-    const path = pathOf(request);
-    const requestId = requestIdOf(request.headers['x-request-id']);
-    const told = rules().find(path)?.dialect.error(error, requestId) ?? { body: error.toBody(requestId) };
-    const status = told.status ?? error.status;
-    const body = `${JSON.stringify(told.body)}\n`;
-    const head = {
-      ...errorHeaders(error),
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': String(Buffer.byteLength(body)),
-      'x-request-id': requestId,
-      connection: 'close',
-    };
-    const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}`);
-    log.info({ req_id: requestId, path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
-    socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n'), () =>
-      socket.destroy(),
-    );
-  }
 }
 
 function switchedOff(): GatewayError {
@@ -245,16 +229,4 @@ function endByAge(entry: Entry): void {
   const error = new GatewayError('invalid_request', 'websocket_connection_limit_reached: open a new websocket.');
   if (!entry.closing && entry.session.isIdle) entry.session.tell(error);
   end(entry, 1000, 'as old as it may get', error);
-}
-
-function pathOf({ url = '/' }: IncomingMessage): string {
-  return normalisePath(url.split('?', 1)[0] ?? '/');
-}
-
-/** Headers of the upgrade that are about the connection, not about the requests on it. */
-const OF_CONNECTION =
-  /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive|te|trailer|expect|x-request-id|accept)$/;
-
-function headersOfRequests({ headers }: IncomingMessage): Readonly<Record<string, string | string[] | undefined>> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.test(name)));
 }
