@@ -2,9 +2,9 @@ import { type ChatCodec, isObject, type Plugin, type Provider, readString } from
 import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
-import { fieldTable } from './field-table.ts';
 import { createRequestMapper } from './request.ts';
 import { readResponse } from './response.ts';
+import { fieldTable } from './rules.ts';
 import type { CompatibleSpec, Differences } from './spec.ts';
 import { decodeStream } from './stream.ts';
 
