@@ -49,7 +49,7 @@ export function runCluster({ count, log, drainMs }: ClusterOptions): Cluster {
     workers.set(number, worker);
     worker.on('message', (message: WorkerMessage) => {
       if (message.tollgate === 'ready') onReady(number);
-      if (message.tollgate === 'gather') void gather(worker, message.id, message.topic);
+      if (message.tollgate === 'gather') void gather([...workers.values()], worker, message.id, message.topic);
     });
     worker.once('exit', (code, signal) => {
       workers.delete(number);
@@ -84,21 +84,26 @@ export function runCluster({ count, log, drainMs }: ClusterOptions): Cluster {
     stopping = true;
     for (const pause of pauses) clearTimeout(pause);
     if (workers.size === 0) resolveFinished(exitCode);
-    for (const worker of workers.values()) worker.send({ tollgate: how } satisfies WorkerMessage, () => {});
-    const kill = () => {
-      for (const worker of workers.values()) worker.process.kill('SIGKILL');
-    };
-    setTimeout(kill, how === 'stop' ? 1000 : drainMs).unref();
-  };
-
-  /** Asks all workers, and sends what came in time to the one that wants to know. */
-  const gather = async (requester: Worker, id: number, topic: string): Promise<void> => {
-    const values = await Promise.all([...workers.values()].map((worker) => requestValue(worker, topic)));
-    requester.send({ tollgate: 'gathered', id, values: values.filter((value) => value !== undefined) }, () => {});
+    endWorkers(workers, how, how === 'stop' ? 1000 : drainMs);
   };
 
   start(1);
   return { drain: () => end('drain'), stop: () => end('stop'), finished };
+}
+
+/** Tells all workers to end, and kills those that are still there after `killMs`. */
+function endWorkers(workers: ReadonlyMap<number, Worker>, how: 'drain' | 'stop', killMs: number): void {
+  for (const worker of workers.values()) worker.send({ tollgate: how } satisfies WorkerMessage, () => {});
+  const kill = () => {
+    for (const worker of workers.values()) worker.process.kill('SIGKILL');
+  };
+  setTimeout(kill, killMs).unref();
+}
+
+/** Asks all workers, and sends what came in time to the one that wants to know. */
+async function gather(workers: readonly Worker[], requester: Worker, id: number, topic: string): Promise<void> {
+  const values = await Promise.all(workers.map((worker) => requestValue(worker, topic)));
+  requester.send({ tollgate: 'gathered', id, values: values.filter((value) => value !== undefined) }, () => {});
 }
 
 let lastRequest = 0;
