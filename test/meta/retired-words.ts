@@ -60,7 +60,6 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'core/calls/operation.ts',
       'core/calls/run-call.ts',
       'plugins/operations/speech/cache-hook.ts',
-      'plugins/policies/accounts/charge-answered.ts',
       'plugins/policies/accounts/charges.ts',
     ],
     why: 'what the hook answer gives',

@@ -1,6 +1,6 @@
 import { definePlugin, parseDuration } from '../../../core/index.ts';
 import { createPlanFinder, type NamedPlan } from '../kit/plan-finder.ts';
-import { isStoreFailure } from '../kit/store-failure.ts';
+import { isStoreFailure } from '../kit/write-queue.ts';
 import { createLimiter } from './limiter.ts';
 
 /** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */

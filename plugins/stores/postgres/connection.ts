@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg, { type Pool } from 'pg';
+import { explainSchemaVersion } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
-import { explainSchemaVersion } from '../kit/schema-version.ts';
 import {
   connectServer,
   type ServerConnection,

@@ -11,8 +11,7 @@ import {
 } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
 import { storeKey } from '../kit/key.ts';
-import { readEntryRow, readUsageRow } from '../kit/ledger-rows.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readEntryRow, readFacts, readUsageRow } from '../kit/usage.ts';
 import type { Connection } from './connection.ts';
 
 const SWEEP_BATCH = 100;
