@@ -1,7 +1,7 @@
 import type { Call, Operation, Principal, RequestOf } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { Log } from '../contract/log.ts';
 import type { CallResult, Metered } from '../contract/operation.ts';
 import type {
