@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
-import { VERSION } from '../config/version.ts';
+import { VERSION } from '../config/package-root.ts';
 import { addCommands, COMMANDS } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal } from './io.ts';

@@ -1,8 +1,7 @@
-import { isObject } from '../contract/read-json.ts';
+import { isObject } from '../contract/json.ts';
 import type { CoreValues } from './core-schema.ts';
 import { didYouMean } from './nearest.ts';
-import { childPointer } from './positions.ts';
-import type { ProblemAt } from './problems.ts';
+import { childPointer, type ProblemAt } from './problems.ts';
 
 /** What core's part of a configuration refers to; its values may be of any shape when it has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;

@@ -1,18 +1,15 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
-import type { Json, Schema } from '../contract/json.ts';
-import { isObject } from '../contract/read-json.ts';
+import { isObject, type Json, type Schema } from '../contract/json.ts';
 import { checkAliases, checkPlans } from './check-references.ts';
 import { sealPluginSchema } from './compose-schema.ts';
-import { CORE_PROPERTIES } from './core-schema.ts';
+import { CORE_PROPERTIES, type GatewayConfig, type InstanceRef } from './core-schema.ts';
 import { type CheckedInstance, finishConfig, type Section } from './finish-config.ts';
 import { findGroup, GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree } from './interpolate.ts';
-import { childPointer } from './positions.ts';
-import { createConfigError, type ProblemAt } from './problems.ts';
+import { childPointer, createConfigError, type ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
-import type { GatewayConfig, InstanceRef } from './types.ts';
 import { createAjv, type SchemaProblem, validateValue } from './validate.ts';
 
 /** What the loader found out about the plugins that a configuration names. */

@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { isObject } from '../contract/read-json.ts';
+import { isObject } from '../contract/json.ts';
 import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
 

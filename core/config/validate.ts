@@ -4,8 +4,7 @@ import type { Schema } from '../contract/json.ts';
 import { descriptionOf, explainError } from './explain.ts';
 import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
-import { childPointer, formatPath } from './positions.ts';
-import type { ProblemAt } from './problems.ts';
+import { childPointer, formatPath, type ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
 /** Formats of JSON Schema that third-party schemas may name; they annotate and are not checked. */
