@@ -115,7 +115,7 @@ function openStdout(isWatched: boolean, onError: LoggerOptions['onError']): Dest
   return stream;
 }
 
-/** Writes control and bidi characters of a JSON line as `\uXXXX`: the same JSON, harmless to whoever watches it. */
+/** Writes control and bidi characters of a JSON line as `\uXXXX`: the same JSON, harmless on the terminal that shows it. */
 function escapeControls(line: string): string {
   return line.replace(CONTROL_CHARACTERS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

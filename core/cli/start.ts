@@ -56,7 +56,7 @@ export async function run(context: CommandContext): Promise<void> {
     ...(port !== undefined && { port }),
     ...(host !== undefined && { host }),
   });
-  // Before the banner: whoever reads it may stop the gateway at once.
+  // Before the banner: a program that waits for it may stop the gateway at once.
   const stopped = untilStopped(gateway, terminal, strays);
   if (worker === undefined || worker === 1)
     terminal.err.write(

@@ -178,7 +178,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${group}.${name}:${topic}`;
       deps.readers.set(key, () => runOwned(name, read));
-      return () => deps.gatherer.ask(key) as Promise<readonly T[]>;
+      return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
     announce: (announcement) => void registry.announcements.push(announcement),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),

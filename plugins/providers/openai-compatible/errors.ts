@@ -208,8 +208,8 @@ export function failureIn(
   if (isObject(groq) && isError(groq['error'])) return classifyError(200, groq, {}, rules);
   const { choices } = body;
   if (!Array.isArray(choices)) {
-    const isAnswer = readString(body['message']) === undefined && body['detail'] === undefined;
-    return isAnswer ? undefined : classifyError(200, body, {}, rules);
+    const isResponse = readString(body['message']) === undefined && body['detail'] === undefined;
+    return isResponse ? undefined : classifyError(200, body, {}, rules);
   }
   const failed: unknown = choices.find((choice) => isObject(choice) && isError(choice['error']));
   return failed === undefined ? undefined : classifyError(200, failed, {}, rules);

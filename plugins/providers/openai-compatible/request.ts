@@ -12,10 +12,10 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
   const rulesFor = compileRules(differences);
   const defaultsOf = (variant: Variant | undefined): Defaults | undefined =>
     variant?.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults;
-  return (asked, call) => {
-    const { variant, ruleOf } = rulesFor(asked);
+  return (request, call) => {
+    const { variant, ruleOf } = rulesFor(request);
     const told: string[] = [];
-    const input = mergeExtraBody(asked, (field) => isExtraField(field, ruleOf), told);
+    const input = mergeExtraBody(request, (field) => isExtraField(field, ruleOf), told);
     const fields = mapFields(input, ruleOf);
     const dropped = [...told, ...fields.dropped];
     const defaults = missingDefaults(defaultsOf(variant), input);
