@@ -3,8 +3,7 @@ import type { Endpoint, HttpRequest, Timeouts, Transport, TransportResponse } fr
 import { Attempt, UpstreamError, type UpstreamPhase } from './attempt.ts';
 import { Connections } from './connections.ts';
 import { createRequestPreparer } from './prepare-request.ts';
-import { openResponse, type UpstreamResponse } from './response.ts';
-import { sendRequest } from './send-request.ts';
+import { openResponse, sendRequest, type UpstreamResponse } from './send-request.ts';
 
 export { UpstreamError, type UpstreamPhase, type UpstreamResponse };
 

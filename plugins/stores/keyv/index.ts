@@ -3,10 +3,10 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { KeyvStoreAdapter } from 'keyv';
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
 import { createGuard, type Guard, within } from '../kit/guard.ts';
-import { storeKey } from '../kit/key.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 
 interface KeyvStoreOptions extends AdapterChoice {

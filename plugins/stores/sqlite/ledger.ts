@@ -1,6 +1,5 @@
 import type { AccountBalance, Ledger, LedgerEntry, UsageRow } from '../../../core/index.ts';
-import { pageLimit, readCursor } from '../kit/check.ts';
-import { storeKey } from '../kit/key.ts';
+import { pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { daysBetween, readEntryRow, readUsageRow } from '../kit/usage.ts';
 import type { Database } from './driver.ts';
 import { addCredit, release, reserve, SWEEP_BATCH, settle, sweepSome } from './ledger-changes.ts';
