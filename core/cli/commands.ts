@@ -84,7 +84,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'openapi',
     summary: 'Print the OpenAPI document of this configuration',
-    load: async () => (await import('./openapi.ts')).run,
+    load: async () => (await import('./inspect.ts')).printOpenApi,
   },
 ];
 

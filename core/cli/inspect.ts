@@ -4,6 +4,7 @@ import { readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
+import { createLogger } from './logger.ts';
 
 /** `tollgate check`: all problems of the configuration at once, with file, line and column; nothing is opened or called. */
 export async function checkConfig(context: CommandContext): Promise<void> {
@@ -84,4 +85,20 @@ export async function listProviders(context: CommandContext): Promise<void> {
     );
     createIo(context.terminal, context.globals.json === true).result(rows, table);
   });
+}
+
+/** `tollgate openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
+export async function printOpenApi({ terminal, globals }: CommandContext): Promise<void> {
+  const log = createLogger({ level: 'warn', format: 'auto', isTerminal: terminal.isTty, destination: process.stderr });
+  const { createGateway } = await import('../app.ts');
+  const gateway = await createGateway({
+    cwd: process.cwd(),
+    env: process.env,
+    configPath: globals.config,
+    host: '127.0.0.1',
+    port: 0,
+    log,
+  });
+  await gateway.close();
+  terminal.out.write(`${JSON.stringify(gateway.openApi, null, 2)}\n`);
 }

@@ -1,7 +1,6 @@
 import { isObject, type JsonObject, type Schema } from '../contract/json.ts';
-import { parseDuration } from '../contract/units.ts';
+import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
-import { parseSize } from './formats.ts';
 import { type ProblemAt, pointerKeys } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { mapLeaves } from './schema-at.ts';

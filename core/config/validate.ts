@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
+import { FORMATS } from '../contract/units.ts';
 import { descriptionOf, explainError } from './explain.ts';
-import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
 import { childPointer, formatPath, type ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
