@@ -1,5 +1,4 @@
-import type { Schema } from '../core/contract/json.ts';
-import { isObject } from '../core/contract/read-json.ts';
+import { isObject, type Schema } from '../core/contract/json.ts';
 
 /** A schema's properties as a Markdown table, nested ones as `cors.origins`; empty when it has none. */
 export function schemaTable(schema: Schema): string {

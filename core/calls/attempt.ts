@@ -1,10 +1,9 @@
 import type { Target } from '../contract/call.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
+import { deepFreeze, parseErrorBody } from '../contract/json.ts';
 import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
 import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
-import { parseErrorBody } from '../contract/read-json.ts';
 import { pluginError } from '../plugins/hook-call.ts';
 import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';

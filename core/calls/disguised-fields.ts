@@ -1,6 +1,5 @@
 import { GatewayError } from '../contract/errors.ts';
-import type { Schema } from '../contract/json.ts';
-import { isObject, readObject } from '../contract/read-json.ts';
+import { isObject, readObject, type Schema } from '../contract/json.ts';
 
 /** Names that are written as they are known: nothing else folds to them. */
 const PLAIN = /^[a-z0-9_]+$/;

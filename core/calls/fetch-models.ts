@@ -1,4 +1,4 @@
-import { VERSION } from '../config/version.ts';
+import { VERSION } from '../config/package-root.ts';
 import type { Provider } from '../contract/provider.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 

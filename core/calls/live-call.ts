@@ -1,7 +1,7 @@
 import type { Call, Operation, Outcome, OutcomeStatus, Principal, RequestOf, Target, Units } from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { GatewayError } from '../contract/errors.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import { createOrderedId } from './ids.ts';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
-import { isObject, readString } from '../contract/read-json.ts';
+import { isObject, readString } from '../contract/json.ts';
 
 /** Fields of a part that hold an address to be fetched by the vendor. */
 const PLACES = Object.freeze([

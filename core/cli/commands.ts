@@ -15,7 +15,7 @@ interface CommandRow {
   readonly args?: readonly (readonly [name: string, summary: string])[];
   readonly options?: readonly (readonly [flags: string, summary: string])[];
   /** Loads the code only when the command runs: help and version load none of it. A row with subcommands has none. */
-  readonly load?: () => Promise<{ run(context: CommandContext): Promise<void> }>;
+  readonly load?: () => Promise<(context: CommandContext) => Promise<void>>;
   readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
 }
 
@@ -28,14 +28,18 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'start',
     summary: 'Run the gateway',
     options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']],
-    load: () => import('./start.ts'),
+    load: async () => (await import('./start.ts')).run,
   },
-  { name: 'check', summary: 'Check the configuration without starting anything', load: () => import('./check.ts') },
+  {
+    name: 'check',
+    summary: 'Check the configuration without starting anything',
+    load: async () => (await import('./inspect.ts')).checkConfig,
+  },
   {
     name: 'init',
     summary: 'Write a configuration, .env.example and .gitignore into this folder',
     options: [['--force', 'replace files that exist']],
-    load: () => import('./init.ts'),
+    load: async () => (await import('./init.ts')).run,
   },
   {
     name: 'chat',
@@ -49,14 +53,18 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--no-stream', 'wait for the whole answer'],
       ['--max-tokens <number>', 'the most tokens to generate'],
     ],
-    load: () => import('./chat.ts'),
+    load: async () => (await import('./chat.ts')).run,
   },
   {
     name: 'providers',
     summary: 'List the providers of the configuration and whether each can be called',
-    load: () => import('./providers.ts'),
+    load: async () => (await import('./inspect.ts')).listProviders,
   },
-  { name: 'plugins', summary: 'List the plugins that the configuration loads', load: () => import('./plugins.ts') },
+  {
+    name: 'plugins',
+    summary: 'List the plugins that the configuration loads',
+    load: async () => (await import('./inspect.ts')).listPlugins,
+  },
   {
     name: 'config',
     summary: 'Show the configuration',
@@ -64,16 +72,20 @@ export const COMMANDS: readonly CommandRow[] = [
       {
         name: 'print',
         summary: 'Print it as it counts, defaults included, secrets masked',
-        load: async () => ({ run: (await import('./config.ts')).printConfig }),
+        load: async () => (await import('./inspect.ts')).printConfig,
       },
       {
         name: 'schema',
         summary: 'Print the JSON Schema of this configuration and its plugins',
-        load: async () => ({ run: (await import('./config.ts')).printSchema }),
+        load: async () => (await import('./inspect.ts')).printSchema,
       },
     ],
   },
-  { name: 'openapi', summary: 'Print the OpenAPI document of this configuration', load: () => import('./openapi.ts') },
+  {
+    name: 'openapi',
+    summary: 'Print the OpenAPI document of this configuration',
+    load: async () => (await import('./inspect.ts')).printOpenApi,
+  },
 ];
 
 export function addCommands(program: Command, terminal: Terminal): void {
@@ -91,7 +103,7 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
   if (!load) return command;
   return command.action(async (...given: unknown[]) => {
     const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
-    const { run } = await load();
+    const run = await load();
     await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
   });
 }

@@ -1,6 +1,5 @@
 import pc from 'picocolors';
 import type { CommandIo } from '../contract/plugin.ts';
-import { formatTable } from './table.ts';
 
 /** Exit codes of every command (contract section 7). */
 export const EXIT = Object.freeze({ ok: 0, unexpected: 1, usage: 2, config: 3, checkFailed: 4, unavailable: 69 });
@@ -56,4 +55,17 @@ export class CliError extends Error {
     this.exitCode = exitCode;
     this.hint = hint;
   }
+}
+
+/** Columns of text, two spaces apart, for terminals and `grep`. */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)));
+  return [head, ...rows]
+    .map((row) =>
+      row
+        .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
-import { VERSION } from '../config/version.ts';
+import { VERSION } from '../config/package-root.ts';
 import { addCommands, COMMANDS } from './commands.ts';
 import { reportFailure } from './failure.ts';
 import { createTerminal } from './io.ts';
 
 const terminal = createTerminal();
-// Whoever reads may stop (`| head`): that ends a command in silence. Talk that nobody hears ends nothing, least of all a gateway.
+// The reader of stdout may stop (`| head`): that ends a command in silence. An stderr that nobody reads ends nothing, least of all a gateway.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') process.exitCode = reportFailure(error, terminal, false);
   process.exit();

@@ -1,5 +1,4 @@
-import type { Schema } from '../contract/json.ts';
-import { isObject } from '../contract/read-json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
 import { CORE_PROPERTIES } from './core-schema.ts';
 import { GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { listForms } from './store-url.ts';

@@ -1,6 +1,6 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { isObject } from '../contract/read-json.ts';
-import { FORMATS } from './formats.ts';
+import { isObject } from '../contract/json.ts';
+import { FORMATS } from '../contract/units.ts';
 import { didYouMean } from './nearest.ts';
 
 export interface Explanation {

@@ -1,11 +1,9 @@
-import type { Json } from '../contract/json.ts';
-import { isObject } from '../contract/read-json.ts';
+import { isObject, type Json } from '../contract/json.ts';
+import type { InstanceRef } from './core-schema.ts';
 import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
 import { nearest } from './nearest.ts';
-import { childPointer } from './positions.ts';
-import type { ProblemAt } from './problems.ts';
-import type { InstanceRef } from './types.ts';
+import { childPointer, type ProblemAt } from './problems.ts';
 
 /** A plugin's name as the loader knows it. */
 export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'>;

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -12,3 +12,8 @@ function findRoot(folder: string): string {
     throw new Error('the package.json of tollgate is missing beside its files; reinstall the package');
   return findRoot(parent);
 }
+
+/** This package's version. */
+export const VERSION: string = (
+  JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { readonly version: string }
+).version;

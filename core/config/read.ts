@@ -2,15 +2,19 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
-import type { Json } from '../contract/json.ts';
-import { isObject, parseJson as readJson } from '../contract/read-json.ts';
+import { isObject, type Json, parseJson as readJson } from '../contract/json.ts';
 import { type Environment, loadEnv } from './env.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
-import { toPlain } from './plain.ts';
-import { type Place, type Positions, type Source, SourceError } from './positions.ts';
-import { ConfigError, displayPath, type ProblemAt } from './problems.ts';
-import { parseJson } from './source-json.ts';
-import { parseYaml } from './source-yaml.ts';
+import {
+  ConfigError,
+  displayPath,
+  type Place,
+  type Positions,
+  type ProblemAt,
+  type Source,
+  SourceError,
+} from './problems.ts';
+import { parseJson, parseYaml, toPlain } from './sources.ts';
 
 const DEFAULT_FILE = 'config/default.yaml';
 const FORMATS: readonly string[] = ['.yaml', '.yml', '.json', '.ts', '.mts', '.js', '.mjs', '.cjs'];

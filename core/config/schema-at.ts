@@ -1,6 +1,5 @@
-import type { Schema } from '../contract/json.ts';
-import { isObject } from '../contract/read-json.ts';
-import { childPointer, pointerKeys } from './positions.ts';
+import { isObject, type Schema } from '../contract/json.ts';
+import { childPointer, pointerKeys } from './problems.ts';
 
 /** Finding one's way in a JSON Schema: the schemas that apply to a child, whatever combines them. */
 

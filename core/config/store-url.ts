@@ -1,5 +1,4 @@
-import type { Json, JsonObject, Schema } from '../contract/json.ts';
-import { isObject } from '../contract/read-json.ts';
+import { isObject, type Json, type JsonObject, type Schema } from '../contract/json.ts';
 import { CORE_PROPERTIES } from './core-schema.ts';
 import type { PluginSchema } from './groups.ts';
 import type { BuiltinName, RawInstance } from './instances.ts';

@@ -1,11 +1,10 @@
 import path from 'node:path';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
+import { FORMATS } from '../contract/units.ts';
 import { descriptionOf, explainError } from './explain.ts';
-import { FORMATS } from './formats.ts';
 import { didYouMean } from './nearest.ts';
-import { childPointer, formatPath } from './positions.ts';
-import type { ProblemAt } from './problems.ts';
+import { childPointer, formatPath, type ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
 /** Formats of JSON Schema that third-party schemas may name; they annotate and are not checked. */

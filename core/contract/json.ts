@@ -6,3 +6,67 @@ export type JsonObject = Record<string, unknown>;
 
 /** A JSON Schema (2020-12) as plain data. */
 export type Schema = Readonly<Record<string, unknown>>;
+
+/**
+ * Readers for JSON that nobody has checked: what a vendor answered, or a field outside the validated table. They never
+ * throw, so a translator stays total whatever bytes arrive.
+ */
+
+/** Whether a value is a JSON object (not null, not an array). */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value when it is an object, else an empty one. */
+export function readObject(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** The value when it is an array, else an empty one. */
+export function readArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The value when it is a string that is not empty, else undefined. */
+export function readString(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** A count: the value when it is a finite number, whole and not negative; undefined when it is anything else. */
+export function readCount(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.round(value)) : undefined;
+}
+
+/** The JSON value of a text, or undefined when it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A vendor's error body: parsed JSON where it parses (a single-element array is unwrapped), else the text. */
+export function parseErrorBody(text: string): unknown {
+  const value = parseJson(text);
+  if (value === undefined) return text;
+  return Array.isArray(value) && value.length === 1 ? value[0] : value;
+}
+
+/**
+ * Freezes a value of plain data with everything in it, and returns it. What is frozen already is taken to be frozen deeply, so
+ * a value that is passed on twice costs one look. Only objects and arrays: bytes, streams and what else has a class of its own
+ * stay as they are.
+ */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || !isPlain(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze(member);
+  return value;
+}
+
+function isPlain(value: object): boolean {
+  if (Array.isArray(value)) return true;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -6,7 +6,6 @@ import type { CallInit, CallRequest } from '../calls/live-call.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
 import { estimateInputTokens } from '../calls/tokens.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
 import type {
   DialectContext,
   DialectDefinition,
@@ -15,6 +14,7 @@ import type {
   DialectRoute,
 } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { ownDialect } from './own-dialect.ts';

@@ -1,8 +1,8 @@
 import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
-import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';

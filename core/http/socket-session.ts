@@ -5,7 +5,7 @@ import type { WebSocket } from 'ws';
 import { createId } from '../calls/ids.ts';
 import type { DialectConnection, DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
-import { isObject, parseJson } from '../contract/read-json.ts';
+import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { checkJson } from './check-json.ts';
 import { postLocally } from './local-request.ts';

@@ -13,12 +13,12 @@ export const GATHER_MS = 2000;
 /** What this process answers, by topic. */
 export type Readers = ReadonlyMap<string, () => unknown>;
 
-/** Asks every worker of this gateway about something. */
+/** Requests the values of a topic from every worker of this gateway. */
 export interface Gatherer {
   /** From now on this process answers with these: those of the live generation. */
   serve(readers: Readers): void;
   /** What all workers answer about a topic; with one process it asks itself. */
-  ask(topic: string): Promise<readonly unknown[]>;
+  gather(topic: string): Promise<readonly unknown[]>;
 }
 
 /** For a gateway of one process. */
@@ -28,17 +28,17 @@ export function createLocalGatherer(): Gatherer {
     serve(given) {
       readers = given;
     },
-    ask: async (topic) => [await readers.get(topic)?.()],
+    gather: async (topic) => [await readers.get(topic)?.()],
   };
 }
 
 /** For a worker: answers what other workers ask, and asks them through the primary process. */
 export function createWorkerGatherer(): Gatherer {
   let readers: Readers = new Map();
-  const asked = new Map<number, (values: readonly unknown[]) => void>();
+  const waiting = new Map<number, (values: readonly unknown[]) => void>();
   let lastId = 0;
   process.on('message', async (message: WorkerMessage | null) => {
-    if (message?.tollgate === 'gathered') asked.get(message.id)?.(message.values);
+    if (message?.tollgate === 'gathered') waiting.get(message.id)?.(message.values);
     if (message?.tollgate !== 'read') return;
     // One that fails answers nothing; nobody waits here who could be told.
     const value = await Promise.resolve()
@@ -50,18 +50,18 @@ export function createWorkerGatherer(): Gatherer {
     serve(given) {
       readers = given;
     },
-    ask: (topic) =>
+    gather: (topic) =>
       new Promise((resolve) => {
         lastId += 1;
         const id = lastId;
         const done = (values: readonly unknown[]): void => {
           clearTimeout(timer);
-          asked.delete(id);
+          waiting.delete(id);
           resolve(values);
         };
         // The primary is gone, so this worker is on its way out: its own answer is what is left.
         const timer = setTimeout(async () => done([await readers.get(topic)?.()]), 2 * GATHER_MS);
-        asked.set(id, done);
+        waiting.set(id, done);
         tell({ tollgate: 'gather', id, topic });
       }),
   };

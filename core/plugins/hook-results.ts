@@ -1,8 +1,8 @@
 import type { Operation } from '../contract/call.ts';
 import { isGatewayError } from '../contract/errors.ts';
 import type { HookName } from '../contract/hooks.ts';
+import { isObject } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { isObject } from '../contract/read-json.ts';
 
 /** What core reads of a hook's result: a cheap look at its shape, so that an error names the plugin and not what stumbles over it. */
 export interface ResultShape {

@@ -1,6 +1,5 @@
 import type { Call, Operation, Outcome, Principal, Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import {
   type Answered,
@@ -11,6 +10,7 @@ import {
   type HookName,
   type HookObject,
 } from '../contract/hooks.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';

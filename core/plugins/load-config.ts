@@ -1,13 +1,12 @@
 import path from 'node:path';
 import { checkConfig, findInstances } from '../config/check.ts';
+import type { GatewayConfig, InstanceRef, PluginInstance } from '../config/core-schema.ts';
 import type { PluginSchema } from '../config/groups.ts';
-import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
 import { createConfigError, type ProblemAt } from '../config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
-import type { GatewayConfig, InstanceRef, PluginInstance } from '../config/types.ts';
-import { VERSION } from '../config/version.ts';
+import { isObject } from '../contract/json.ts';
 import type { GatewaySettings, Plugin, Problem } from '../contract/plugin.ts';
-import { isObject } from '../contract/read-json.ts';
 import { type Builtin, listBuiltins } from './builtins.ts';
 import { importPlugin, PluginImportError } from './import-plugin.ts';
 

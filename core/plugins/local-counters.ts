@@ -7,41 +7,9 @@ interface Bucket {
 
 /** Windows, leases and numbers in this process's memory: the memory store's, and what limits fall back to. */
 export function createLocalCounters(): Counters {
-  const windows = createExpiring<Bucket>((bucket) => bucket.resetsAt);
+  const windows = createWindows();
   const leases = createExpiring<Map<string, number>>((places) => Math.max(0, ...places.values()));
   const numbers = new Map<string, number>();
-
-  const bucketOf = ({ key, windowMs }: Window, now: number): Bucket => {
-    const known = windows.get(key);
-    if (known && known.resetsAt > now) return known;
-    const bucket = { used: 0, resetsAt: now + windowMs };
-    windows.set(key, bucket, now);
-    return bucket;
-  };
-
-  const take = (wanted: readonly Window[], now: number) => {
-    const asked = wanted.map((window) => ({ window, bucket: bucketOf(window, now) }));
-    let taken = 0;
-    for (const { window, bucket } of asked) {
-      if (bucket.used + window.amount > window.limit) break;
-      bucket.used += window.amount;
-      taken += 1;
-    }
-    const isRefused = taken < asked.length;
-    if (isRefused) for (const { window, bucket } of asked.slice(0, taken)) bucket.used -= window.amount;
-    const states = asked.map(
-      ({ window: { limit }, bucket: { used, resetsAt } }): WindowState => ({
-        remaining: Math.max(0, limit - used),
-        resetMs: resetsAt - now,
-      }),
-    );
-    return { refused: isRefused ? taken : undefined, states };
-  };
-
-  const adjust = (key: string, delta: number, now: number): void => {
-    const bucket = windows.get(key);
-    if (bucket && bucket.resetsAt > now) bucket.used = Math.max(0, bucket.used + delta);
-  };
 
   const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean => {
     const places = leases.get(key) ?? new Map<string, number>();
@@ -58,14 +26,52 @@ export function createLocalCounters(): Counters {
   };
 
   return {
-    take: async (wanted, now) => take(wanted, now),
-    adjust: async (key, _windowMs, delta, now) => adjust(key, delta, now),
+    take: async (wanted, now) => windows.take(wanted, now),
+    adjust: async (key, _windowMs, delta, now) => windows.adjust(key, delta, now),
     lease: async (key, id, limit, ttlMs, now) => lease(key, id, limit, ttlMs, now),
     release: async (key, id) => {
       leases.get(key)?.delete(id);
     },
     next: async (key, by) => next(key, by),
   };
+}
+
+function createWindows() {
+  const windows = createExpiring<Bucket>((bucket) => bucket.resetsAt);
+
+  const bucketOf = ({ key, windowMs }: Window, now: number): Bucket => {
+    const known = windows.get(key);
+    if (known && known.resetsAt > now) return known;
+    const bucket = { used: 0, resetsAt: now + windowMs };
+    windows.set(key, bucket, now);
+    return bucket;
+  };
+
+  const take = (wanted: readonly Window[], now: number) => {
+    const counted = wanted.map((window) => ({ window, bucket: bucketOf(window, now) }));
+    let taken = 0;
+    for (const { window, bucket } of counted) {
+      if (bucket.used + window.amount > window.limit) break;
+      bucket.used += window.amount;
+      taken += 1;
+    }
+    const isRefused = taken < counted.length;
+    if (isRefused) for (const { window, bucket } of counted.slice(0, taken)) bucket.used -= window.amount;
+    const states = counted.map(
+      ({ window: { limit }, bucket: { used, resetsAt } }): WindowState => ({
+        remaining: Math.max(0, limit - used),
+        resetMs: resetsAt - now,
+      }),
+    );
+    return { refused: isRefused ? taken : undefined, states };
+  };
+
+  const adjust = (key: string, delta: number, now: number): void => {
+    const bucket = windows.get(key);
+    if (bucket && bucket.resetsAt > now) bucket.used = Math.max(0, bucket.used + delta);
+  };
+
+  return { take, adjust };
 }
 
 /** A Map that drops what expired whenever it has doubled, so that nothing grows and no timer is needed. */

@@ -1,7 +1,7 @@
 import type { Call, Operation, Principal, RequestOf } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { Log } from '../contract/log.ts';
 import type { CallResult, Metered } from '../contract/operation.ts';
 import type {
@@ -178,7 +178,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${group}.${name}:${topic}`;
       deps.readers.set(key, () => runOwned(name, read));
-      return () => deps.gatherer.ask(key) as Promise<readonly T[]>;
+      return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
     announce: (announcement) => void registry.announcements.push(announcement),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),

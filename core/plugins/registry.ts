@@ -4,11 +4,10 @@ import type { AgentDefinition } from '../contract/agent.ts';
 import type { OfferOf, Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';
-import type { Schema } from '../contract/json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { Announcement, Command, PluginKind, Route } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
-import { isObject } from '../contract/read-json.ts';
 import type { HookEntry } from './hook-runner.ts';
 
 /** An error of a plugin that stops the start; its message names the plugin. */

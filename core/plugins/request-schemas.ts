@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { FORMATS } from '../config/formats.ts';
 import type { Schema } from '../contract/json.ts';
+import { FORMATS } from '../contract/units.ts';
 import { type Owned, PluginError } from './registry.ts';
 
 function asOwner<T>(owner: string, what: string, work: () => T): T {

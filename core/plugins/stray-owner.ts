@@ -14,7 +14,7 @@ export function findStrayOwner(error: unknown, loaded: LoadedConfig): string | u
   );
 }
 
-/** Frames of libraries are passed over: what they do is done for whoever called them. */
+/** Frames of libraries are passed over: what they do is done for their callers. */
 function findInStack(stack: string, loaded: LoadedConfig): string | undefined {
   const places = placesOf(loaded);
   const own = ['core', 'dist/core'].map((folder) => path.join(PACKAGE_ROOT, folder) + path.sep);

@@ -1,24 +1,21 @@
 import type { Log } from '../contract/log.ts';
-import type { Endpoint, HttpRequest, Timeouts, TransportResponse } from '../contract/provider.ts';
-import { Attempt } from './attempt.ts';
+import type { Endpoint, HttpRequest, Timeouts, Transport, TransportResponse } from '../contract/provider.ts';
+import { Attempt, UpstreamError, type UpstreamPhase } from './attempt.ts';
 import { Connections } from './connections.ts';
 import { createRequestPreparer } from './prepare-request.ts';
-import { openResponse, type UpstreamResponse } from './response.ts';
-import { runTransport } from './run-transport.ts';
-import { sendRequest } from './send-request.ts';
-import { UpstreamError, type UpstreamPhase } from './upstream-error.ts';
+import { openResponse, sendRequest, type UpstreamResponse } from './send-request.ts';
 
 export { UpstreamError, type UpstreamPhase, type UpstreamResponse };
 
 /** Four clocks of one attempt, unless the endpoint or the call says otherwise. */
-export const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
+const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
   connectMs: 5_000,
   firstByteMs: 60_000,
   idleMs: 60_000,
   totalMs: 600_000,
 });
 
-export interface UpstreamLimits {
+interface UpstreamLimits {
   /** Of one response, streamed or not. */
   readonly maxResponseBytes: number;
   /** Of a response's head. */
@@ -27,20 +24,20 @@ export interface UpstreamLimits {
   readonly maxConnections: number;
 }
 
-export const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
+const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
   maxResponseBytes: 32 * 1024 * 1024,
   maxHeaderBytes: 32 * 1024,
   // As many as `server.maxConnections`, so that callers are bounded before their calls are.
   maxConnections: 10_000,
 });
 
-export interface UpstreamOptions {
+interface UpstreamOptions {
   readonly defaults?: Partial<Timeouts>;
   readonly limits?: Partial<UpstreamLimits>;
   readonly log: Log;
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** Ends the attempt at once, whatever it is doing. */
   readonly signal: AbortSignal;
   /** Replaces single clocks for this attempt. */
@@ -105,3 +102,48 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
 }
 
 const CLOSING = 'the gateway is closing';
+
+/** Lets a provider's own {@link Transport} answer a request, with the same deadlines and abort as the network. */
+async function runTransport(transport: Transport, request: HttpRequest, attempt: Attempt): Promise<TransportResponse> {
+  attempt.isSent = () => true;
+  try {
+    const head = await inTime(transport(request, attempt.signal), 'firstByte', attempt);
+    return { ...head, body: readInTime(head.body, attempt) };
+  } catch (error) {
+    throw attempt.explain(error, 'firstByte');
+  }
+}
+
+/** The body as it comes, read when somebody reads it; one that is silent for too long fails. */
+async function* readInTime(body: AsyncIterable<Uint8Array>, attempt: Attempt): AsyncGenerator<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]();
+  let isWhole = false;
+  try {
+    for (;;) {
+      const { done, value } = await inTime(chunks.next(), 'idle', attempt);
+      isWhole = done === true;
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Not waited for: a transport that hangs would never come to it.
+    if (!isWhole) chunks.return?.().catch(() => {});
+  }
+}
+
+/** Waits for some work, until its deadline has passed or the attempt is stopped. */
+function inTime<T>(work: Promise<T>, phase: 'firstByte' | 'idle', attempt: Attempt): Promise<T> {
+  const { signal, timeouts } = attempt;
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => attempt.expire(phase), timeouts[`${phase}Ms`]).unref();
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort);
+    void work.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    });
+  });
+}

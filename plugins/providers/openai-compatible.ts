@@ -6,10 +6,10 @@ import { openaiCompatible } from './openai-compatible/provider.ts';
 import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
 
 export { classifyError, type ErrorRules, readVendorError, type VendorError } from './openai-compatible/errors.ts';
-export { CHAT_FIELDS, refusal } from './openai-compatible/fields.ts';
 export { shortId } from './openai-compatible/messages.ts';
 export { OPENAI_MODELS } from './openai-compatible/openai-models.ts';
 export { openaiCompatible } from './openai-compatible/provider.ts';
+export { CHAT_FIELDS, refusal } from './openai-compatible/request.ts';
 
 export {
   type CompatibleRule,

@@ -55,12 +55,12 @@ const codec: SpeechCodec = {
   },
   decode({ format }, headers): AudioDecoder {
     const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
-    const sound = events ? decodeEventSound(readEvent) : decodeJsonSound(readAnswer);
+    const sound = events ? decodeEventSound(readEvent) : decodeJsonSound(readWhole);
     return format === 'pcm' ? unwrapWav(sound) : sound;
   },
 };
 
-function readAnswer(body: unknown) {
+function readWhole(body: unknown) {
   const base64 = readString(readObject(body)['audio_data']);
   return base64 === undefined ? undefined : { base64 };
 }

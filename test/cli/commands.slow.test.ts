@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { COMMANDS } from '../../core/cli/commands.ts';
-import { VERSION } from '../../core/config/version.ts';
+import { VERSION } from '../../core/config/package-root.ts';
 import { type Finished, runCli } from '../support/cli.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 

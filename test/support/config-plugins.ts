@@ -1,7 +1,7 @@
 import { checkConfig, type KnownPlugins } from '../../core/config/check.ts';
+import type { GatewayConfig } from '../../core/config/core-schema.ts';
 import { ConfigError, formatProblem } from '../../core/config/problems.ts';
 import { readRawConfig } from '../../core/config/read.ts';
-import type { GatewayConfig } from '../../core/config/types.ts';
 import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
 import { makeFolder } from './config-folder.ts';
 

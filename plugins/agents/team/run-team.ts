@@ -51,23 +51,23 @@ async function consult(
 ): Promise<Board> {
   const board: Board = { reports: new Map(), missing: new Set(), firstError: undefined };
   const agents = new Map(run.team.members.map((agent) => [agent.name, agent]));
-  const asked = new Set<string>();
+  const assigned = new Set<string>();
   let orders = ordersFor(assignments, 1, agents, run, []);
   for (let round = 1; orders.length > 0 && !run.signal.aborted; round += 1) {
-    for (const order of orders) asked.add(keyOf(order.agent.name, order.instruction));
+    for (const order of orders) assigned.add(keyOf(order.agent.name, order.instruction));
     const reports = await work(orders, job, board, run, reader);
     if (round >= run.limits.maxRounds) break;
     const questions = reports
       .flatMap((report) => report.needs)
       .map(({ agent, question }) => ({ agent, instruction: question }))
-      .filter(({ agent, instruction }) => !asked.has(keyOf(agent, instruction)));
-    for (const { agent, instruction } of questions) asked.add(keyOf(agent, instruction));
-    const answers = await work(ordersFor(questions, round + 1, agents, run, reports), job, board, run, reader);
-    if (answers.length === 0) break;
+      .filter(({ agent, instruction }) => !assigned.has(keyOf(agent, instruction)));
+    for (const { agent, instruction } of questions) assigned.add(keyOf(agent, instruction));
+    const replies = await work(ordersFor(questions, round + 1, agents, run, reports), job, board, run, reader);
+    if (replies.length === 0) break;
     const waiting = new Set(reports.filter(({ needs }) => needs.length > 0).map(({ agent }) => agent));
     orders = orders
       .filter(({ agent }) => waiting.has(agent.name))
-      .map((order) => ({ ...order, ...limits(round + 1, order.agent, run), reports: answers, revises: true }));
+      .map((order) => ({ ...order, ...limits(round + 1, order.agent, run), reports: replies, revises: true }));
   }
   return board;
 }
@@ -110,9 +110,9 @@ function ordersFor(
 }
 
 /** No questions in the last round: no agent would work on them. */
-function limits(round: number, agent: AgentDefinition, run: TeamRun): Pick<Order, 'round' | 'mayAsk'> {
+function limits(round: number, agent: AgentDefinition, run: TeamRun): Pick<Order, 'round' | 'mayQuestion'> {
   const others = run.team.members.filter(({ name }) => name !== agent.name).map(({ name }) => name);
-  return { round, mayAsk: round < run.limits.maxRounds ? others : [] };
+  return { round, mayQuestion: round < run.limits.maxRounds ? others : [] };
 }
 
 /** An agent that worked on a question of another one keeps its own earlier findings. */

@@ -22,7 +22,7 @@ export interface Order {
   readonly instruction: string;
   readonly round: number;
   /** Specialists it may put questions to; none in the last round. */
-  readonly mayAsk: readonly string[];
+  readonly mayQuestion: readonly string[];
   /** What others reported that it should know. */
   readonly reports: readonly Report[];
   /** Whether its report replaces its earlier one. */
@@ -78,7 +78,7 @@ async function runModel(
       images: true,
     }),
   };
-  const target = reportTarget(order.mayAsk, actions?.listSchema, reader);
+  const target = reportTarget(order.mayQuestion, actions?.listSchema, reader);
   const { value } = await requestStructured(request, target, structuredDeps(run, signal, WRITER_CALLS));
   return cleanReport(agent.name, value as Partial<Report>, job);
 }
@@ -159,10 +159,14 @@ export function publicReport({ needs: _needs, ...report }: Report): object {
   return report;
 }
 
-function reportTarget(mayAsk: readonly string[], actionList: Schema | undefined, reader: SchemaReader): ResultTarget {
+function reportTarget(
+  mayQuestion: readonly string[],
+  actionList: Schema | undefined,
+  reader: SchemaReader,
+): ResultTarget {
   const need = {
     type: 'object',
-    properties: { agent: { type: 'string', enum: mayAsk }, question: { type: 'string' } },
+    properties: { agent: { type: 'string', enum: mayQuestion }, question: { type: 'string' } },
     required: ['agent', 'question'],
     additionalProperties: false,
   };
@@ -172,7 +176,7 @@ function reportTarget(mayAsk: readonly string[], actionList: Schema | undefined,
       summary: { type: 'string', description: 'What you found.' },
       confidence: { type: 'number', minimum: 0, maximum: 1 },
       ...(list && { actions: { ...list, description: 'Actions you propose, best first; may be empty.' } }),
-      ...(mayAsk.length > 0 && {
+      ...(mayQuestion.length > 0 && {
         needs: {
           type: 'array',
           items: need,
@@ -180,7 +184,7 @@ function reportTarget(mayAsk: readonly string[], actionList: Schema | undefined,
         },
       }),
     },
-    required: ['summary', 'confidence', ...(list ? ['actions'] : []), ...(mayAsk.length > 0 ? ['needs'] : [])],
+    required: ['summary', 'confidence', ...(list ? ['actions'] : []), ...(mayQuestion.length > 0 ? ['needs'] : [])],
     additionalProperties: false,
   });
   const lenient = { ...shape(actionList && { type: 'array', items: { type: 'object' } }), required: ['summary'] };

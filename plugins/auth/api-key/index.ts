@@ -1,12 +1,10 @@
 import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
-import { checkNames } from './check-names.ts';
 import { keysCommand } from './commands.ts';
 import { createKeyIndex } from './key-index.ts';
+import { checkNames } from './key-limits.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
-import { createLastUsed } from './last-used.ts';
-import { acceptPepper, checkPeppers } from './pepper-check.ts';
-import { type Peppers, readPeppers } from './peppers.ts';
-import { createRecords, type KeyLimits } from './records.ts';
+import { acceptPepper, checkPeppers, type Peppers, readPeppers } from './peppers.ts';
+import { createLastUsed, createRecords, type KeyLimits } from './records.ts';
 import { registerRoutes } from './routes.ts';
 import { createVerifier } from './verify.ts';
 

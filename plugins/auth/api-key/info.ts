@@ -1,7 +1,6 @@
 import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
 import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
-import type { KEY_INFO } from './route-schemas.ts';
 
 /** A key as the API shows it. Absent limits are null. */
 export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
@@ -54,3 +53,64 @@ function toInfo(
 function formatTime(unixMs: number | undefined): string | null {
   return unixMs === undefined ? null : new Date(unixMs).toISOString();
 }
+
+const TEXT = { type: 'string' } as const;
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const NUMBER_OR_NULL = { type: ['integer', 'null'] } as const;
+const LIST_OR_NULL = { type: ['array', 'null'], items: TEXT } as const;
+const TIME = { type: 'string', description: 'ISO 8601 date-time.' } as const;
+const TIME_OR_NULL = { type: ['string', 'null'], description: 'ISO 8601 date-time.' } as const;
+
+/** How a request names a key. */
+export const KEY_ID = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 100,
+  description: 'The id of the key, or its `tg_` prefix.',
+} as const;
+
+/** `api_key_info` of spec 2.5 with the fields of the contract. */
+const KEY_INFO = {
+  type: 'object',
+  properties: {
+    id: TEXT,
+    user_id: TEXT,
+    name: TEXT,
+    hashed_key: { type: 'string', description: 'HMAC-SHA-256 of the key; it opens nothing.' },
+    prefix: { type: 'string', description: '`tg_` and the id: how the key begins.' },
+    created_at: TIME,
+    revoked_at: TIME_OR_NULL,
+    deleted: { type: 'boolean' },
+    expires_at: TIME_OR_NULL,
+    last_used_at: { ...TIME_OR_NULL, description: 'ISO 8601 date-time, at most a minute behind.' },
+    plan: TEXT_OR_NULL,
+    models: LIST_OR_NULL,
+    providers: LIST_OR_NULL,
+    rpm: NUMBER_OR_NULL,
+    tpm: NUMBER_OR_NULL,
+    budget_usd: TEXT_OR_NULL,
+    spent_usd: TEXT,
+  },
+  required: [
+    ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
+    ...['last_used_at', 'plan', 'models', 'providers', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
+  ],
+} as const;
+
+export const ISSUED = {
+  type: 'object',
+  properties: { message: TEXT, api_key: { type: 'string', description: 'The key itself.' }, api_key_info: KEY_INFO },
+  required: ['message', 'api_key', 'api_key_info'],
+} as const;
+
+export const REVOKED = {
+  type: 'object',
+  properties: { message: TEXT, api_key_info: KEY_INFO },
+  required: ['message', 'api_key_info'],
+} as const;
+
+export const LIST = {
+  type: 'object',
+  properties: { object: { const: 'list' }, data: { type: 'array', items: KEY_INFO }, has_more: { type: 'boolean' } },
+  required: ['object', 'data', 'has_more'],
+} as const;

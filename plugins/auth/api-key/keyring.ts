@@ -1,12 +1,13 @@
-import { GatewayError, type UserLimits } from '../../../core/index.ts';
+import { randomBytes } from 'node:crypto';
+import { GatewayError, type Ledger, type UserLimits } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
-import { prefixOf } from './format.ts';
-import { type ApiKeyInfo, describeKey } from './info.ts';
-import { discardKey, draftKey, findAll, type IssuedKey, type KeyringParts, type Owner, storeKey } from './issue-key.ts';
-import { memberOf, type Page } from './key-index.ts';
-import { isEnded, type KeyLimits, limitsIdOf, type StoredKey } from './records.ts';
+import { createKey, prefixOf } from './format.ts';
+import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';
+import { type IndexEntry, type KeyIndex, memberOf, type Page } from './key-index.ts';
+import type { Peppers } from './peppers.ts';
+import { isEnded, type KeyLimits, type KeyRecord, type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
 
-export interface KeyPage {
+interface KeyPage {
   readonly keys: readonly StoredKey[];
   readonly hasMore: boolean;
 }
@@ -91,4 +92,96 @@ function refuseEnded(key: StoredKey, now: number): void {
   if (!isEnded(key, now)) return;
   const state = key.revokedAt === undefined ? 'has expired' : 'was revoked';
   throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} ${state}. Make a new one instead.`);
+}
+
+/** Who a key belongs to. */
+export interface Owner {
+  readonly userId: string;
+  readonly account: string;
+  /** The key whose limits and budget a new one shares. */
+  readonly limitsId?: string;
+  /** What the user may use over all keys. */
+  readonly userLimits?: UserLimits;
+}
+
+interface IssuedKey {
+  /** The whole key. It is nowhere else, and cannot be had again. */
+  readonly text: string;
+  readonly key: StoredKey;
+  readonly info: ApiKeyInfo;
+}
+
+interface KeyringParts {
+  readonly records: KeyRecords;
+  readonly index: KeyIndex;
+  readonly ledger: Pick<Ledger, 'budget'>;
+  readonly readPeppers: () => Promise<Peppers>;
+  /** Called when a key stops working, so that this node forgets it at once. */
+  readonly onEnd: (id: string) => void;
+  readonly maxKeysPerUser: number;
+}
+
+/** Makes a key, which is not stored yet. */
+async function draftKey(
+  readPeppers: KeyringParts['readPeppers'],
+  owner: Owner,
+  limits: KeyLimits,
+  now: number,
+): Promise<IssuedKey> {
+  const { current } = await readPeppers();
+  const { id, text } = createKey(randomBytes);
+  const hash = current.hash(text).toString('hex');
+  const { userId, account, limitsId, userLimits } = owner;
+  const shared = omitUndefined({ limitsId, userLimits });
+  const facts = { version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
+  const record = { ...limits, ...facts, ...shared };
+  const key = { record, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };
+  return { text, key, info: describeNewKey(key) };
+}
+
+/**
+ * Stores a key; throws `conflict` when its user has `max` keys. The document first, then the index: what is in the index
+ * exists, and what is not was never given out.
+ */
+async function storeKey(parts: KeyringParts, record: KeyRecord, max: number, now: number): Promise<void> {
+  const { records, index, maxKeysPerUser } = parts;
+  await records.add(record);
+  try {
+    if ((await index.add(record, max)) === 'added') return;
+    await dropEndedKeys(parts, record.userId, now);
+    if ((await index.add(record, max)) === 'added') return;
+    throw new GatewayError(
+      'conflict',
+      `This user has ${maxKeysPerUser} API keys, and more are not allowed. Delete one that is no longer used.`,
+    );
+  } catch (error) {
+    await discardKey(parts, record);
+    throw error;
+  }
+}
+
+/** Removes a key that was never given out. Best effort: what stays behind opens nothing. */
+async function discardKey({ records, index }: KeyringParts, record: KeyRecord): Promise<void> {
+  await Promise.allSettled([records.remove(record.id), index.forget(record)]);
+}
+
+/** Expired keys count no more once there are too many. */
+async function dropEndedKeys(
+  { records, index, maxKeysPerUser }: KeyringParts,
+  userId: string,
+  now: number,
+): Promise<void> {
+  const entries = await index.listUser(userId, { limit: maxKeysPerUser + 1 });
+  const keys = await findAll(records, entries);
+  for (const [at, { member }] of entries.entries()) {
+    const key = keys[at];
+    if (!key || isEnded(key, now)) await index.drop(userId, member);
+  }
+}
+
+function findAll(
+  records: Pick<KeyRecords, 'find'>,
+  entries: readonly IndexEntry[],
+): Promise<readonly (StoredKey | undefined)[]> {
+  return Promise.all(entries.map(({ id }) => records.find(id)));
 }

@@ -9,12 +9,11 @@ import {
 } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
-import type { Owner } from './issue-key.ts';
-import type { Keyring } from './keyring.ts';
-import { narrow } from './narrow.ts';
+import { ISSUED, KEY_ID, LIST, REVOKED } from './info.ts';
+import { narrow } from './key-limits.ts';
+import type { Keyring, Owner } from './keyring.ts';
 import { hashUser, type KeyLimits, type KeyRecord, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
-import { ISSUED, KEY_ID, LIST, REVOKED } from './route-schemas.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */
 const PERMISSION = 'keys:write';

@@ -9,7 +9,7 @@ import {
   type Subcommand,
 } from '../../../core/index.ts';
 import { type AccountRecord, accountKey } from '../kit/plan-finder.ts';
-import { isStoreFailure } from '../kit/store-failure.ts';
+import { isStoreFailure } from '../kit/write-queue.ts';
 
 /** How many ledger entries `accounts show` prints. */
 const SHOWN_ENTRIES = 20;

@@ -1,7 +1,6 @@
 import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { ACCOUNTS, type AccountRecord } from '../kit/plan-finder.ts';
-import { isStoreFailure } from '../kit/store-failure.ts';
-import { createWriteQueue } from '../kit/write-queue.ts';
+import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';

@@ -1,5 +1,4 @@
-import type { Log } from '../../../core/index.ts';
-import { isStoreFailure } from './store-failure.ts';
+import { isGatewayError, type Log } from '../../../core/index.ts';
 
 /** A change that must reach the store, now or when it is back. Must be safe to repeat. */
 export interface PendingWrite {
@@ -19,7 +18,7 @@ export interface WriteQueue {
   close(): Promise<void>;
 }
 
-export interface WriteQueueOptions {
+interface WriteQueueOptions {
   readonly log: Log;
   /** What becomes of a write that is dropped, for the log. */
   readonly otherwise: string;
@@ -101,4 +100,9 @@ export function createWriteQueue({
       if (waiting.size > 0) log.error({ waiting: waiting.size }, `the store is away at the end; ${otherwise}`);
     },
   };
+}
+
+/** Whether the store did not answer, so that what it did is unknown: each policy says what then happens to a call. */
+export function isStoreFailure(error: unknown): boolean {
+  return isGatewayError(error) && error.code === 'store_unavailable';
 }

@@ -1,6 +1,6 @@
 import { definePlugin, parseDuration } from '../../../core/index.ts';
 import { createPlanFinder, type NamedPlan } from '../kit/plan-finder.ts';
-import { isStoreFailure } from '../kit/store-failure.ts';
+import { isStoreFailure } from '../kit/write-queue.ts';
 import { createLimiter } from './limiter.ts';
 
 /** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */
@@ -48,15 +48,15 @@ export default definePlugin({
       order: 'pre',
       handler: async (call) => limiter.admit(call, await planOrNone(findPlan(call.principal))),
     });
-    api.hook('reserve', { order: 'pre', handler: (call) => limiter.reserve(call) });
+    api.hook('reserve', { order: 'pre', handler: limiter.reserve });
     // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
     if (Object.values(api.settings.plans).some(({ providers }) => providers))
       api.hook('send', async (call, _request, { provider }) => {
         await limiter.admitAt(call, provider);
         return undefined;
       });
-    api.hook('finish', (call, outcome) => limiter.settle(call, outcome));
+    api.hook('finish', limiter.settle);
     api.onReady(() => api.onClose(limiter.start()));
-    api.onClose(() => limiter.close());
+    api.onClose(limiter.close);
   },
 });

@@ -1,7 +1,6 @@
 import { type Call, createLocalCounters, type Outcome, type PluginApi } from '../../../core/index.ts';
 import type { NamedPlan } from '../kit/plan-finder.ts';
-import { isStoreFailure } from '../kit/store-failure.ts';
-import { createWriteQueue } from '../kit/write-queue.ts';
+import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import {
   type CountedRequest,
   collectLimits,
@@ -9,7 +8,6 @@ import {
   type LimitHalf,
   type Limits,
 } from './collect-limits.ts';
-import { createLeases } from './leases.ts';
 import { type LimitHold, reserveLimits, settleLimits } from './limit-holds.ts';
 
 /** What a call counts against, as it goes on. */
@@ -19,14 +17,14 @@ interface CountedCall extends CountedRequest {
   readonly holds: LimitHold[];
 }
 
-export interface LimiterOptions {
+interface LimiterOptions {
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
   /** How long a call of a gateway that died still counts as one at once. */
   readonly leaseMs: number;
 }
 
 /** Counts calls against their limits. */
-export interface Limiter {
+interface Limiter {
   /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
   admit(call: Call, plan: NamedPlan | undefined): Promise<void>;
   /** Counts the tokens that will be sent. */
@@ -104,4 +102,53 @@ export function createLimiter(
 
 function countedCall(request: CountedRequest): CountedCall {
   return { ...request, counted: { requests: new Set(), tokens: new Set() }, holds: [] };
+}
+
+/** The slots of running calls, renewed while their gateway lives, so that those of one that died are soon free. */
+interface Leases {
+  add(callId: string, hold: LimitHold): void;
+  remove(callId: string): void;
+  /** Begins to renew; returns how to stop. */
+  start(): () => void;
+}
+
+/** How many times a lease is renewed within its life. */
+const RENEWALS = 3;
+
+/** No call takes longer; a plugin that never reads its response to the end does not keep a slot for ever. */
+const LONGEST_CALL_MS = 3_600_000;
+
+function createLeases(leaseMs: number): Leases {
+  const held = new Map<string, { readonly since: number; readonly holds: LimitHold[] }>();
+  const everyMs = leaseMs / RENEWALS;
+
+  const renew = (): void => {
+    const now = Date.now();
+    for (const [callId, { since, holds }] of held) {
+      if (now - since < everyMs) continue;
+      if (now - since > LONGEST_CALL_MS) {
+        held.delete(callId);
+        continue;
+      }
+      for (const { counters, slots } of holds) {
+        // One that could not be renewed is tried again next time; its call goes on.
+        for (const { key, limit } of slots) counters.lease(key, callId, limit, leaseMs, now).catch(() => undefined);
+      }
+    }
+  };
+
+  return {
+    add(callId, hold) {
+      if (hold.slots.length === 0) return;
+      const known = held.get(callId);
+      if (known) known.holds.push(hold);
+      else held.set(callId, { since: Date.now(), holds: [hold] });
+    },
+    remove: (callId) => void held.delete(callId),
+    start() {
+      const timer = setInterval(renew, everyMs);
+      timer.unref();
+      return () => clearInterval(timer);
+    },
+  };
 }

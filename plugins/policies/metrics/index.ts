@@ -1,8 +1,6 @@
-import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
+import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { definePlugin } from '../../../core/index.ts';
-import { countCalls } from './calls.ts';
-import { processMetrics } from './process-metrics.ts';
-import { countRequests } from './requests.ts';
+import { countCalls, countRequests } from './series.ts';
 
 /** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
 export default definePlugin({
@@ -54,4 +52,17 @@ function createMetrics(version: string) {
     registers: [ours],
   }).set({ version }, 1);
   return { ours, countRequest: countRequests(ours), countCall: countCalls(ours) };
+}
+
+let ofProcess: Registry | undefined;
+
+/**
+ * The metrics of the process itself: CPU, memory, lag of the event loop, garbage collection. Measured once, however many
+ * gateways the process runs: prom-client never takes its observers away again.
+ */
+function processMetrics(): Registry {
+  if (ofProcess) return ofProcess;
+  ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess, prefix: 'tollgate_' });
+  return ofProcess;
 }

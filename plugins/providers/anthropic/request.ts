@@ -22,9 +22,9 @@ const MAX_USER_ID = 256;
 const EXTRAS: ReadonlySet<string> = new Set(ANTHROPIC_FIELDS.extras);
 
 /** A chat request as `POST /v1/messages`. */
-export function anthropicRequest(asked: ChatRequest, call: CodecCall): HttpRequest {
+export function anthropicRequest(request: ChatRequest, call: CodecCall): HttpRequest {
   const told: string[] = [];
-  const input = mergeExtraBody(asked, (field) => EXTRAS.has(field), told);
+  const input = mergeExtraBody(request, (field) => EXTRAS.has(field), told);
   const dropped = [...told, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
   const headers = readBetas(input['betas']);
   const body = anthropicBody(input, call, dropped);

@@ -53,7 +53,7 @@ export function anthropicResponse(body: unknown, call: CodecCall): ChatResponse 
 
 function readBlocks(content: unknown): { text: string; reasoning: string; calls: readonly ToolCall[] } {
   let text = '';
-  let answer: string | undefined;
+  let formed: string | undefined;
   let reasoning = '';
   const calls: ToolCall[] = [];
   for (const block of readArray(content).filter(isObject)) {
@@ -62,11 +62,11 @@ function readBlocks(content: unknown): { text: string; reasoning: string; calls:
     if (block['type'] !== 'tool_use') continue;
     const { id, name, input } = block;
     const json = JSON.stringify(input ?? {});
-    if (name === ANSWER_TOOL) answer = json;
+    if (name === ANSWER_TOOL) formed = json;
     else if (typeof id === 'string' && typeof name === 'string') {
       calls.push({ id, type: 'function', function: { name, arguments: json } });
     }
   }
   // A formed answer is the whole content: words beside it would break its form.
-  return { text: answer ?? text, reasoning, calls };
+  return { text: formed ?? text, reasoning, calls };
 }

@@ -76,7 +76,7 @@ export function isThinking({ thinking }: ThinkingPlan): boolean {
 }
 
 function leastThinking(traits: AnthropicTraits): ThinkingPlan {
-  // Models that think by budget do not think unless told to.
+  // Models that think by budget think only when the request says so.
   if (!traits.adaptive) return {};
   return traits.leastThinking === 'adaptive' ? { effort: 'low' } : { thinking: { type: traits.leastThinking } };
 }

@@ -43,10 +43,10 @@ export function planTools(
     tools: declared.length > 0 ? declared : replayedTools(conversation),
     ...chosen(choice, declared, traits, dropped),
   };
-  const answer = readAnswerFormat(input);
+  const wanted = readAnswerFormat(input);
   // Beside a call that must be made, a format has no use.
-  if (answer.kind === 'text' || choice.mode === 'required') return withParallel(plan, input);
-  return withParallel(withFormat(plan, answer, choice, traits), input);
+  if (wanted.kind === 'text' || choice.mode === 'required') return withParallel(plan, input);
+  return withParallel(withFormat(plan, wanted, choice, traits), input);
 }
 
 /** The vendor has no list of allowed tools, so others are left out; beside one that is named they stay. */
@@ -95,12 +95,12 @@ function chosen(
 
 function withFormat(
   plan: ToolPlan,
-  answer: Exclude<AnswerFormat, { kind: 'text' }>,
+  wanted: Exclude<AnswerFormat, { kind: 'text' }>,
   { mode }: ToolMode,
   traits: AnthropicTraits,
 ): ToolPlan {
-  if (answer.kind === 'json') return instructed(plan, JSON_INSTRUCTION);
-  const { schema, description } = answer;
+  if (wanted.kind === 'json') return instructed(plan, JSON_INSTRUCTION);
+  const { schema, description } = wanted;
   if (traits.jsonSchema && fitsStrictly(schema)) {
     return { ...plan, format: { type: 'json_schema', schema: strictSchema(schema) } };
   }

@@ -78,8 +78,8 @@ async function* stream(reply: Reply, delayMs: number, signal: AbortSignal): Asyn
 function embed(body: Readonly<Record<string, unknown>>): TransportResponse {
   const { input } = body;
   const inputs: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
-  const asked = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
-  const dimensions = Math.min(Math.max(asked, 1), MAX_DIMENSIONS);
+  const wanted = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
+  const dimensions = Math.min(Math.max(wanted, 1), MAX_DIMENSIONS);
   const texts = inputs.map((item) => (typeof item === 'string' ? item : JSON.stringify(item)));
   const tokens = texts.reduce((sum, item) => sum + Math.max(splitWords(item).length, 1), 0);
   return json({

@@ -78,19 +78,19 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
   state.reason = readEnd(candidate) ?? state.reason;
   if (state.reason !== undefined) add(state.partial.end());
   state.calls += pieces.calls.length;
-  const { answer, ...rest } = pieces;
+  const { formed, ...rest } = pieces;
   // A formed answer is the whole content: words beside it would break its form.
-  return { ...rest, text: answer ?? rest.text };
+  return { ...rest, text: formed ?? rest.text };
 }
 
-/** Pieces that are being gathered; `answer` is a formed answer. */
+/** Pieces that are being gathered; `formed` is an answer in the format that was wanted. */
 interface Gathered {
   text: string;
   reasoning: string;
   readonly calls: ToolCall[];
   readonly images: JsonObject[];
   signature?: string;
-  answer?: string;
+  formed?: string;
 }
 
 function addPart(pieces: Gathered, part: JsonObject): void {
@@ -107,7 +107,7 @@ function addPart(pieces: Gathered, part: JsonObject): void {
 }
 
 function addCall(pieces: Gathered, { called, signature }: WholeCall, fallbackId: string): void {
-  if (called['name'] === ANSWER_TOOL) pieces.answer = JSON.stringify(called['args'] ?? {});
+  if (called['name'] === ANSWER_TOOL) pieces.formed = JSON.stringify(called['args'] ?? {});
   else pieces.calls.push(toolCall(called, signature, fallbackId));
 }
 

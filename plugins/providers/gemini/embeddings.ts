@@ -59,7 +59,7 @@ export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call
   const response = readObject(body);
   const list = response['embedding'] ? [response['embedding']] : readArray(response['embeddings']);
   const texts = readTexts(input.input);
-  if (list.length !== texts.length) throw invalidAnswer(`sent ${list.length} vectors for ${texts.length} texts`);
+  if (list.length !== texts.length) throw invalidResponse(`sent ${list.length} vectors for ${texts.length} texts`);
   const counted = readCount(readObject(response['usageMetadata'])['promptTokenCount']);
   const tokens = counted ?? texts.reduce((sum, text) => sum + estimateTextTokens(text), 0);
   return {
@@ -67,7 +67,7 @@ export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call
     data: list.map((item, index) => {
       const values = readArray(readObject(item)['values']);
       if (values.length === 0 || !values.every((value) => typeof value === 'number')) {
-        throw invalidAnswer('sent a vector that holds no numbers');
+        throw invalidResponse('sent a vector that holds no numbers');
       }
       const vector = toUnitLength(values as readonly number[]);
       const embedding = input.encoding_format === 'base64' ? floatsToBase64(vector) : vector;
@@ -87,6 +87,6 @@ function readTexts(input: EmbeddingRequest['input']): readonly string[] {
   });
 }
 
-function invalidAnswer(problem: string): StreamFailure {
+function invalidResponse(problem: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message: `The provider ${problem}.` });
 }

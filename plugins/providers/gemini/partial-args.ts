@@ -46,7 +46,7 @@ export function createPartialCalls(): PartialCalls {
         throw broken('began a function call within another');
       open ??= { head: called, signature: undefined, args: { ...readArgs(called) }, isBroken: false };
       open.signature = signature ?? open.signature;
-      for (const piece of readArray(pieces)) open.isBroken = foldPiece(open.args, piece);
+      for (const piece of readArray(pieces)) open.isBroken = addPiece(open.args, piece);
       return goesOn ? undefined : close();
     },
     end: close,
@@ -58,7 +58,7 @@ function readArgs({ args }: JsonObject): JsonObject {
 }
 
 /** Puts one piece into the arguments; returns whether its text goes on. */
-function foldPiece(args: JsonObject, piece: unknown): boolean {
+function addPiece(args: JsonObject, piece: unknown): boolean {
   const path = isObject(piece) ? readPath(readString(piece['jsonPath'])) : undefined;
   if (!isObject(piece) || !path) throw broken('sent arguments of a function call that cannot be put together');
   const { stringValue, numberValue, boolValue, willContinue } = piece;

@@ -24,9 +24,9 @@ const MAX_CANDIDATES = 8;
 const EXTRAS: ReadonlySet<string> = new Set([...(GEMINI_FIELDS.extras ?? []), 'google_search', 'labels']);
 
 /** A chat request as generateContent or streamGenerateContent, by the field table of the instance. */
-export function geminiRequest(asked: ChatRequest, call: CodecCall, table: FieldTable = GEMINI_FIELDS): HttpRequest {
+export function geminiRequest(request: ChatRequest, call: CodecCall, table: FieldTable = GEMINI_FIELDS): HttpRequest {
   const told: string[] = [];
-  const input = mergeExtraBody(withGoogle(asked), (field) => EXTRAS.has(field), told);
+  const input = mergeExtraBody(withGoogle(request), (field) => EXTRAS.has(field), told);
   const dropped = [...told, ...applyFieldRules(input, table, 'Gemini')];
   const body = geminiBody(input, call, dropped);
   // Without alt=sse a stream is one JSON array, sent piecewise.

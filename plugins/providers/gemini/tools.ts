@@ -33,28 +33,28 @@ export interface ToolPlan {
 export function planTools(input: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
   const tools = readTools(input);
   const choice = readToolChoice(input, tools);
-  const answer = readAnswerFormat(input);
+  const wanted = readAnswerFormat(input);
   const functions = tools.map((tool) => declare(tool, dropped));
-  if (tools.length === 0) return { functions: [], format: geminiFormat(answer, dropped) };
+  if (tools.length === 0) return { functions: [], format: geminiFormat(wanted, dropped) };
   const plan = { functions, toolConfig: toolConfig(choice, tools), format: {} };
-  if (answer.kind === 'text' || choice.mode === 'required') return plan;
-  if (choice.mode === 'none') return { functions: [], format: geminiFormat(answer, dropped) };
-  if (traits.jsonWithTools) return { ...plan, format: geminiFormat(answer, dropped) };
-  if (answer.kind === 'json') return { ...plan, instruction: JSON_INSTRUCTION };
+  if (wanted.kind === 'text' || choice.mode === 'required') return plan;
+  if (choice.mode === 'none') return { functions: [], format: geminiFormat(wanted, dropped) };
+  if (traits.jsonWithTools) return { ...plan, format: geminiFormat(wanted, dropped) };
+  if (wanted.kind === 'json') return { ...plan, instruction: JSON_INSTRUCTION };
   const names = [...(choice.only ?? tools.map(({ name }) => name)), ANSWER_TOOL];
   return {
-    functions: [...functions, declareAnswer(answer, dropped)],
+    functions: [...functions, declareFormat(wanted, dropped)],
     toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: names } },
     format: {},
   };
 }
 
-function geminiFormat(answer: AnswerFormat, dropped: string[]): JsonObject {
-  if (answer.kind === 'text') return {};
-  if (answer.kind === 'json') return { responseMimeType: 'application/json' };
+function geminiFormat(wanted: AnswerFormat, dropped: string[]): JsonObject {
+  if (wanted.kind === 'text') return {};
+  if (wanted.kind === 'json') return { responseMimeType: 'application/json' };
   return {
     responseMimeType: 'application/json',
-    responseJsonSchema: geminiSchema(answer.schema, 'response_format.schema', dropped),
+    responseJsonSchema: geminiSchema(wanted.schema, 'response_format.schema', dropped),
   };
 }
 
@@ -78,11 +78,11 @@ function takesNothing(schema: Readonly<Record<string, unknown>>): boolean {
   return isEmpty && closed && !('$ref' in schema) && !('anyOf' in schema) && !('oneOf' in schema);
 }
 
-function declareAnswer(answer: Extract<AnswerFormat, { kind: 'schema' }>, dropped: string[]): GeminiFunction {
+function declareFormat(wanted: Extract<AnswerFormat, { kind: 'schema' }>, dropped: string[]): GeminiFunction {
   return {
     name: ANSWER_TOOL,
-    description: answer.description ?? 'Gives the final answer to the user. Call it when no other function is needed.',
-    parametersJsonSchema: geminiSchema(answer.schema, 'response_format.schema', dropped),
+    description: wanted.description ?? 'Gives the final answer to the user. Call it when no other function is needed.',
+    parametersJsonSchema: geminiSchema(wanted.schema, 'response_format.schema', dropped),
   };
 }
 

@@ -1,5 +1,11 @@
-import type { FieldRule, FieldTable, JsonObject } from '../../../core/index.ts';
-import { GatewayError } from '../../../core/index.ts';
+import {
+  type ChatRequest,
+  type FieldRule,
+  type FieldTable,
+  GatewayError,
+  isObject,
+  type JsonObject,
+} from '../../../core/index.ts';
 
 const SAFE_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_TOLD = 32;
@@ -31,4 +37,28 @@ export function tellDropped(dropped: string[], field: string): void {
 
 function isNeutral(rule: FieldRule, value: unknown): boolean {
   return rule.neutral?.some((neutral) => JSON.stringify(neutral) === JSON.stringify(value)) ?? false;
+}
+
+/**
+ * A request with those fields of its `extra_body` at the top that the vendor takes there; whatever else the body holds is added
+ * to `dropped`, as `extra_body.name`. A field that stands at the top already is not replaced: that one was checked and priced.
+ */
+export function mergeExtraBody(
+  input: ChatRequest,
+  isTaken: (field: string) => boolean,
+  dropped: string[],
+): ChatRequest {
+  const { extra_body: body, ...request } = input;
+  if (body === undefined || body === null) return input;
+  if (!isObject(body)) {
+    tellDropped(dropped, 'extra_body');
+    return request;
+  }
+  const taken: [string, unknown][] = [];
+  for (const [field, value] of Object.entries(body)) {
+    const isFree = request[field] === undefined || request[field] === null;
+    if (isFree && field !== '__proto__' && isTaken(field)) taken.push([field, value]);
+    else tellDropped(dropped, `extra_body.${field}`);
+  }
+  return { ...request, ...Object.fromEntries(taken) };
 }

@@ -2,20 +2,25 @@
 
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
-export type * from './embedding-types.ts';
+export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
-export { mergeExtraBody } from './extra-body.ts';
-export { applyFieldRules, tellDropped } from './field-rules.ts';
+export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
 export { LEGACY_FUNCTIONS } from './legacy-functions.ts';
 export { type Leniency, lenientChat } from './lenient-chat.ts';
 export type { EndpointDefaults, ProviderConfig } from './options.ts';
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
-export { readRetryAfter } from './retry-after.ts';
 export { minimalInstance } from './schema-instance.ts';
-export { failureOfStatus } from './status-failure.ts';
-export { toolCallId } from './tool-call-ids.ts';
+export { failureOfStatus, readRetryAfter } from './status-failure.ts';
 export { TOOL_NAME } from './tool-names.ts';
-export type { AnswerFormat, FunctionTool, ToolMode } from './tools.ts';
-export { ANSWER_TOOL, readAnswerFormat, readToolChoice, readTools } from './tools.ts';
+export {
+  ANSWER_TOOL,
+  type AnswerFormat,
+  type FunctionTool,
+  readAnswerFormat,
+  readToolChoice,
+  readTools,
+  type ToolMode,
+  toolCallId,
+} from './tools.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';

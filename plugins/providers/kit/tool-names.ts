@@ -42,7 +42,7 @@ export function findToolNames(request: ChatRequest, valid: RegExp): ToolNames | 
   }
   const told = new Map([...sent].map(([name, free]) => [free, name]));
   return {
-    rename: (asked) => renameAll(asked, (name) => sent.get(name) ?? name),
+    rename: (request) => renameAll(request, (name) => sent.get(name) ?? name),
     restoreChoice: (choice) => restoreChoice(choice, told),
     restoreChunk: (chunk) => restoreChunk(chunk, told),
   };

@@ -6,8 +6,8 @@ import {
   type EmbeddingResponse,
   floatsToBase64,
 } from '../kit/index.ts';
-import { failureIn } from './failures.ts';
-import { compileRules, mapFields } from './fields.ts';
+import { failureIn } from './errors.ts';
+import { compileRules, mapFields } from './request.ts';
 import type { Differences } from './spec.ts';
 import { count } from './usage.ts';
 

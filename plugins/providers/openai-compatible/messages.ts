@@ -41,12 +41,7 @@ function mapMessage(
   if (message.tool_call_id !== undefined && !toolIds.valid.test(message.tool_call_id)) {
     changes['tool_call_id'] = shortId(message.tool_call_id, toolIds.length);
   }
-  return isEmpty(changes) ? message : withChanges(message, changes);
-}
-
-function isEmpty(changes: object): boolean {
-  for (const _field in changes) return false;
-  return true;
+  return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
 }
 
 function withoutMarks(message: ChatMessage): ChatMessage {

@@ -1,7 +1,8 @@
-import type { ChatCodec, ChatRequest, CodecCall } from '../../../core/index.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type ChatCodec, type ChatRequest, type CodecCall, GatewayError } from '../../../core/index.ts';
 import { mergeExtraBody } from '../kit/index.ts';
-import { compileRules, isExtraField, mapFields } from './fields.ts';
 import { mapMessages, withoutCacheMarks } from './messages.ts';
+import type { CompatibleRule, CompatibleRules } from './rules.ts';
 import type { Differences, Variant } from './spec.ts';
 
 type Defaults = NonNullable<Differences['defaults']>;
@@ -11,10 +12,10 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
   const rulesFor = compileRules(differences);
   const defaultsOf = (variant: Variant | undefined): Defaults | undefined =>
     variant?.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults;
-  return (asked, call) => {
-    const { variant, ruleOf } = rulesFor(asked);
+  return (request, call) => {
+    const { variant, ruleOf } = rulesFor(request);
     const told: string[] = [];
-    const input = mergeExtraBody(asked, (field) => isExtraField(field, ruleOf), told);
+    const input = mergeExtraBody(request, (field) => isExtraField(field, ruleOf), told);
     const fields = mapFields(input, ruleOf);
     const dropped = [...told, ...fields.dropped];
     const defaults = missingDefaults(defaultsOf(variant), input);
@@ -55,4 +56,153 @@ function streamFields(
   if (!call.stream) return input.stream === false ? { stream: false } : {};
   if (streamUsage === 'always') return { stream: true };
   return { stream: true, stream_options: { ...input.stream_options, ...streamOptions, include_usage: true } };
+}
+
+/** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`). */
+export const CHAT_FIELDS: ReadonlySet<string> = new Set(
+  `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
+  modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
+  reasoning_effort response_format safety_identifier seed service_tier stop store temperature tool_choice tools
+  top_logprobs top_p user verbosity web_search_options`.split(/\s+/),
+);
+
+/** Names by which bodies steer other gateways and SDKs. A caller never chooses host, key or headers here. */
+const ROUTING_FIELDS: ReadonlySet<string> = new Set(
+  `api_base api_key api_type api_version base_url custom_llm_provider default_headers deployment_id extra_body
+  extra_headers extra_query fallbacks headers organization project provider timeout`.split(/\s+/),
+);
+
+const OWN = new Set(['model', 'messages', 'stream', 'stream_options']);
+const PLAIN_NAME = /^[\w.-]{1,64}$/;
+const MAX_TOLD = 32;
+const PASSED: CompatibleRule = Object.freeze({ rule: 'passed' });
+const DROPPED: CompatibleRule = Object.freeze({ rule: 'dropped' });
+
+interface MappedFields {
+  readonly body: Record<string, unknown>;
+  readonly dropped: string[];
+}
+
+/** Finds the rule of a field for a request; a vendor's tables are laid over each other once. */
+export function compileRules(
+  differences: Pick<Differences, 'fields' | 'unknown' | 'extras' | 'variants'>,
+): (request: ChatRequest) => { readonly variant: Variant | undefined; ruleOf(field: string): CompatibleRule } {
+  const { fields = {}, unknown = 'passed', extras = [], variants = [] } = differences;
+  const own = new Set(extras);
+  const base = finder(fields, unknown, own);
+  const varied = new Map(variants.map((variant) => [variant, finder({ ...fields, ...variant.fields }, unknown, own)]));
+  return (request) => {
+    const variant = variants.find(({ applies }) => applies(request));
+    return { variant, ruleOf: (variant && varied.get(variant)) ?? base };
+  };
+}
+
+function finder(
+  fields: CompatibleRules,
+  unknown: 'passed' | 'dropped',
+  extras: ReadonlySet<string>,
+): (field: string) => CompatibleRule {
+  const rules = new Map(Object.entries(fields));
+  const other = unknown === 'passed' ? PASSED : DROPPED;
+  const isKnown = (field: string): boolean =>
+    OWN.has(field) || CHAT_FIELDS.has(field) || ROUTING_FIELDS.has(field) || rules.has(field) || extras.has(field);
+  return (field) =>
+    rules.get(field) ??
+    (extras.has(field) || CHAT_FIELDS.has(field)
+      ? PASSED
+      : ROUTING_FIELDS.has(field) || isKnown(foldCase(field))
+        ? DROPPED
+        : other);
+}
+
+/** A name in another case: a vendor whose parser folds case reads `Model` as `model`, and U+017F as an s. */
+function foldCase(field: string): string {
+  return field.toUpperCase().toLowerCase();
+}
+
+/** Whether a field may come in `extra_body`: the vendor's own ones and unknown ones, where they would pass beside it. */
+function isExtraField(field: string, ruleOf: (field: string) => CompatibleRule): boolean {
+  return !OWN.has(field) && !CHAT_FIELDS.has(field) && ruleOf(field).rule === 'passed';
+}
+
+/** The caller's fields as the vendor spells them. Null means absent, as it does at OpenAI. */
+export function mapFields(
+  request: Readonly<Record<string, unknown>>,
+  ruleOf: (field: string) => CompatibleRule,
+  skip: ReadonlySet<string> = OWN,
+): MappedFields {
+  const mapped: MappedFields = { body: {}, dropped: [] };
+  const emulations: (() => void)[] = [];
+  for (const field of Object.keys(request)) {
+    if (skip.has(field)) continue;
+    const value = request[field];
+    if (value === null || value === undefined || field === '__proto__') continue;
+    const rule = ruleOf(field);
+    if (rule.rule === 'emulated')
+      emulations.push(() => emulateField(mapped, field, value, rule, request as ChatRequest));
+    else mapField(mapped, field, value, rule, request);
+  }
+  for (const emulation of emulations) emulation();
+  return mapped;
+}
+
+function mapField(
+  mapped: MappedFields,
+  field: string,
+  value: unknown,
+  rule: CompatibleRule,
+  request: Readonly<Record<string, unknown>>,
+): void {
+  const { body, dropped } = mapped;
+  if (rule.rule === 'passed') {
+    const sent = rule.convert ? rule.convert(value) : value;
+    checkRange(field, sent, rule);
+    if (sent !== undefined) body[field] = sent;
+    else tell(dropped, field);
+  } else if (rule.rule === 'renamed') {
+    const to = rule.to ?? field;
+    if (request[to] === undefined || request[to] === null) body[to] = rule.convert ? rule.convert(value) : value;
+  } else if (!rule.neutral?.some((neutral) => isDeepStrictEqual(value, neutral))) {
+    if (rule.rule === 'refused') throw refusal(field, rule.note);
+    tell(dropped, field);
+  }
+}
+
+function emulateField(
+  mapped: MappedFields,
+  field: string,
+  value: unknown,
+  rule: CompatibleRule,
+  request: ChatRequest,
+): void {
+  const { body = {}, dropped = false, told = [] } = rule.apply?.(value, request) ?? {};
+  if (dropped) tell(mapped.dropped, field);
+  for (const part of told) tell(mapped.dropped, part);
+  for (const [name, replacement] of Object.entries(body)) {
+    if (replacement === undefined) delete mapped.body[name];
+    else mapped.body[name] = replacement;
+  }
+}
+
+/** Names come from the caller and go into a header: only plain ones, and not for ever. */
+function tell(dropped: string[], field: string): void {
+  if (dropped.length < MAX_TOLD && PLAIN_NAME.test(field)) dropped.push(field);
+}
+
+function checkRange(field: string, value: unknown, rule: CompatibleRule): void {
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = rule;
+  if (typeof value !== 'number' || (value >= min && value <= max)) return;
+  throw new GatewayError('invalid_request', `\`${field}\` must be between ${min} and ${max} for this provider.`, {
+    param: field,
+  });
+}
+
+/** The 400 for a field that the vendor does not have and that may not be left out in silence. */
+export function refusal(field: string, note?: string): GatewayError {
+  const reason = note ? ` (${note})` : '';
+  return new GatewayError(
+    'invalid_request',
+    `This provider does not support \`${field}\`${reason}. Leave the field out, or choose a provider that has it.`,
+    { param: field },
+  );
 }

@@ -7,11 +7,8 @@ import {
   readString,
   StreamFailure,
 } from '../../../core/index.ts';
-import { readContent } from './content.ts';
-import { extrasOf } from './extras.ts';
-import { failureIn } from './failures.ts';
-import { mapFinishReason } from './finish.ts';
-import { readLogprobs } from './logprobs.ts';
+import { extrasOf, mapFinishReason, readContent, readLogprobs } from './choice.ts';
+import { failureIn } from './errors.ts';
 import type { Differences } from './spec.ts';
 import { readToolCalls } from './tool-calls.ts';
 import { count, readUsage } from './usage.ts';

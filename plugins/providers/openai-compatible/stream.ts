@@ -13,11 +13,8 @@ import {
   StreamFailure,
   type Usage,
 } from '../../../core/index.ts';
-import { readContent } from './content.ts';
-import { extrasOf } from './extras.ts';
-import { failureIn } from './failures.ts';
-import { mapFinishReason } from './finish.ts';
-import { readLogprobs } from './logprobs.ts';
+import { extrasOf, mapFinishReason, readContent, readLogprobs } from './choice.ts';
+import { failureIn } from './errors.ts';
 import { unixSeconds } from './response.ts';
 import type { Differences } from './spec.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type Usage } from '../../../core/index.ts';
+import { isObject, type JsonObject, readObject, type Usage } from '../../../core/index.ts';
 
 /** How a vendor's usage differs from OpenAI's. */
 export interface UsageRules {
@@ -11,8 +11,8 @@ export interface UsageRules {
 /** Cached tokens under whatever name a vendor has for them; the first that is a count is taken. */
 function cachedIn(value: Readonly<Record<string, unknown>>): number | undefined {
   return (
-    count(at(value['prompt_tokens_details'], 'cached_tokens')) ??
-    count(at(value['prompt_token_details'], 'cached_tokens')) ?? // Mistral, misspelt
+    count(readObject(value['prompt_tokens_details'])['cached_tokens']) ??
+    count(readObject(value['prompt_token_details'])['cached_tokens']) ?? // Mistral, misspelt
     count(value['prompt_cache_hit_tokens']) ?? // DeepSeek
     count(value['cached_tokens']) ?? // Moonshot
     count(value['num_cached_tokens']) // Mistral
@@ -42,7 +42,7 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   const totalTold = count(value['total_tokens']);
   if (promptTold === undefined && completionTold === undefined && totalTold === undefined) return undefined;
   const cached = cachedIn(value);
-  const reasoning = count(at(value['completion_tokens_details'], 'reasoning_tokens'));
+  const reasoning = count(readObject(value['completion_tokens_details'])['reasoning_tokens']);
   let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
   let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
   if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
@@ -88,8 +88,4 @@ function details(value: unknown, cached: number | undefined): Record<string, num
     }
   }
   return cached === undefined ? all : { ...all, cached_tokens: cached };
-}
-
-function at(value: unknown, key: string): unknown {
-  return isObject(value) ? value[key] : undefined;
 }

@@ -1,11 +1,15 @@
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { KeyvStoreAdapter } from 'keyv';
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
-import { createGuard, within } from '../kit/guard.ts';
+import { storeUnavailable } from '../kit/failure.ts';
+import { createGuard, type Guard, within } from '../kit/guard.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
-import { type AdapterChoice, guardAdapter, importAdapter } from './adapter.ts';
 
-export interface KeyvStoreOptions extends AdapterChoice {
+interface KeyvStoreOptions extends AdapterChoice {
   /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
   readonly log?: Log;
@@ -89,3 +93,78 @@ export default definePlugin({
     api.store(() => openKeyv({ adapter, options, baseDir: api.settings.baseDir, log: api.log }));
   },
 });
+
+interface AdapterChoice {
+  /** A package's name, or the absolute path of a module, whose default export is a Keyv adapter class. */
+  readonly adapter: string;
+  /** What its constructor is given; a list is its arguments one by one. */
+  readonly options?: unknown;
+  /** Where the package is looked for. */
+  readonly baseDir: string;
+}
+
+type AdapterClass = new (...args: unknown[]) => KeyvStoreAdapter;
+
+/** Imports an adapter's module; returns a function that makes one adapter. Throws when there is none. */
+async function importAdapter({ adapter, options, baseDir }: AdapterChoice): Promise<() => KeyvStoreAdapter> {
+  const Adapter = await importClass(adapter, baseDir);
+  if (!Adapter) throw storeUnavailable(`The module of the store's Keyv adapter has no class as its default export.`);
+  const args = Array.isArray(options) ? options : options === undefined ? [] : [options];
+  return () => {
+    const made = new Adapter(...args);
+    if (typeof made.get !== 'function' || typeof made.set !== 'function' || typeof made.delete !== 'function') {
+      throw storeUnavailable(`The module of the store's Keyv adapter makes something without get, set and delete.`);
+    }
+    return made;
+  };
+}
+
+async function importClass(adapter: string, baseDir: string): Promise<AdapterClass | undefined> {
+  let module: { readonly default?: unknown };
+  try {
+    const file = path.isAbsolute(adapter) ? adapter : createRequire(path.join(baseDir, 'tollgate.js')).resolve(adapter);
+    module = await import(pathToFileURL(file).href);
+  } catch (cause) {
+    throw storeUnavailable(
+      `The Keyv adapter of the store cannot be imported: npm install it beside the configuration, or correct its name.`,
+      cause,
+    );
+  }
+  // A CommonJS module arrives as `default`, with its own default export inside.
+  const found = [module.default, (module.default as { readonly default?: unknown } | undefined)?.default];
+  return found.find((value): value is AdapterClass => typeof value === 'function');
+}
+
+/**
+ * One namespace over an adapter of any make: keys carry the namespace themselves (not every adapter keeps namespaces
+ * apart), every operation is bounded, and an adapter that emits an error while it reports "absent" (many do when their
+ * server is away) has failed.
+ */
+function guardAdapter(inner: KeyvStoreAdapter, namespace: string, guard: Guard): KeyvStoreAdapter {
+  let errors = 0;
+  inner.namespace = namespace;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- not every adapter is an event emitter
+  inner.on?.('error', () => {
+    errors += 1;
+  });
+  const keyOf = (key: string): string => `${namespace}:${storeKey(key)}`;
+  const run = <T>(operation: () => Promise<T> | T): Promise<T> =>
+    guard.run(async () => {
+      const before = errors;
+      const result = await operation();
+      if (errors !== before && !result) throw storeUnavailable('The store of the Keyv adapter reported an error.');
+      return result;
+    });
+  const adapter: KeyvStoreAdapter = {
+    opts: {},
+    namespace,
+    on: () => adapter,
+    get: <Value>(key: string) => run(() => inner.get<Value>(keyOf(key))),
+    set: (key, value: string, ttlMs) => run(async () => (await inner.set(keyOf(key), value, ttlMs)) ?? true),
+    delete: (key) => run(() => inner.delete(keyOf(key))),
+    clear: async () => {
+      throw storeUnavailable('A Keyv adapter cannot clear one namespace: many clear others with it.');
+    },
+  };
+  return adapter;
+}

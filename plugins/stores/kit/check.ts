@@ -1,8 +1,9 @@
-import { GatewayError, type Reservation, type Settlement } from '../../../core/index.ts';
+import { createHash } from 'node:crypto';
+import { GatewayError, type Reservation } from '../../../core/index.ts';
 import { misuse } from './failure.ts';
 
 /** The lowest floor a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */
-export const LOWEST = -Number.MAX_SAFE_INTEGER;
+const LOWEST = -Number.MAX_SAFE_INTEGER;
 
 /** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
 export const REMEMBER_MS = 86_400_000;
@@ -27,17 +28,13 @@ export function checkReservation(reservation: Reservation): void {
   if (Number.isNaN(reservation.floor)) throw misuse('The floor of a reservation must be a number.');
 }
 
-/** Throws unless the amount of a settlement is whole micro-dollars and not negative. */
-export function checkSettlement(settlement: Pick<Settlement, 'amount'>): void {
-  checkAmount(settlement.amount);
-}
-
 /** Throws unless the credit is whole micro-dollars; negative takes money back. */
 export function checkCredit(amount: number): void {
   if (!Number.isSafeInteger(amount)) throw misuse('A credit must be whole micro-dollars.');
 }
 
-function checkAmount(amount: number): void {
+/** Throws unless the amount is whole micro-dollars and not negative. */
+export function checkAmount(amount: number): void {
   if (!Number.isSafeInteger(amount) || amount < 0)
     throw misuse('An amount must be whole micro-dollars and not negative.');
 }
@@ -80,4 +77,24 @@ export function entryId(n: number): string {
 /** How many rows a page may hold: the wanted number, between 1 and 1,000. */
 export function pageLimit(limit: number): number {
   return Math.min(1000, Math.max(1, Math.floor(limit)));
+}
+
+/** The longest text that is a key as it is; longer ones are hashed (Postgres and `@keyv/postgres` have limits). */
+const MAX_PLAIN = 200;
+const PLAIN = /^[\w.:@+/|=-]*$/;
+/** NUL ends a text in SQLite and is refused by Postgres; half a surrogate pair has no UTF-8; `~` marks a hash. */
+const UNSAFE = /^~|\0|\p{Surrogate}/u;
+
+/**
+ * A text of any length and content as a key that every database compares exactly: the text itself when it is short and
+ * well-formed, else `~` and its SHA-256.
+ */
+export function storeKey(text: string): string {
+  if (text.length <= MAX_PLAIN && (PLAIN.test(text) || !UNSAFE.test(text))) return text;
+  return `~${digest(text)}`;
+}
+
+/** The SHA-256 of a text in base64url (43 characters). UTF-16, so that no two texts meet in one replacement character. */
+export function digest(text: string): string {
+  return createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('base64url');
 }

@@ -34,79 +34,89 @@ const LONGEST_PAUSE_MS = 1000;
  * Makes a guard: an operation without a response in time is rejected and the breaker opens, so that nothing
  * piles up behind a server that hangs; then only probes go out, at growing intervals up to a second, until one succeeds.
  */
-export function createGuard({ kind, timeoutMs, probe, isOutage, log }: GuardOptions): Guard {
-  let state: 'away' | 'here' | 'closed' = 'away';
-  let timer: NodeJS.Timeout | undefined;
-  let isProbing = false;
-  let isStarted = false;
-  let refusal: GatewayError | undefined;
+export function createGuard(options: GuardOptions): Guard {
+  return new Breaker(options);
+}
 
-  /** The first probe's goes to whoever starts the guard, and not into the log. */
-  const noteRefusal = (found: GatewayError | undefined): void => {
-    if (isStarted && found !== undefined && found.message !== refusal?.message)
-      log?.error({ store: kind, err: found }, 'the store refuses this gateway');
-    refusal = found;
-  };
+class Breaker implements Guard {
+  readonly #options: GuardOptions;
+  #state: 'away' | 'here' | 'closed' = 'away';
+  #timer: NodeJS.Timeout | undefined;
+  #isProbing = false;
+  #isStarted = false;
+  #refusal: GatewayError | undefined;
 
-  const attempt = async (pauseMs: number): Promise<unknown> => {
-    isProbing = true;
-    const failure = await probe().then(
-      () => undefined,
-      (error: unknown) => error ?? new Error('unknown'),
-    );
-    isProbing = false;
-    if (state === 'closed') return failure;
-    noteRefusal(isGatewayError(failure) ? failure : undefined);
-    if (failure === undefined) {
-      state = 'here';
-      log?.info({ store: kind }, 'the store answers');
-    } else {
-      timer = setTimeout(() => void attempt(Math.min(pauseMs * 2, LONGEST_PAUSE_MS)), pauseMs);
-      timer.unref();
-    }
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<unknown> {
+    const failure = await this.#probe(FIRST_PAUSE_MS);
+    this.#isStarted = true;
     return failure;
-  };
+  }
 
-  const trip = (cause: unknown): void => {
-    if (state !== 'here') return;
-    state = 'away';
-    log?.error({ store: kind, err: cause }, 'the store is away: everything that needs it is refused until it answers');
-    if (!isProbing) void attempt(FIRST_PAUSE_MS);
-  };
-
-  const run = async <T>(operation: () => Promise<T>): Promise<T> => {
-    if (state === 'closed') throw storeClosed();
-    if (state === 'away') {
-      throw refusal === undefined
+  async run<T>(operation: () => Promise<T>): Promise<T> {
+    const { kind, timeoutMs, isOutage } = this.#options;
+    if (this.#state === 'closed') throw storeClosed();
+    if (this.#state === 'away') {
+      throw this.#refusal === undefined
         ? storeUnavailable(`The ${kind} store does not answer.`)
-        : storeRefused(refusal.message, refusal);
+        : storeRefused(this.#refusal.message, this.#refusal);
     }
     try {
       return await within(timeoutMs, operation());
     } catch (error) {
       if (error instanceof NoResponse) {
         const late = storeUnavailable(`The ${kind} store did not answer in time.`);
-        trip(late);
+        this.trip(late);
         throw late;
       }
-      if (isOutage(error)) trip(error);
+      if (isOutage(error)) this.trip(error);
       throw asUnavailable(`The ${kind} store refused or broke off the operation.`, error);
     }
-  };
+  }
 
-  return {
-    start: async () => {
-      const failure = await attempt(FIRST_PAUSE_MS);
-      isStarted = true;
-      return failure;
-    },
-    run,
-    trip,
-    close: () => {
-      state = 'closed';
-      clearTimeout(timer);
-    },
-  };
+  trip(cause: unknown): void {
+    const { kind, log } = this.#options;
+    if (this.#state !== 'here') return;
+    this.#state = 'away';
+    log?.error({ store: kind, err: cause }, 'the store is away: everything that needs it is refused until it answers');
+    if (!this.#isProbing) void this.#probe(FIRST_PAUSE_MS);
+  }
+
+  close(): void {
+    this.#state = 'closed';
+    clearTimeout(this.#timer);
+  }
+
+  async #probe(pauseMs: number): Promise<unknown> {
+    const { kind, probe, log } = this.#options;
+    this.#isProbing = true;
+    const failure = await probe().then(
+      () => undefined,
+      (error: unknown) => error ?? new Error('unknown'),
+    );
+    this.#isProbing = false;
+    if (this.#state === 'closed') return failure;
+    this.#noteRefusal(isGatewayError(failure) ? failure : undefined);
+    if (failure === undefined) {
+      this.#state = 'here';
+      log?.info({ store: kind }, 'the store answers');
+    } else {
+      this.#timer = setTimeout(() => void this.#probe(Math.min(pauseMs * 2, LONGEST_PAUSE_MS)), pauseMs);
+      this.#timer.unref();
+    }
+    return failure;
+  }
+
+  /** The first probe's goes to the caller of `start`, and not into the log. */
+  #noteRefusal(found: GatewayError | undefined): void {
+    const { kind, log } = this.#options;
+    if (this.#isStarted && found !== undefined && found.message !== this.#refusal?.message)
+      log?.error({ store: kind, err: found }, 'the store refuses this gateway');
+    this.#refusal = found;
+  }
 }
 
 class NoResponse extends Error {

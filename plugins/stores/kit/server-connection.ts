@@ -1,10 +1,10 @@
-import { isGatewayError, type Log } from '../../../core/index.ts';
+import { isGatewayError, type Log, parseDuration } from '../../../core/index.ts';
 import { storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 import { createGuard, type Guard, within } from './guard.ts';
 import { createServerClock, sendInTime } from './server-clock.ts';
 
 /** What a server says when it is greeted. */
-export interface Greeting {
+interface Greeting {
   /** The server's clock, in Unix milliseconds. */
   readonly timeMs: number;
   /** The id of the data, made with it: another one means that the data is gone. */
@@ -72,17 +72,15 @@ export async function connectServer<Client>(
   const probe = async (): Promise<void> => {
     if (client !== undefined) driver.destroy(client);
     client = undefined;
-    const next: Client = driver.open((error) => next === client && guard.trip(error));
-    try {
-      await driver.prepare(next, data.isNew());
-      await within(driver.greetMs, greet(next));
-      if (closing) throw storeClosed();
-    } catch (error) {
-      driver.destroy(next);
-      const refusal = driver.findRefusal(error);
-      throw refusal === undefined ? error : storeRefused(refusal, error);
-    }
-    client = next;
+    client = await openClient(
+      driver,
+      data.isNew(),
+      async (next) => {
+        await within(driver.greetMs, greet(next));
+        if (closing) throw storeClosed();
+      },
+      (broken, error) => broken === client && guard.trip(error),
+    );
   };
 
   const guard = createGuard({ kind, timeoutMs, probe, isOutage: driver.isOutage, log });
@@ -115,6 +113,25 @@ export async function connectServer<Client>(
   };
 }
 
+/** Opens, prepares and greets a client; one that fails on the way is ended. */
+async function openClient<Client>(
+  driver: ServerDriver<Client>,
+  isFirst: boolean,
+  greet: (client: Client) => Promise<void>,
+  onBreak: (client: Client, error: unknown) => void,
+): Promise<Client> {
+  const client: Client = driver.open((error) => onBreak(client, error));
+  try {
+    await driver.prepare(client, isFirst);
+    await greet(client);
+    return client;
+  } catch (error) {
+    driver.destroy(client);
+    const refusal = driver.findRefusal(error);
+    throw refusal === undefined ? error : storeRefused(refusal, error);
+  }
+}
+
 /** Notices by the epoch that the data is another one than before, and logs it once. */
 function createDataWatch(kind: string, log: Log | undefined) {
   let first: string | undefined;
@@ -142,4 +159,16 @@ async function startGuard(guard: Guard, kind: string, log: Log | undefined): Pro
   }
   guard.close();
   throw failure;
+}
+
+/** The option `timeout` of stores on a server. */
+export const TIMEOUT_OPTION = Object.freeze({
+  type: 'string',
+  format: 'duration',
+  description: 'The longest an operation may take, 50ms to 1s.',
+} as const);
+
+/** A configured `timeout` as `timeoutMs`, within what callers can wait for; nothing when none is set. */
+export function readTimeout(timeout: string | undefined): { readonly timeoutMs?: number } {
+  return timeout === undefined ? {} : { timeoutMs: Math.min(1000, Math.max(50, parseDuration(timeout))) };
 }

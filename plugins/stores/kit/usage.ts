@@ -1,7 +1,8 @@
-import type { UsageFacts } from '../../../core/index.ts';
+import type { LedgerEntry, UsageFacts, UsageRow } from '../../../core/index.ts';
+import { entryId } from './check.ts';
 
 /** What one settled call adds to its usage row. */
-export interface UsageCounts {
+interface UsageCounts {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly characters: number;
@@ -28,7 +29,7 @@ export function correctionReason({ operation, provider, model }: UsageFacts): st
 }
 
 /** The outcome of a reservation that the sweeper settled. */
-export const EXPIRED = 'expired';
+const EXPIRED = 'expired';
 
 /** The facts that the sweeper settles a reservation with: nothing is known but what was planned. */
 export function expiredFacts(facts: UsageFacts): UsageFacts {
@@ -49,7 +50,7 @@ export function readFacts(text: unknown): UsageFacts {
 }
 
 /** The facts of a call of which nothing is known. */
-export const UNKNOWN_FACTS: UsageFacts = Object.freeze({
+const UNKNOWN_FACTS: UsageFacts = Object.freeze({
   operation: 'unknown',
   provider: '-',
   model: '-',
@@ -79,4 +80,36 @@ export function daysBetween(from: string, to: string): string[] {
   const days: string[] = [];
   for (let day = first; day <= last; day += DAY_MS) days.push(new Date(day).toISOString().slice(0, 10));
   return days;
+}
+
+/** A row as a database's driver gives it. */
+type Row = Readonly<Record<string, unknown>>;
+
+/** An entry of the books out of a row; `toNumber` reads the driver's form of a whole number. */
+export function readEntryRow(account: string, row: Row, toNumber: (value: unknown) => number): LedgerEntry {
+  return {
+    id: entryId(toNumber(row['n'])),
+    account,
+    kind: row['kind'] === 'credit' ? 'credit' : 'charge',
+    amount: toNumber(row['amount']),
+    reason: String(row['reason']),
+    ref: String(row['ref']),
+    at: toNumber(row['at']),
+  };
+}
+
+/** A row of usage; `toNumber` reads the driver's form of a whole number. */
+export function readUsageRow(row: Row, toNumber: (value: unknown) => number): UsageRow {
+  return {
+    day: String(row['day']),
+    operation: String(row['operation']),
+    provider: String(row['provider']),
+    model: String(row['model']),
+    key: String(row['key']),
+    requests: toNumber(row['requests']),
+    prompt_tokens: toNumber(row['prompt_tokens']),
+    completion_tokens: toNumber(row['completion_tokens']),
+    characters: toNumber(row['characters']),
+    cost: toNumber(row['cost']),
+  };
 }

@@ -1,7 +1,7 @@
 import { definePlugin, type Store } from '../../../core/index.ts';
+import { createDocuments } from '../kit/documents.ts';
 import { storeClosed } from '../kit/failure.ts';
 import { createMemoryAtomic } from './atomic.ts';
-import { createMemoryDocuments } from './documents.ts';
 
 /** Opens a store that lives and ends with this process: for tests and for trying things out. */
 export async function openMemory(): Promise<Store> {
@@ -31,3 +31,56 @@ export default definePlugin({
     api.store(openMemory);
   },
 });
+
+/** How many documents a namespace may have before the expired ones are looked for. */
+const FIRST_LOOK = 1000;
+
+/** Documents in this process's memory: one Map per namespace, values as JSON so that no two callers share an object. */
+function createMemoryDocuments(isClosed: () => boolean): Store['keyv'] {
+  return createDocuments(() => new DocumentMap(isClosed));
+}
+
+/** The Map of one namespace. Drops what expired whenever it has doubled; Keyv itself drops only what is read. */
+class DocumentMap extends Map<string, string> {
+  readonly #expires = new Map<string, number>();
+  readonly #isClosed: () => boolean;
+  #lookAt = FIRST_LOOK;
+
+  constructor(isClosed: () => boolean) {
+    super();
+    this.#isClosed = isClosed;
+  }
+
+  override get(key: string): string | undefined {
+    if (this.#isClosed()) throw storeClosed();
+    return super.get(key);
+  }
+
+  /** Keyv passes the time to live as a third argument that Map does not know. */
+  override set(key: string, value: string, ttlMs?: number): this {
+    if (this.#isClosed()) throw storeClosed();
+    if (ttlMs === undefined) this.#expires.delete(key);
+    else this.#expires.set(key, Date.now() + ttlMs);
+    super.set(key, value);
+    if (this.size >= this.#lookAt) this.#dropExpired();
+    return this;
+  }
+
+  override delete(key: string): boolean {
+    if (this.#isClosed()) throw storeClosed();
+    this.#expires.delete(key);
+    return super.delete(key);
+  }
+
+  override clear(): void {
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- the base class's constructor calls this before the field exists
+    this.#expires?.clear();
+    super.clear();
+  }
+
+  #dropExpired(): void {
+    const now = Date.now();
+    for (const [key, expires] of this.#expires) if (expires <= now) this.delete(key);
+    this.#lookAt = Math.max(FIRST_LOOK, this.size * 2);
+  }
+}

@@ -1,9 +1,9 @@
 import type { Ledger, Reservation, ReserveOutcome, Settlement, UsageFacts } from '../../../core/index.ts';
 import {
   CORRECTABLE_MS,
+  checkAmount,
   checkCredit,
   checkReservation,
-  checkSettlement,
   finite,
   pageLimit,
   REMEMBER_MS,
@@ -69,7 +69,7 @@ function reserve(books: Books, reservation: Reservation): ReserveOutcome {
 }
 
 function settle({ accounts, open }: Books, settlement: Settlement): boolean {
-  checkSettlement(settlement);
+  checkAmount(settlement.amount);
   const account = accounts.get(settlement.account);
   const hold = account?.holds.get(settlement.requestId);
   if (!account || !hold) return correctSwept(account, settlement.requestId, settlement.amount, settlement.usage);

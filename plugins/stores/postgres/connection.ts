@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg, { type Pool } from 'pg';
+import { explainSchemaVersion } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
-import { explainSchemaVersion } from '../kit/schema-version.ts';
 import {
   connectServer,
   type ServerConnection,
@@ -32,7 +32,7 @@ const GREET = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS time,
   (SELECT value FROM tollgate.meta WHERE name = 'epoch') AS epoch`;
 
 const CONNECT_MS = 2000;
-/** An arbitrary number: whoever makes or changes the schema waits for this lock. */
+/** An arbitrary number: a process that makes or changes the schema waits for this lock. */
 const MIGRATION_LOCK = 7_070_655_083;
 
 /** SQLSTATEs at connecting that stay until somebody changes the configuration: user, password, database, rights. */

@@ -1,6 +1,5 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../kit/check.ts';
-import { storeKey } from '../kit/key.ts';
+import { finite, storeKey } from '../kit/check.ts';
 import type { Connection } from './connection.ts';
 
 const NUMBER = 'SELECT value FROM tollgate.numbers WHERE key = $1';

@@ -1,6 +1,6 @@
 import KeyvPostgres from '@keyv/postgres';
 import type { KeyvStoreAdapter } from 'keyv';
-import { digest, storeKey } from '../kit/key.ts';
+import { digest, storeKey } from '../kit/check.ts';
 import type { Connection, Value } from './connection.ts';
 
 const PAGE = 100;

@@ -1,18 +1,17 @@
 import type { Ledger, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
 import {
   CORRECTABLE_MS,
+  checkAmount,
   checkCredit,
   checkReservation,
-  checkSettlement,
   finite,
   pageLimit,
   REMEMBER_MS,
   readCursor,
+  storeKey,
 } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
-import { storeKey } from '../kit/key.ts';
-import { readEntryRow, readUsageRow } from '../kit/ledger-rows.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
+import { chargeReason, countUsage, dayOf, expiredFacts, readEntryRow, readFacts, readUsageRow } from '../kit/usage.ts';
 import type { Connection } from './connection.ts';
 
 const SWEEP_BATCH = 100;
@@ -39,7 +38,7 @@ export function createPostgresLedger(connection: Connection): Ledger {
       return result as ReserveOutcome;
     },
     settle: async (settlement) => {
-      checkSettlement(settlement);
+      checkAmount(settlement.amount);
       const { account, requestId, amount, usage, now } = settlement;
       return settle(connection, { account: storeKey(account), ref: storeKey(requestId), amount, usage, now });
     },

@@ -1,6 +1,5 @@
 import type { Sets } from '../../../core/index.ts';
-import { checkMember, pageLimit } from '../kit/check.ts';
-import { storeKey } from '../kit/key.ts';
+import { checkMember, pageLimit, storeKey } from '../kit/check.ts';
 import type { Connection } from './connection.ts';
 
 const HAS = 'SELECT 1 FROM tollgate.members WHERE name = $1 AND member = $2';

@@ -7,7 +7,6 @@ import {
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { adviseOn } from './advice.ts';
 import {
   type ClientOptions,
   defineScript,
@@ -19,7 +18,7 @@ import {
 } from './client.ts';
 import { checkSchema, markSchema } from './schema.ts';
 
-export interface ConnectionOptions extends ClientOptions, ServerOptions {
+interface ConnectionOptions extends ClientOptions, ServerOptions {
   /** What all keys begin with. */
   readonly prefix: string;
 }
@@ -134,4 +133,24 @@ function destroyClient(client: RedisClient): void {
 /** Whether Redis replied with an error, `WORD text`. Everything else (sockets, clients) means that there was no reply. */
 function isReplyError(error: unknown): boolean {
   return error instanceof Error && /^[A-Z]{2,}\b/.test(error.message);
+}
+
+/** What an operator should know about a Redis that keeps money, read from its INFO: one sentence per risk. */
+export function adviseOn(info: string): readonly string[] {
+  const facts = new Map(
+    info.split(/\r?\n/).map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const),
+  );
+  const advice: string[] = [];
+  const policy = facts.get('maxmemory_policy') ?? 'noeviction';
+  if (policy !== 'noeviction' && facts.get('maxmemory') !== '0') {
+    advice.push(
+      `maxmemory-policy is ${policy}: Redis may drop keys and balances when it is full; set it to noeviction`,
+    );
+  }
+  if (facts.get('aof_enabled') === '0') {
+    advice.push(
+      'appendonly is off: a crash of Redis loses every charge and key since its last snapshot; set it to yes',
+    );
+  }
+  return advice;
 }

@@ -1,7 +1,6 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../kit/check.ts';
+import { finite, storeKey } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
-import { storeKey } from '../kit/key.ts';
 import { defineWrite } from './client.ts';
 import type { Connection } from './connection.ts';
 import type { Keys } from './keys.ts';

@@ -1,6 +1,6 @@
 import KeyvRedis from '@keyv/redis';
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeKey } from '../kit/key.ts';
+import { storeKey } from '../kit/check.ts';
 import { defineWrite } from './client.ts';
 import type { Connection } from './connection.ts';
 import type { Keys } from './keys.ts';

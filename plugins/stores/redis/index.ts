@@ -1,6 +1,6 @@
 import { definePlugin, type Log, type Store } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
-import { readTimeout, TIMEOUT_OPTION } from '../kit/timeout.ts';
+import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { connect } from './connection.ts';
 import { createRedisCounters } from './counters.ts';
 import { createRedisDocuments } from './documents.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { digest, storeKey } from '../kit/key.ts';
+import { digest, storeKey } from '../kit/check.ts';
 
 /** How many hash tags the accounts are spread over: the most nodes of a cluster that can share the ledger's work. */
 export const SHARDS = 32;

@@ -1,17 +1,17 @@
 import type { Ledger, LedgerEntry, Reservation, ReserveOutcome, UsageFacts, UsageRow } from '../../../core/index.ts';
 import {
   CORRECTABLE_MS,
+  checkAmount,
   checkCredit,
   checkReservation,
-  checkSettlement,
   entryId,
   finite,
   pageLimit,
   REMEMBER_MS,
   readCursor,
+  storeKey,
 } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
-import { storeKey } from '../kit/key.ts';
 import {
   chargeReason,
   correctionReason,
@@ -38,7 +38,7 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
   return {
     reserve: (reservation) => reserve(connection, keys, reservation),
     settle: async (settlement) => {
-      checkSettlement(settlement);
+      checkAmount(settlement.amount);
       const { account, requestId, amount, usage, now } = settlement;
       const of = keys.ofAccount(account);
       return settle(of, { member: of.member(requestId), ref: storeKey(requestId), amount, usage, now });

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../../core/index.ts';
-import { explainSchemaVersion } from '../kit/schema-version.ts';
+import { explainSchemaVersion } from '../kit/failure.ts';
 import type { RedisClient } from './client.ts';
 
 /** The version of the keys and of what is in them; raise it with every change that an earlier gateway cannot read. */

@@ -1,6 +1,5 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
-import { finite } from '../kit/check.ts';
-import { storeKey } from '../kit/key.ts';
+import { finite, storeKey } from '../kit/check.ts';
 import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 
@@ -11,15 +10,13 @@ import type { Writer } from './writer.ts';
 export function createSqliteCounters(database: Database, writer: Writer): Counters {
   const sql = prepareCounters(database);
 
-  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean =>
-    Boolean(sql.lease.run(storeKey(key), storeKey(id), now + ttlMs, now, finite(limit)).changes);
-
   return {
     take: (windows, now) => writer.write(() => take(sql, windows, now)),
     adjust: async (key, _windowMs, delta, now) => {
       await writer.write(() => sql.adjust.run(delta, storeKey(key), now));
     },
-    lease: (key, id, limit, ttlMs, now) => writer.write(() => lease(key, id, limit, ttlMs, now)),
+    lease: (key, id, limit, ttlMs, now) =>
+      writer.write(() => Boolean(sql.lease.run(storeKey(key), storeKey(id), now + ttlMs, now, finite(limit)).changes)),
     release: async (key, id) => {
       await writer.write(() => sql.release.run(storeKey(key), storeKey(id)));
     },

@@ -1,9 +1,8 @@
 import { chmod, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import { storeUnavailable } from '../kit/failure.ts';
-import { type Database, importDriver } from './driver.ts';
+import { type Database, importDriver, sqliteFailure } from './driver.ts';
 import { migrate } from './schema.ts';
-import { sqliteFailure } from './sqlite-failure.ts';
 
 export interface DatabaseOptions {
   /** The folder of `tollgate.db`; made when it is missing, readable by its owner alone. */

@@ -1,5 +1,5 @@
 import type { KeyvStoreAdapter } from 'keyv';
-import { storeKey } from '../kit/key.ts';
+import { storeKey } from '../kit/check.ts';
 import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 

@@ -1,6 +1,13 @@
 import type { Reservation, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
-import { CORRECTABLE_MS, checkCredit, checkReservation, checkSettlement, finite, REMEMBER_MS } from '../kit/check.ts';
-import { storeKey } from '../kit/key.ts';
+import {
+  CORRECTABLE_MS,
+  checkAmount,
+  checkCredit,
+  checkReservation,
+  finite,
+  REMEMBER_MS,
+  storeKey,
+} from '../kit/check.ts';
 import { chargeReason, correctionReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
 import type { LedgerSql } from './ledger-sql.ts';
 
@@ -50,7 +57,7 @@ export function settle(
   facts: UsageFacts,
   now: number,
 ): boolean {
-  if (actual !== undefined) checkSettlement({ amount: actual });
+  if (actual !== undefined) checkAmount(actual);
   const hold = endHold(sql, account, ref);
   if (!hold) return correctSwept(sql, account, ref, actual ?? 0, facts);
   const amount = actual ?? hold.amount;

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../../core/index.ts';
-import { explainSchemaVersion } from '../kit/schema-version.ts';
+import { explainSchemaVersion } from '../kit/failure.ts';
 import type { Database } from './driver.ts';
 
 /** One step of the schema: `sql` takes a file of the version before it to `version` (SQLite's `user_version`). */

@@ -1,6 +1,5 @@
 import type { Sets } from '../../../core/index.ts';
-import { checkMember, pageLimit } from '../kit/check.ts';
-import { storeKey } from '../kit/key.ts';
+import { checkMember, pageLimit, storeKey } from '../kit/check.ts';
 import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';
 

@@ -1,6 +1,5 @@
 import { storeClosed, storeUnavailable } from '../kit/failure.ts';
-import type { Database, Statement } from './driver.ts';
-import { isBusy, sqliteFailure } from './sqlite-failure.ts';
+import { type Database, isBusy, type Statement, sqliteFailure } from './driver.ts';
 
 interface Job {
   /** Runs the change; returns what resolves its promise, for after the commit. */

@@ -1,4 +1,4 @@
-/** Bytes on their way from a program to whoever listens. The writer never waits, so the program is soon done. */
+/** Bytes on their way from a program to a reader. The writer never waits, so the program is soon done. */
 export interface ByteQueue extends AsyncIterable<Uint8Array> {
   push(bytes: Uint8Array): void;
   end(): void;
@@ -19,7 +19,7 @@ export function createByteQueue(onLeave: () => void): ByteQueue {
     start = resolve;
     refuse = reject;
   });
-  // Whoever reads the iteration alone hears of the failure there.
+  // A reader of the iteration alone gets the failure there.
   started.catch(() => {});
 
   function finish(how: { readonly error?: unknown }): void {

@@ -79,17 +79,17 @@ export default definePlugin({
 /** What the program says it can speak with: asked once, as long as it is there. */
 function createVoiceTable(program: string) {
   let table: EspeakVoices | undefined;
-  let asking: Promise<EspeakVoices> | undefined;
+  let listing: Promise<EspeakVoices> | undefined;
   return {
     known: (): EspeakVoices => table ?? NO_VOICES,
     async load(): Promise<EspeakVoices> {
       const found = findProgram(program);
       if (found === undefined) throw missingProgram();
       if (table) return table;
-      asking ??= askProgram(found).finally(() => {
-        asking = undefined;
+      listing ??= listVoicesOf(found).finally(() => {
+        listing = undefined;
       });
-      table = await asking;
+      table = await listing;
       return table;
     },
   };
@@ -104,7 +104,7 @@ function missingProgram(): GatewayError {
 
 const run = promisify(execFile);
 
-async function askProgram(program: string): Promise<EspeakVoices> {
+async function listVoicesOf(program: string): Promise<EspeakVoices> {
   const options = { env: programEnvironment(), timeout: LIST_TIMEOUT_MS, maxBuffer: LONGEST_LIST_BYTES };
   try {
     const [languages, variants] = await Promise.all([

@@ -87,7 +87,7 @@ function startAll(task: EspeakTask, espeak: string, ffmpeg: string | undefined, 
     const rate = String(task.wordsPerMinute);
     const speaker = start(espeak, ['-v', task.voice, '-s', rate, '-b', '1', '--stdin', '--stdout']);
     children.push(speaker);
-    // A program that ends early closes its input, which is no fault of its own: the exit code tells why.
+    // A program that ends early closes its input, which is no error by itself: the exit code tells why.
     speaker.stdin?.on('error', () => {}).end(task.text);
     if (!task.encode || ffmpeg === undefined) return children;
     const encoder = start(ffmpeg, [...ENCODER_INPUT, ...ENCODER[task.encode], 'pipe:1']);

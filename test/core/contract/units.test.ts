@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { DURATION, formatUsd, parseDuration, parseUsd } from '../../../core/contract/units.ts';
+import { DURATION, formatUsd, parseDuration, parseSize, parseUsd } from '../../../core/contract/units.ts';
 
 describe('durations', () => {
   const GOOD: readonly (readonly [text: string, ms: number])[] = [
@@ -76,4 +76,25 @@ describe('amounts of money', () => {
       }),
     );
   });
+});
+
+describe('sizes', () => {
+  const good: readonly [size: string | number, bytes: number][] = [
+    ['20mb', 20_971_520],
+    ['1.5kb', 1536],
+    ['1 GB', 1_073_741_824],
+    ['7b', 7],
+    [4096, 4096],
+    [0, 0],
+  ];
+  for (const [size, bytes] of good) {
+    it(`reads ${JSON.stringify(size)} as ${bytes} bytes`, () => {
+      expect(parseSize(size)).to.equal(bytes);
+    });
+  }
+  for (const size of ['', '20', '20 megs', '-1mb', -1, 1.5]) {
+    it(`refuses ${JSON.stringify(size)}`, () => {
+      expect(() => parseSize(size)).to.throw(TypeError, 'is not a size: write 20mb, 512kb or a number of bytes');
+    });
+  }
 });

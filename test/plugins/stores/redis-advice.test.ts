@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { adviseOn } from '../../../plugins/stores/redis/advice.ts';
+import { adviseOn } from '../../../plugins/stores/redis/connection.ts';
 
 describe('advice about a redis server', () => {
   const cases: readonly (readonly [string, string, readonly RegExp[]])[] = [

@@ -147,7 +147,7 @@ function inspectOgg(): Inspector {
   });
 }
 
-/** FLAC frames carry no length: only the signature and the presence of sound behind the stream's facts are checked. */
+/** FLAC frames carry no length: only the signature and that there is sound behind the stream's facts are checked. */
 function inspectFlac(): Inspector {
   let head: Buffer = Buffer.alloc(0);
   let bytes = 0;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Call, Outcome } from '../../../../core/index.ts';
-import { chargeAnswered } from '../../../../plugins/policies/accounts/charge-answered.ts';
+import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { settledBooks } from '../../../support/books.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readLogprobs } from '../../../../plugins/providers/openai-compatible/logprobs.ts';
+import { readLogprobs } from '../../../../plugins/providers/openai-compatible/choice.ts';
 import { readResponse } from '../../../../plugins/providers/openai-compatible/response.ts';
 
 const CALL = { model: 'asked', stream: false, created: 1_750_000_000, id: 'chatcmpl-own' };

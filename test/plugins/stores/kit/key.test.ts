@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { storeKey } from '../../../../plugins/stores/kit/key.ts';
+import { storeKey } from '../../../../plugins/stores/kit/check.ts';
 
 describe('keys made of what users choose', () => {
   it('are the text itself when it is short and plain', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { SourceError } from '../../../core/config/positions.ts';
-import { parseJson } from '../../../core/config/source-json.ts';
+import { SourceError } from '../../../core/config/problems.ts';
+import { parseJson } from '../../../core/config/sources.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
 
 describe('the JSON reader', () => {

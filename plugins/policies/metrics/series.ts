@@ -1,7 +1,5 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
-import type { Call, Outcome } from '../../../core/index.ts';
-import { OVERHEAD_SECONDS, SECONDS } from './buckets.ts';
-import { boundedLabel } from './labels.ts';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Call, Outcome, PluginApi } from '../../../core/index.ts';
 
 type Target = NonNullable<Outcome['target']>;
 
@@ -76,3 +74,69 @@ function createMetrics(registry: Registry) {
     unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose model has no known price.', ['provider', 'model']),
   };
 }
+
+type Middleware = Parameters<PluginApi['use']>[0];
+
+/** Counts HTTP requests, each after its last byte. */
+export function countRequests(registry: Registry): Middleware {
+  const registers = [registry];
+  const inflight = new Gauge({ name: 'tollgate_inflight_requests', help: 'Requests being worked on.', registers });
+  const requests = new Counter({
+    name: 'tollgate_http_requests_total',
+    help: 'HTTP requests.',
+    labelNames: ['route', 'status'],
+    registers,
+  });
+  const requestSeconds = new Histogram({
+    name: 'tollgate_http_request_duration_seconds',
+    help: 'HTTP requests, to the last byte.',
+    labelNames: ['route'],
+    buckets: [...SECONDS],
+    registers,
+  });
+  const routeLabel = boundedLabel();
+
+  return (ctx, next) => {
+    const { res } = ctx;
+    const started = performance.now();
+    inflight.inc();
+    res.on('close', () => {
+      inflight.dec();
+      const route = routeLabel(String(ctx.state['route'] ?? 'none'), () => 'listed');
+      requests.inc({ route, status: String(res.statusCode) });
+      requestSeconds.observe({ route }, (performance.now() - started) / 1000);
+    });
+    return next();
+  };
+}
+
+/** How many names that are known to be real a label may have, and how many that only worked: a caller must not fill the memory. */
+const MAX_LISTED = 1000;
+const MAX_OTHERS = 100;
+
+/**
+ * Keeps the first names of a label, and calls the rest `_other`. Listed names have places of their own, so that names which
+ * callers make up, also those that a provider answers to, never take them.
+ */
+function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked' | 'unknown') => string {
+  const listed = new Set<string>();
+  const others = new Set<string>();
+  return (value, kindOf) => {
+    if (listed.has(value) || others.has(value)) return value;
+    const kind = kindOf();
+    const [known, max] = kind === 'listed' ? [listed, MAX_LISTED] : [others, MAX_OTHERS];
+    if (kind === 'unknown' || known.size >= max) return '_other';
+    known.add(value);
+    return value;
+  };
+}
+
+/** The buckets of what takes time, in seconds. */
+const SECONDS: readonly number[] = Object.freeze([
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900,
+]);
+
+/** The buckets of what the gateway itself takes, in seconds. */
+const OVERHEAD_SECONDS: readonly number[] = Object.freeze([
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1,
+]);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../../core/index.ts';
-import { type Creator, narrow } from '../../../../plugins/auth/api-key/narrow.ts';
+import { type Creator, narrow } from '../../../../plugins/auth/api-key/key-limits.ts';
 import type { KeyLimits } from '../../../../plugins/auth/api-key/records.ts';
 
 interface Case {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { parseGoDuration, readRetryAfter } from '../../../../plugins/providers/kit/retry-after.ts';
+import { parseGoDuration, readRetryAfter } from '../../../../plugins/providers/kit/status-failure.ts';
 
 describe('retry hints', () => {
   const DURATIONS: readonly (readonly [string, number | undefined])[] = [

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { maskSecrets, maskUrl } from '../../../core/config/mask.ts';
+import { maskSecrets, maskUrl } from '../../../core/config/finish-config.ts';
 
 const SCHEMA = {
   type: 'object',
