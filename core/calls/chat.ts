@@ -155,8 +155,8 @@ function planAttempt(
     const row = ingress && provider.native?.(model, stream)[ingress.dialect];
     const lacking = ingress ? assertNeeds(ingress, instance, row) : [];
     assertMedia(provider, instance, input);
-    const withheld = ingress?.withheld ?? new Set<string>();
-    const change = { after: input, model, stream, withheld, open, scope: (text: string) => seals.scope(account, text) };
+    const without = ingress?.without ?? [];
+    const change = { after: input, model, stream, without, open, scope: (text: string) => seals.scope(account, text) };
     const native = ingress && row && nativeRequest(ingress, row, { ...change, before: ingress.before });
     if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
     const opened = openReasoning(input, open);

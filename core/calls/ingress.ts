@@ -19,7 +19,7 @@ export interface Ingress {
   readonly headers: Readonly<Record<string, string>>;
   readonly needs: readonly DialectNeed[];
   /** Places of optional needs that this caller may not have. */
-  readonly withheld?: ReadonlySet<string>;
+  readonly without?: readonly string[];
   /** What the canonical request could not say. */
   readonly dropped: readonly string[];
   /** The caller's own body with a change; absent for a dialect whose shape is the canonical one: codecs write that as it is. */

@@ -42,7 +42,7 @@ export interface DialectNeed {
   readonly name: string;
   /** Where it stands in the caller's body. */
   readonly param: string;
-  /** Left out and told where it cannot be had, instead of refused; for tools that clients send whether they need them or not. */
+  /** Whether it is left out and told where the target or the caller may not have it, instead of refused. */
   readonly optional?: boolean;
 }
 
@@ -108,8 +108,8 @@ export interface NativeChange {
   /** The model as the provider knows it. */
   readonly model: string;
   readonly stream: boolean;
-  /** Places of the caller's body (`param` of optional needs) that are to be left out: the caller may not have them. */
-  readonly withheld: ReadonlySet<string>;
+  /** The `param` of optional needs that this caller may not have: they are left out. */
+  readonly without?: readonly string[];
   /** Opens a sealed text for this target; undefined when it is another account's or another deployment's. */
   open(sealed: string): string | undefined;
   /** A text that names the same thing for this account only, such as a key of a vendor's cache. */
