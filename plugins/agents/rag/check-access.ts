@@ -1,0 +1,37 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { AccessRules } from './access.ts';
+
+/** Throws for a rule that contradicts itself or names a plan that is not configured. */
+export function checkRules(rules: AccessRules, plans: readonly string[]): void {
+  for (const [folder, { everybody, ...others }] of Object.entries(rules)) {
+    const where = `agents.rag.access["${folder}"]`;
+    if (everybody && Object.keys(others).length > 0)
+      throw new TypeError(
+        `${where}: names everybody, and ${Object.keys(others).join(' and ')} too: leave out the one or the other`,
+      );
+    const unknown = others.plans?.find((plan) => !plans.includes(plan));
+    if (unknown !== undefined)
+      throw new TypeError(
+        `${where}.plans: names the plan "${unknown}", which "plans" does not have: ${plans.length > 0 ? `use one of ${plans.join(', ')}` : 'add it there'}`,
+      );
+  }
+}
+
+/**
+ * Throws for a rule whose folder is not there, letter by letter: a rule for `HR` would leave `hr` to everybody, also
+ * where the file system takes them for the same.
+ */
+export async function checkFolders(rules: AccessRules, root: string): Promise<void> {
+  for (const folder of Object.keys(rules).filter((name) => name !== '.')) {
+    let above = root;
+    for (const name of folder.split('/')) {
+      const entries = await readdir(above, { withFileTypes: true });
+      if (!entries.some((entry) => entry.name === name && entry.isDirectory()))
+        throw new TypeError(
+          `agents.rag.access["${folder}"]: is no folder in agents.rag.folder, so what it should protect would be found by everybody: make the folder "${folder}", or correct its name (capitals count, links are not followed)`,
+        );
+      above = path.join(above, name);
+    }
+  }
+}

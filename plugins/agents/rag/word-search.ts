@@ -1,0 +1,102 @@
+import type { Database, Statement } from './database.ts';
+import type { QueryWord } from './terms.ts';
+import { wordTable } from './word-tables.ts';
+
+/** How much the parts of a word count, all together, beside the word itself. */
+const PARTS_WEIGHT = 0.5;
+
+/**
+ * The part of all passages that may have a phrase before it counts no more, unless these are few: it would say little about
+ * any of them, and cost a walk over all.
+ */
+const COMMON = Object.freeze({ word: 0.25, part: 0.05, few: 200 });
+
+/** A folder's table of words, as it is searched. */
+interface SearchedTable {
+  readonly count: Statement;
+  readonly search: Statement;
+  /** How many passages it has. */
+  readonly size: number;
+}
+
+/** A phrase, and in how many passages of each table it is. */
+interface CountedPhrase {
+  readonly phrase: string;
+  readonly counts: readonly number[];
+  /** In how many of all. */
+  readonly having: number;
+}
+
+/** Searches the words of some folders, and of no other: row ids by BM25, best first. */
+export type SearchWords = (
+  words: readonly QueryWord[],
+  folders: ReadonlySet<string>,
+  limit: number,
+) => readonly number[];
+
+/**
+ * SQLite's bm25() weighs a phrase by how rare it is in one table. Here it is weighed by how rare it is in all tables that are
+ * searched, so that a passage's rank depends on nothing but them.
+ */
+export function createWordSearch(database: Database): SearchWords {
+  const openTable = createTableOpener(database);
+  return (words, folders, limit) => {
+    const tables = [...folders].flatMap(openTable);
+    const all = tables.reduce((sum, { size }) => sum + size, 0);
+    const sums = new Map<number, number>();
+    const add = ({ phrase, counts, having }: CountedPhrase, weight: number): void => {
+      const rarity = Math.log(1 + (all - having + 0.5) / (having + 0.5));
+      for (const [at, { search, size }] of tables.entries()) {
+        const factor = (weight * rarity) / rarityInTable(size, counts[at] ?? 0);
+        for (const { id, score } of search.all(phrase))
+          sums.set(Number(id), (sums.get(Number(id)) ?? 0) + Number(score) * factor);
+      }
+    };
+    const count = (phrase: string): CountedPhrase => {
+      const counts = tables.map((table) => Number(table.count.get(phrase)?.['n'] ?? 0));
+      return { phrase, counts, having: counts.reduce((sum, n) => sum + n, 0) };
+    };
+    const isRare =
+      (most: number) =>
+      ({ having }: CountedPhrase): boolean =>
+        having <= Math.max(COMMON.few, all * most);
+    const counted = words.map(({ phrase }) => count(phrase));
+    const rare = counted.filter(isRare(COMMON.word));
+    for (const phrase of rare.some(({ having }) => having > 0) ? rare : counted) add(phrase, 1);
+    for (const { parts } of words)
+      for (const part of parts.map(count).filter(isRare(COMMON.part))) add(part, PARTS_WEIGHT / parts.length);
+    return [...sums]
+      .sort(([a, x], [b, y]) => y - x || a - b)
+      .slice(0, limit)
+      .map(([id]) => id);
+  };
+}
+
+/** The weight that SQLite's bm25() gives a phrase, which never is less than this. See https://sqlite.org/fts5.html#the_bm25_function */
+function rarityInTable(size: number, having: number): number {
+  return Math.max(1e-6, Math.log((size - having + 0.5) / (having + 0.5)));
+}
+
+/** Opens a folder's table; there is none while nothing of the folder is indexed. */
+function createTableOpener(database: Database): (folder: string) => readonly SearchedTable[] {
+  const find = database.prepare('SELECT id FROM folders WHERE name = ?');
+  const sizeOf = database.prepare('SELECT count(*) AS n FROM chunks WHERE folder = ?');
+  const statements = new Map<number, Omit<SearchedTable, 'size'>>();
+  const prepare = (id: number): Omit<SearchedTable, 'size'> => {
+    const table = wordTable(id);
+    return {
+      count: database.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${table} MATCH ?`),
+      // A hit in the title or the headings says more than one in the text.
+      search: database.prepare(
+        `SELECT rowid AS id, -bm25(${table}, 4.0, 2.0, 1.0, 1.0) AS score FROM ${table} WHERE ${table} MATCH ?`,
+      ),
+    };
+  };
+  return (folder) => {
+    const id = find.get(folder)?.['id'];
+    if (typeof id !== 'number') return [];
+    const known = statements.get(id) ?? prepare(id);
+    statements.set(id, known);
+    return [{ ...known, size: Number(sizeOf.get(folder)?.['n'] ?? 0) }];
+  };
+}
