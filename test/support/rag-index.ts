@@ -4,10 +4,11 @@ import type { Scope } from '../../plugins/agents/rag/access.ts';
 import { type Database, openIndex } from '../../plugins/agents/rag/database.ts';
 import type { EmbedTexts } from '../../plugins/agents/rag/embed-pending.ts';
 import { normalise } from '../../plugins/agents/rag/embedder.ts';
-import { createIndexReader, type IndexReader } from '../../plugins/agents/rag/index-reader.ts';
+import { createIndexReader, type IndexReader, type Passage } from '../../plugins/agents/rag/index-reader.ts';
 import { type Hit, searchPassages } from '../../plugins/agents/rag/search.ts';
 import { type UpdateDeps, type UpdateResult, updateIndex } from '../../plugins/agents/rag/update-index.ts';
 import type { UpdateJob } from '../../plugins/agents/rag/update-job.ts';
+import { toQueryWords } from '../../plugins/agents/rag/terms.ts';
 import { loadVectorTable } from '../../plugins/agents/rag/vector-table.ts';
 import { embedWords } from '../../plugins/providers/echo/embed.ts';
 
@@ -29,6 +30,8 @@ export interface TestIndex {
   /** Why files have no passages. */
   errors(): Readonly<Record<string, string>>;
   sources(query: string, scope?: Scope): readonly string[];
+  /** The best passage for a query by words. */
+  first(query: string): Passage | undefined;
   searchBoth(query: string, model: string, scope?: Scope): Promise<readonly Hit[]>;
   close(): void;
 }
@@ -67,6 +70,7 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
     errors: () =>
       Object.fromEntries([...reader.files()].flatMap(([source, { error }]) => (error ? [[source, error]] : []))),
     sources: (query, scope = EVERYTHING) => searchPassages(reader, query, 50, scope, undefined).map(({ source }) => source),
+    first: (query) => reader.passage(reader.searchWords(toQueryWords(query), EVERYTHING.folders, 1)[0] ?? 0),
     async searchBoth(query, model, scope = EVERYTHING) {
       const table = await loadVectorTable(reader, model);
       return searchPassages(reader, query, 10, scope, (depth) =>
