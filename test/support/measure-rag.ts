@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { type Database, openIndex } from '../../plugins/agents/rag/database.ts';
 import { searchPassages } from '../../plugins/agents/rag/search.ts';
 import { EVERYTHING, openTestIndex } from './rag-index.ts';
@@ -15,12 +16,16 @@ interface Judged {
 interface JudgedSet {
   readonly language: RagLanguage;
   readonly documents: readonly { readonly id: string; readonly title: string; readonly text: string }[];
+  /** What the search was made with. */
   readonly queries: readonly Judged[];
+  /** What it was measured with once it was made, and not changed for. */
+  readonly held: readonly Judged[];
 }
 
 /** One query, and how well it was served: nDCG@10, by the search of now and by the one of index version 2. */
 export interface MeasuredQuery extends Judged {
   readonly language: RagLanguage;
+  readonly isHeld: boolean;
   readonly before: number;
   readonly now: number;
   readonly found: readonly string[];
@@ -31,7 +36,8 @@ const DEPTH = 10;
 /** The judged set of `test/fixtures/rag`, all languages in one index. Without embeddings: words alone. */
 export async function measureRag(folder: string): Promise<readonly MeasuredQuery[]> {
   const sets = RAG_LANGUAGES.map(readSet);
-  const index = await openTestIndex(folder);
+  const index = await openTestIndex(path.join(folder, 'now'));
+  const former = await openIndex(path.join(folder, 'former'), 1000);
   try {
     index.write(
       Object.fromEntries(
@@ -41,15 +47,19 @@ export async function measureRag(folder: string): Promise<readonly MeasuredQuery
       ),
     );
     await index.update();
-    const searchBefore = createFormerSearch(await openIndex(`${folder}-former`, 1000), sets);
-    return sets.flatMap(({ language, queries }) =>
-      queries.map((judged) => {
-        const found = searchPassages(index.reader, judged.query, DEPTH, EVERYTHING, undefined).map(({ source }) => source);
-        const gainOf = (source: string): number => judged.relevant[source.replace(`${language}/`, '').replace('.md', '')] ?? 0;
+    const searchBefore = createFormerSearch(former, sets);
+    return sets.flatMap(({ language, queries, held }) =>
+      [...queries, ...held].map((judged) => {
+        const found = searchPassages(index.reader, judged.query, DEPTH, EVERYTHING, undefined).map(
+          ({ source }) => source,
+        );
+        const gainOf = (source: string): number =>
+          judged.relevant[source.replace(`${language}/`, '').replace('.md', '')] ?? 0;
         const ideal = Object.values(judged.relevant);
         return {
           ...judged,
           language,
+          isHeld: held.includes(judged),
           found,
           before: ndcg(searchBefore(judged.query).map(gainOf), ideal),
           now: ndcg(found.map(gainOf), ideal),
@@ -58,6 +68,7 @@ export async function measureRag(folder: string): Promise<readonly MeasuredQuery
     );
   } finally {
     index.close();
+    former.close();
   }
 }
 
@@ -81,7 +92,9 @@ const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}
 /** The search of index version 2, to compare with: words as they are, pairs of characters in scripts without spaces. */
 function createFormerSearch(database: Database, sets: readonly JudgedSet[]): (query: string) => readonly string[] {
   const spread = (text: string): string => text.normalize('NFKC').replace(new RegExp(UNSPACED, 'gu'), ' $& ');
-  database.exec("CREATE VIRTUAL TABLE former USING fts5(title, headings, text, tokenize='porter unicode61 remove_diacritics 2')");
+  database.exec(
+    "CREATE VIRTUAL TABLE former USING fts5(title, headings, text, tokenize='porter unicode61 remove_diacritics 2')",
+  );
   const put = database.prepare('INSERT INTO former (rowid, title, headings, text) VALUES (?, ?, ?, ?)');
   const sources = sets.flatMap(({ language, documents }) => documents.map((document) => ({ language, ...document })));
   for (const [at, { title, text }] of sources.entries()) put.run(at, spread(title), spread(title), spread(text));
@@ -99,7 +112,11 @@ function createFormerSearch(database: Database, sets: readonly JudgedSet[]): (qu
     });
   };
   return (query) => {
-    const words = query.normalize('NFKC').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+    const words =
+      query
+        .normalize('NFKC')
+        .toLowerCase()
+        .match(/[\p{L}\p{N}]+/gu) ?? [];
     const telling = words.filter((word) => !FORMER_STOP_WORDS.has(word));
     const terms = new Set((telling.length > 0 ? telling : words).flatMap(termsOf));
     return search.all([...terms].join(' OR '), DEPTH).map(({ id }) => {

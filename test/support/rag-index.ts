@@ -6,9 +6,9 @@ import type { EmbedTexts } from '../../plugins/agents/rag/embed-pending.ts';
 import { normalise } from '../../plugins/agents/rag/embedder.ts';
 import { createIndexReader, type IndexReader, type Passage } from '../../plugins/agents/rag/index-reader.ts';
 import { type Hit, searchPassages } from '../../plugins/agents/rag/search.ts';
+import { toQueryWords } from '../../plugins/agents/rag/terms.ts';
 import { type UpdateDeps, type UpdateResult, updateIndex } from '../../plugins/agents/rag/update-index.ts';
 import type { UpdateJob } from '../../plugins/agents/rag/update-job.ts';
-import { toQueryWords } from '../../plugins/agents/rag/terms.ts';
 import { loadVectorTable } from '../../plugins/agents/rag/vector-table.ts';
 import { embedWords } from '../../plugins/providers/echo/embed.ts';
 
@@ -69,7 +69,8 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
       updateIndex({ ...job, ...changes }, { database, embed, onFile: async () => {}, onFailed: () => {}, ...deps }),
     errors: () =>
       Object.fromEntries([...reader.files()].flatMap(([source, { error }]) => (error ? [[source, error]] : []))),
-    sources: (query, scope = EVERYTHING) => searchPassages(reader, query, 50, scope, undefined).map(({ source }) => source),
+    sources: (query, scope = EVERYTHING) =>
+      searchPassages(reader, query, 50, scope, undefined).map(({ source }) => source),
     first: (query) => reader.passage(reader.searchWords(toQueryWords(query), EVERYTHING.folders, 1)[0] ?? 0),
     async searchBoth(query, model, scope = EVERYTHING) {
       const table = await loadVectorTable(reader, model);

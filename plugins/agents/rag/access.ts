@@ -49,7 +49,11 @@ export function createAccess(
   };
 }
 
-function allows({ everybody, plans, keys, users }: AccessRule, principal: Principal, plan: string | undefined): boolean {
+function allows(
+  { everybody, plans, keys, users }: AccessRule,
+  principal: Principal,
+  plan: string | undefined,
+): boolean {
   const { userId, keyId, limitsId } = principal;
   if (everybody || users?.includes(userId)) return true;
   if (plan !== undefined && plans?.includes(plan)) return true;

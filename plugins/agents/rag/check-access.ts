@@ -2,10 +2,21 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { AccessRules } from './access.ts';
 
-/** Throws for a rule that contradicts itself or names a plan that is not configured. */
+/** Names from the folder downwards; hidden ones are not indexed. */
+const SUBFOLDER = /^[^./\\][^/\\]*(\/[^./\\][^/\\]*)*$/;
+
+function whereOf(folder: string): string {
+  return /^[\w-]+$/.test(folder) ? `agents.rag.access.${folder}` : `agents.rag.access["${folder}"]`;
+}
+
+/** Throws for a rule whose folder is no path, that contradicts itself, or that names a plan that is not configured. */
 export function checkRules(rules: AccessRules, plans: readonly string[]): void {
   for (const [folder, { everybody, ...others }] of Object.entries(rules)) {
-    const where = `agents.rag.access["${folder}"]`;
+    const where = whereOf(folder);
+    if (folder !== '.' && !SUBFOLDER.test(folder))
+      throw new TypeError(
+        `${where}: is no path of a subfolder: write it as hr or hr/salaries, without ./, ../, hidden folders and a slash at an end; "." is all of agents.rag.folder`,
+      );
     if (everybody && Object.keys(others).length > 0)
       throw new TypeError(
         `${where}: names everybody, and ${Object.keys(others).join(' and ')} too: leave out the one or the other`,
@@ -29,7 +40,7 @@ export async function checkFolders(rules: AccessRules, root: string): Promise<vo
       const entries = await readdir(above, { withFileTypes: true });
       if (!entries.some((entry) => entry.name === name && entry.isDirectory()))
         throw new TypeError(
-          `agents.rag.access["${folder}"]: is no folder in agents.rag.folder, so what it should protect would be found by everybody: make the folder "${folder}", or correct its name (capitals count, links are not followed)`,
+          `${whereOf(folder)}: is no folder in agents.rag.folder, so what it should protect would be found by everybody: make the folder "${folder}", or correct its name (capitals count, links are not followed)`,
         );
       above = path.join(above, name);
     }

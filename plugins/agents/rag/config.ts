@@ -22,10 +22,6 @@ export const RAG_CONFIG = {
     access: {
       type: 'object',
       maxProperties: 50,
-      propertyNames: {
-        pattern: '^(\\.|[^./\\\\][^/\\\\]*(/[^./\\\\][^/\\\\]*)*)$',
-        maxLength: 500,
-      },
       additionalProperties: {
         type: 'object',
         additionalProperties: false,
@@ -33,7 +29,9 @@ export const RAG_CONFIG = {
         properties: {
           everybody: { const: true, description: 'Every API key; for a subfolder of one that is not for everybody.' },
           plans: listOf('Plans of `plans`: that of the key or token, else of the account, else `defaultPlan`.'),
-          keys: listOf('Public ids of API keys, as `tollgate keys list` shows them; a key that replaces one counts as it.'),
+          keys: listOf(
+            'Public ids of API keys, as `tollgate keys list` shows them; a key that replaces one counts as it.',
+          ),
           users: listOf('Ids of users.'),
         },
       },

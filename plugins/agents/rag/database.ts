@@ -77,7 +77,9 @@ function makeTables(database: Database): number {
 /** All tables, virtual ones first: the tables that they consist of go with them. */
 function tablesOf(database: Database): readonly string[] {
   return database
-    .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC")
+    .prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC",
+    )
     .all()
     .map(({ name }) => String(name));
 }

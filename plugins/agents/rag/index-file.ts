@@ -80,7 +80,9 @@ function putError(
   { reader, writer, lock }: IndexFileDeps,
 ): boolean {
   const hadPassages = reader.count(source) > 0;
-  lock.write(() => writer.put(source, { stamp, hash, recipe: recipeOf(job, source), error }, { chunks: [], folder: '' }));
+  lock.write(() =>
+    writer.put(source, { stamp, hash, recipe: recipeOf(job, source), error }, { chunks: [], folder: '' }),
+  );
   return hadPassages;
 }
 

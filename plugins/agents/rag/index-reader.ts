@@ -38,11 +38,7 @@ export interface IndexReader {
   /** Grows with every change, by whichever process. */
   revision(): number;
   /** Up to `limit` passages above an id that have an embedding of this model, in the order of their ids. */
-  vectors(
-    model: string,
-    above: number,
-    limit: number,
-  ): readonly VectorRow[];
+  vectors(model: string, above: number, limit: number): readonly VectorRow[];
   /** Whether passages wait for their embedding. */
   isUnembedded(): boolean;
 }
@@ -87,9 +83,11 @@ export function createIndexReader(database: Database): IndexReader {
     count: (source) => Number((source === undefined ? sql.count.get() : sql.countOf.get(source))?.['n'] ?? 0),
     revision: () => Number(sql.fact.get('revision')?.['value'] ?? 0),
     vectors: (model, above, limit) =>
-      sql.vectors
-        .all(above, model, limit)
-        .map((row) => ({ id: Number(row['id']), folder: String(row['folder']), vector: toFloats(row['vector'] as Uint8Array) })),
+      sql.vectors.all(above, model, limit).map((row) => ({
+        id: Number(row['id']),
+        folder: String(row['folder']),
+        vector: toFloats(row['vector'] as Uint8Array),
+      })),
     isUnembedded: () => sql.fact.get('unembedded')?.['value'] === '1',
   };
 }

@@ -7,7 +7,7 @@ import { ragAgent } from './agent.ts';
 import { createCallerPlan } from './caller-plan.ts';
 import { checkFolders, checkRules } from './check-access.ts';
 import { RAG_CONFIG } from './config.ts';
-import { INDEX_VERSION, openIndex } from './database.ts';
+import { openIndex } from './database.ts';
 import { createEmbedder } from './embedder.ts';
 import { createIndexReader } from './index-reader.ts';
 import { createIndexer } from './indexer.ts';
@@ -35,10 +35,10 @@ export default definePlugin({
     const rules = config.access ?? {};
     checkRules(rules, Object.keys(api.settings.plans));
     const access = createAccess(rules, createCallerPlan(api));
-    const database = await openIndex(dataDir, BUSY_MS, (made) =>
+    const database = await openIndex(dataDir, BUSY_MS, (version) =>
       api.log.info(
-        { made_by: made, version: INDEX_VERSION },
-        'the index of the knowledge base is of another version: it is made again from the folder',
+        { index_version: version },
+        'another version made the index of the knowledge base: it is made again from the folder',
       ),
     );
     api.onClose(() => database.close());

@@ -24,8 +24,7 @@ export function createRetrieve(
     hits: searchPassages(reader, query, limit, scope, undefined),
     mode: 'words',
   });
-  if (!embedder)
-    return async (query, limit, { principal }) => byWords(query, limit, await access.scopeOf(principal));
+  if (!embedder) return async (query, limit, { principal }) => byWords(query, limit, await access.scopeOf(principal));
   const tables = createVectorTables(reader, embedder.model);
   return async (query, limit, caller) => {
     const scope = await access.scopeOf(caller.principal);

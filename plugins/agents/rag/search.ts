@@ -1,5 +1,5 @@
-import type { IndexReader, Passage } from './index-reader.ts';
 import type { Scope } from './access.ts';
+import type { IndexReader, Passage } from './index-reader.ts';
 import { toQueryWords } from './terms.ts';
 
 export interface Hit extends Passage {

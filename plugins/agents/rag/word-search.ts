@@ -6,10 +6,10 @@ import { wordTable } from './word-tables.ts';
 const PARTS_WEIGHT = 0.5;
 
 /**
- * The part of all passages that may have a phrase before it counts no more, unless these are few: it would say little about
- * any of them, and cost a walk over all.
+ * How many hits of words, and of parts, are looked at: those of the rarest first. What is left out is what most passages have,
+ * which would say little about any of them; a long query on a large index would hold up other requests.
  */
-const COMMON = Object.freeze({ word: 0.25, part: 0.05, few: 200 });
+const MAX_HITS = Object.freeze({ words: 20_000, parts: 5000 });
 
 /** A folder's table of words, as it is searched. */
 interface SearchedTable {
@@ -22,6 +22,7 @@ interface SearchedTable {
 /** A phrase, and in how many passages of each table it is. */
 interface CountedPhrase {
   readonly phrase: string;
+  readonly weight: number;
   readonly counts: readonly number[];
   /** In how many of all. */
   readonly having: number;
@@ -44,32 +45,38 @@ export function createWordSearch(database: Database): SearchWords {
     const tables = [...folders].flatMap(openTable);
     const all = tables.reduce((sum, { size }) => sum + size, 0);
     const sums = new Map<number, number>();
-    const add = ({ phrase, counts, having }: CountedPhrase, weight: number): void => {
+    const add = ({ phrase, weight, counts, having }: CountedPhrase): void => {
       const rarity = Math.log(1 + (all - having + 0.5) / (having + 0.5));
       for (const [at, { search, size }] of tables.entries()) {
-        const factor = (weight * rarity) / rarityInTable(size, counts[at] ?? 0);
+        const ofTable = counts[at] ?? 0;
+        if (ofTable === 0) continue;
+        const factor = (weight * rarity) / rarityInTable(size, ofTable);
         for (const { id, score } of search.all(phrase))
           sums.set(Number(id), (sums.get(Number(id)) ?? 0) + Number(score) * factor);
       }
     };
-    const count = (phrase: string): CountedPhrase => {
+    const count = (phrase: string, weight: number): CountedPhrase => {
       const counts = tables.map((table) => Number(table.count.get(phrase)?.['n'] ?? 0));
-      return { phrase, counts, having: counts.reduce((sum, n) => sum + n, 0) };
+      return { phrase, weight, counts, having: counts.reduce((sum, n) => sum + n, 0) };
     };
-    const isRare =
-      (most: number) =>
-      ({ having }: CountedPhrase): boolean =>
-        having <= Math.max(COMMON.few, all * most);
-    const counted = words.map(({ phrase }) => count(phrase));
-    const rare = counted.filter(isRare(COMMON.word));
-    for (const phrase of rare.some(({ having }) => having > 0) ? rare : counted) add(phrase, 1);
-    for (const { parts } of words)
-      for (const part of parts.map(count).filter(isRare(COMMON.part))) add(part, PARTS_WEIGHT / parts.length);
+    const ofWords = words.map(({ phrase }) => count(phrase, 1));
+    const ofParts = words.flatMap(({ parts }) => parts.map((part) => count(part, PARTS_WEIGHT / parts.length)));
+    for (const counted of [...rarest(ofWords, MAX_HITS.words), ...rarest(ofParts, MAX_HITS.parts)]) add(counted);
     return [...sums]
       .sort(([a, x], [b, y]) => y - x || a - b)
       .slice(0, limit)
       .map(([id]) => id);
   };
+}
+
+/** The rarest of some phrases, with as many hits in all; one at least. */
+function rarest(phrases: readonly CountedPhrase[], hits: number): readonly CountedPhrase[] {
+  const sorted = phrases.filter(({ having }) => having > 0).toSorted((a, b) => a.having - b.having);
+  let left = hits;
+  return sorted.filter(({ having }, at) => {
+    left -= having;
+    return at === 0 || left >= 0;
+  });
 }
 
 /** The weight that SQLite's bm25() gives a phrase, which never is less than this. See https://sqlite.org/fts5.html#the_bm25_function */

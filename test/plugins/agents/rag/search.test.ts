@@ -70,7 +70,8 @@ describe('search in the knowledge base', () => {
   });
 
   it('leaves out common words, unless there are no others', () => {
-    const words = (query: string) => toQueryWords(query).map(({ phrase }) => /"(.*)"/.exec(phrase)?.[1]?.replace(/\s/g, ''));
+    const words = (query: string) =>
+      toQueryWords(query).map(({ phrase }) => /"(.*)"/.exec(phrase)?.[1]?.replace(/\s/g, ''));
     expect(words('what is the refund')).to.deep.equal(['refund']);
     expect(words('who is it')).to.deep.equal(['who', 'is', 'it']);
     expect(words('犬を飼うときの手続き')).to.deep.equal(['犬', '飼う', 'ときの', '手続き']);
