@@ -128,6 +128,30 @@ describe('folders of the knowledge base with rules', () => {
     expect(await sources('bob', 'rota ward')).not.to.include('staff/rota.md');
   });
 
+  it('D30 are found by the key that is named by the id of `keys list`, and by no other key of its user', async () => {
+    const store = `sqlite:${path.join(folder, 'keys')}`;
+    const first = await startGateway({ store });
+    const named = await first.command<{ api_key: string }>('keys', 'create', '--user', 'carl', '--name', 'named');
+    const other = await first.command<{ api_key: string }>('keys', 'create', '--user', 'carl', '--name', 'other');
+    const listed = await first.command<Loose>('keys', 'list', '--user', 'carl');
+    await first.stop();
+    const { prefix } = listed.data.find(({ name }: Loose) => name === 'named');
+    const second = await startGateway({
+      store,
+      agents: { rag: { folder: documents, watch: '50ms', access: { secret: { keys: [prefix] } } } },
+    });
+    try {
+      const count = async (apiKey: string): Promise<number> => {
+        const response = await second.get('/api/core/rag?q=zorbidin+nose', { authorization: `Bearer ${apiKey}` });
+        return ((await response.json()) as Loose).data.length;
+      };
+      await eventually(async () => expect(await count(named.api_key)).to.equal(3));
+      expect(await count(other.api_key)).to.equal(2);
+    } finally {
+      await second.stop();
+    }
+  });
+
   const REFUSED: readonly (readonly [what: string, access: unknown, why: RegExp])[] = [
     ['an unknown plan', { secret: { plans: ['stuff'] } }, /names the plan "stuff", which "plans" does not have/],
     ['a folder that is not there', { secrets: { users: ['ann'] } }, /access\.secrets: is no folder in agents.rag/],

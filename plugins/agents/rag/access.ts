@@ -57,8 +57,8 @@ function allows(
   const { userId, keyId, limitsId } = principal;
   if (everybody || users?.includes(userId)) return true;
   if (plan !== undefined && plans?.includes(plan)) return true;
-  // A key that replaced a named one has the named one's `limitsId`.
-  return [keyId, limitsId].some((id) => id !== undefined && keys?.includes(id));
+  // A key that replaced a named one has the named one's `limitsId`. Lists of keys show ids behind `tg_`.
+  return [keyId, limitsId].some((id) => id !== undefined && (keys?.includes(id) || keys?.includes(`tg_${id}`)));
 }
 
 /** The rules by folders as {@link folderOf} names them; what has none is everybody's. */

@@ -21,6 +21,11 @@ export function checkRules(rules: AccessRules, plans: readonly string[]): void {
       throw new TypeError(
         `${where}: names everybody, and ${Object.keys(others).join(' and ')} too: leave out the one or the other`,
       );
+    // The message must not show it.
+    if (others.keys?.some((key) => /^tg_[0-9A-Za-z]+_/.test(key)))
+      throw new TypeError(
+        `${where}.keys: holds a whole API key, which is a secret: write its public id, the part up to the second underscore, and revoke the key if others read this file`,
+      );
     const unknown = others.plans?.find((plan) => !plans.includes(plan));
     if (unknown !== undefined)
       throw new TypeError(

@@ -30,7 +30,7 @@ export const RAG_CONFIG = {
           everybody: { const: true, description: 'Every API key; for a subfolder of one that is not for everybody.' },
           plans: listOf('Plans of `plans`: that of the key or token, else of the account, else `defaultPlan`.'),
           keys: listOf(
-            'Public ids of API keys, as `tollgate keys list` shows them; a key that replaces one counts as it.',
+            'Public ids of API keys, `tg_…` as `tollgate keys list` shows them; a key that replaces one counts as it.',
           ),
           users: listOf('Ids of users.'),
         },

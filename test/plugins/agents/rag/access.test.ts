@@ -80,6 +80,11 @@ describe('the rules on who finds what in the knowledge base', () => {
       'agents.rag.access.hr.plans: names the plan "staff", which "plans" does not have: use one of basic, pro',
     );
     expect(() => checkRules(RULES, [])).to.throw('does not have: add it there');
+    const whole = `tg_${'a'.repeat(12)}_${'b'.repeat(49)}`;
+    expect(() => checkRules({ a: { keys: [whole] } }, []))
+      .to.throw('agents.rag.access.a.keys: holds a whole API key')
+      .with.property('message')
+      .that.does.not.include('bbb');
     expect(() => checkRules({ a: { everybody: true, users: ['u'] } }, [])).to.throw('names everybody, and users too');
   });
 
