@@ -11,6 +11,9 @@ const PARTS_WEIGHT = 0.5;
  */
 const MAX_HITS = Object.freeze({ words: 20_000, parts: 5000 });
 
+/** Scores that differ by less are equal: then passages come in the order in which they were indexed. */
+const PRECISION = 1e9;
+
 /** A folder's table of words, as it is searched. */
 interface SearchedTable {
   readonly count: Statement;
@@ -63,6 +66,7 @@ export function createWordSearch(database: Database): SearchWords {
     const ofParts = words.flatMap(({ parts }) => parts.map((part) => count(part, PARTS_WEIGHT / parts.length)));
     for (const counted of [...rarest(ofWords, MAX_HITS.words), ...rarest(ofParts, MAX_HITS.parts)]) add(counted);
     return [...sums]
+      .map(([id, sum]): [number, number] => [id, Math.round(sum * PRECISION)])
       .sort(([a, x], [b, y]) => y - x || a - b)
       .slice(0, limit)
       .map(([id]) => id);

@@ -1,8 +1,9 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { Principal } from '../../../../core/index.ts';
+import type { GatewaySettings, Principal } from '../../../../core/index.ts';
 import { type AccessRules, createAccess, folderOf } from '../../../../plugins/agents/rag/access.ts';
+import { createCallerPlan } from '../../../../plugins/agents/rag/caller-plan.ts';
 import { checkFolders, checkRules } from '../../../../plugins/agents/rag/check-access.ts';
 import { searchPassages } from '../../../../plugins/agents/rag/search.ts';
 import { createVectorTables } from '../../../../plugins/agents/rag/vector-table.ts';
@@ -72,6 +73,20 @@ describe('the rules on who finds what in the knowledge base', () => {
     const failing = createAccess(RULES, async () => Promise.reject(new Error('the store is down')));
     const failure = await failing.scopeOf(caller({ userId: 'ann' })).catch((error: Error) => error.message);
     expect(failure).to.equal('the store is down');
+  });
+
+  it('know the plan of the key, else of the account, else the default one, and no plan that is not configured', async () => {
+    const accounts: Readonly<Record<string, string>> = { 'account:ann': 'staff', 'account:old': 'gone' };
+    const settings = { plans: { staff: {}, guest: {}, free: {} }, defaultPlan: 'free' } as unknown as GatewaySettings;
+    const get = async (key: string) => (accounts[key] ? { plan: accounts[key] } : undefined);
+    const planOf = createCallerPlan({
+      settings,
+      shared: (name) => ({ get: name === 'accounts' ? get : undefined }) as never,
+    });
+    expect(await planOf(caller({ plan: 'guest', account: 'ann' }))).to.equal('guest');
+    expect(await planOf(caller({ plan: 'gone', account: 'ann' }))).to.equal('staff');
+    expect(await planOf(caller({ account: 'old' }))).to.equal('free');
+    expect(await planOf(caller({ plan: 'constructor' }))).to.equal('free');
   });
 
   it('are refused when they contradict themselves or name a plan that is not there', () => {
@@ -146,6 +161,33 @@ describe('the rules on who finds what in the knowledge base', () => {
     it('a small folder of a caller is not ranked below what everybody finds', async () => {
       const [first] = await search(shared, 'salary of Bob', caller({ userId: 'ann' }));
       expect(first?.source).to.equal('hr/salaries/list.md');
+    });
+
+    it('passages of two folders are ranked as those of one would be', async () => {
+      const one = await openTestIndex(path.join(folder, 'one'));
+      const two = await openTestIndex(path.join(folder, 'two'));
+      try {
+        const vocabulary = Array.from({ length: 40 }, (_, at) =>
+          String.fromCharCode(97 + (at % 26), 97 + (at % 7), 120),
+        );
+        const files = Object.fromEntries(
+          Array.from({ length: 60 }, (_, at) => {
+            const words = Array.from({ length: 20 }, (_, nth) => vocabulary[(at * at + nth * (at + 3)) % 40]);
+            return [`${at < 4 ? 'hr' : 'rest'}/${at}.md`, `# Same\n\n${words.join(' ')}`] as const;
+          }),
+        );
+        for (const index of [one, two]) index.write(files);
+        await one.update();
+        await two.update({ folders: ['hr'] });
+        const both = { folders: new Set(['', 'hr']), includes: () => true };
+        for (const query of ['aax', 'bbx ccx', 'ddx eex ffx', vocabulary.slice(0, 12).join(' ')]) {
+          expect(one.sources(query).length, query).to.be.above(0);
+          expect(two.sources(query, both), query).to.deep.equal(one.sources(query));
+        }
+      } finally {
+        one.close();
+        two.close();
+      }
     });
 
     it('a rule counts at once for what was indexed without it, and only its folder is read again', async () => {
