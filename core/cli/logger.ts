@@ -115,7 +115,11 @@ function openStdout(isWatched: boolean, onError: LoggerOptions['onError']): Dest
   return stream;
 }
 
+/** What most lines are made of. */
+const PLAIN = /^[\n -~]*$/;
+
 /** Writes control and bidi characters of a JSON line as `\uXXXX`: the same JSON, harmless to whoever watches it. */
 function escapeControls(line: string): string {
+  if (PLAIN.test(line)) return line;
   return line.replace(CONTROL_CHARACTERS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
