@@ -9,13 +9,10 @@ import { noteAnswered, openChat } from './chat.ts';
 import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { readChunks } from './read-chunks.ts';
+import { type Chunks, readChunks } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
 import { endWithError, isShutdown, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
-
-/** Chunks in batches, as they came. */
-type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
 
 /** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
 export interface ChatStream extends ResponseNotes {

@@ -6,7 +6,8 @@ import { decodeResponse, MAX_RESPONSE_BYTES, parseResponse, webPageError } from 
 import type { OpenedChat } from './chat.ts';
 import { chunksOfResponse, hasContent } from './chat-chunks.ts';
 
-type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
+/** Chunks in batches, as they came. */
+export type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
 
 /** The chunks of one provider's response, in batches: what came with one read of its socket. Throws when it broke off. */
 export function readChunks(opened: OpenedChat): Chunks {
