@@ -9,13 +9,10 @@ import { noteAnswered, openChat } from './chat.ts';
 import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { readChunks } from './read-chunks.ts';
+import { type Chunks, readChunks } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
 import { endWithError, isShutdown, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
-
-/** Chunks in batches, as they came. */
-type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
 
 /** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
 export interface ChatStream extends ResponseNotes {
@@ -39,20 +36,25 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
   return runCall(deps, asked, init, {
     async answered(call, answered) {
       const { response, ...notes } = noteAnswered(call, answered);
-      return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
+      return passOut(deps, call, {
+        ...notes,
+        target: call.targets[0],
+        first: chunksOfResponse(response),
+        source: NONE,
+      });
     },
     callTargets: async (call) =>
       passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
   });
 }
 
-async function* once(chunks: readonly ChatChunk[]): Chunks {
-  yield chunks;
-}
+const NONE: Pick<Chunks, 'next'> = { next: async () => ({ done: true, value: undefined }) };
 
 interface OpenStream extends ResponseNotes {
   readonly target: Target | undefined;
-  readonly source: Chunks;
+  /** What was read of the source already. */
+  readonly first: readonly ChatChunk[];
+  readonly source: Pick<Chunks, 'next'>;
   /** Hangs up. */
   destroy?(): void;
 }
@@ -81,12 +83,7 @@ async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promi
   // From here on the stream itself decides when to hang up.
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   const { headers } = opened;
-  return { call, headers, target, source: startWith(peeked, source), destroy: () => opened.upstreamResponse.destroy() };
-}
-
-async function* startWith(first: readonly ChatChunk[], rest: Chunks): Chunks {
-  yield first;
-  yield* rest;
+  return { call, headers, target, first: peeked, source, destroy: () => opened.upstreamResponse.destroy() };
 }
 
 /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
@@ -112,6 +109,7 @@ class RunningStream {
   #usage: Usage | undefined;
   #writtenBytes = 0;
   #last: ChatChunk | undefined;
+  #isFirst = true;
   #isRead = false;
   #hangUp: NodeJS.Timeout | undefined;
 
@@ -130,10 +128,17 @@ class RunningStream {
     else this.#hangUp ??= setTimeout(() => this.#opened.destroy?.(), READ_ON_MS);
   };
 
+  /** What comes next from the provider. */
+  #read(): Promise<IteratorResult<readonly ChatChunk[], void>> {
+    if (!this.#isFirst) return this.#opened.source.next();
+    this.#isFirst = false;
+    return Promise.resolve({ value: this.#opened.first });
+  }
+
   /** The next batch, which nobody gets any more once the caller has left. */
   async #next(): Promise<readonly ChatChunk[] | undefined> {
     for (;;) {
-      const { done, value } = await this.#opened.source.next();
+      const { done, value } = await this.#read();
       this.#isRead ||= done === true;
       if (!this.#call.signal.aborted) return done ? undefined : value;
       if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
@@ -146,7 +151,7 @@ class RunningStream {
     if (this.#isRead || this.#call.record.metered) return;
     this.#onLeave();
     try {
-      for (let next = await this.#opened.source.next(); !next.done; next = await this.#opened.source.next())
+      for (let next = await this.#read(); !next.done; next = await this.#read())
         for (const chunk of next.value) this.#count(chunk);
     } catch {
       // Whatever went wrong with it: what came is counted.
@@ -155,7 +160,14 @@ class RunningStream {
 
   async *chunks(): Chunks {
     try {
-      yield* this.#transform ? this.#transformed(this.#transform) : this.#plain();
+      if (this.#transform) yield* this.#transformed(this.#transform);
+      // Not `for await`: that would hang up where its reader stops.
+      else
+        for (let batch = await this.#next(); batch; batch = await this.#next()) {
+          for (const chunk of batch) this.#count(chunk);
+          const chunks = batch.flatMap(withoutUsage);
+          if (chunks.length > 0) yield chunks;
+        }
       this.#meter();
       const usage = this.#call.record.usage ?? this.#usage;
       if (this.#last && usage) yield [usageChunk(this.#last, usage)];
@@ -165,15 +177,6 @@ class RunningStream {
     } finally {
       await this.#readOn();
       this.close('aborted');
-    }
-  }
-
-  async *#plain(): Chunks {
-    // Not `for await`: that would hang up where its reader stops.
-    for (let batch = await this.#next(); batch; batch = await this.#next()) {
-      for (const chunk of batch) this.#count(chunk);
-      const chunks = batch.flatMap(withoutUsage);
-      if (chunks.length > 0) yield chunks;
     }
   }
 

@@ -6,11 +6,18 @@ import { decodeResponse, MAX_RESPONSE_BYTES, parseResponse, webPageError } from 
 import type { OpenedChat } from './chat.ts';
 import { chunksOfResponse, hasContent } from './chat-chunks.ts';
 
+/** Chunks in batches, as they came. */
+export type Chunks = AsyncGenerator<readonly ChatChunk[], void, undefined>;
+
 /** The chunks of one provider's response, in batches: what came with one read of its socket. Throws when it broke off. */
-export async function* readChunks(opened: OpenedChat): AsyncGenerator<readonly ChatChunk[], void, undefined> {
+export function readChunks(opened: OpenedChat): Chunks {
   // Some vendors answer a stream request with one JSON object: an error, or the whole response.
-  if (opened.upstreamResponse.headers['content-type']?.startsWith('application/json')) yield await readWhole(opened);
-  else yield* readEventStream(opened);
+  const isWhole = opened.upstreamResponse.headers['content-type']?.startsWith('application/json');
+  return isWhole ? readWholeStream(opened) : readEventStream(opened);
+}
+
+async function* readWholeStream(opened: OpenedChat): Chunks {
+  yield await readWhole(opened);
 }
 
 async function readWhole({ upstreamResponse, codec, codecCall, call }: OpenedChat): Promise<readonly ChatChunk[]> {
@@ -18,35 +25,37 @@ async function readWhole({ upstreamResponse, codec, codecCall, call }: OpenedCha
   return chunksOfResponse(decodeResponse(call, () => codec.response(parseResponse(bytes), codecCall)));
 }
 
-async function* readEventStream({
-  upstreamResponse: { body, headers },
-  codec,
-  codecCall,
-}: OpenedChat): AsyncGenerator<readonly ChatChunk[], void, undefined> {
+async function* readEventStream({ upstreamResponse: { body, headers }, codec, codecCall }: OpenedChat): Chunks {
   const decoder = codec.stream(codecCall);
   const reader = createEventReader();
-  // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
-  const progress = { hasBegun: false };
+  let hasBegun = false;
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
-  const decode = function* (events: readonly SseEvent[]): Generator<readonly ChatChunk[], void, undefined> {
-    const { chunks, error } = decodeEvents(decoder, events);
-    if (error !== undefined && !progress.hasBegun) throw error;
-    progress.hasBegun ||= chunks.some(hasContent);
+  const decode = (events: readonly SseEvent[]): Decoded => {
+    const decoded = decodeEvents(decoder, events);
+    if (decoded.error !== undefined && !hasBegun) throw decoded.error;
+    hasBegun = hasBegun || decoded.chunks.some(hasContent);
+    return decoded;
+  };
+  for await (const bytes of body) {
+    const { chunks, error } = decode(reader.push(bytes));
     if (chunks.length > 0) yield chunks;
     if (error !== undefined) throw error;
-  };
-  for await (const bytes of body) yield* decode(reader.push(bytes));
-  yield* decode(reader.end());
+  }
+  const rest = decode(reader.end());
+  if (rest.chunks.length > 0) yield rest.chunks;
+  if (rest.error !== undefined) throw rest.error;
   const { chunks, complete } = decoder.end();
   if (chunks.length > 0) yield chunks;
   if (complete) return;
-  throw !progress.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
+  throw !hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
 }
 
-function decodeEvents(
-  decoder: StreamDecoder,
-  events: readonly SseEvent[],
-): { readonly chunks: readonly ChatChunk[]; readonly error?: unknown } {
+interface Decoded {
+  readonly chunks: readonly ChatChunk[];
+  readonly error?: unknown;
+}
+
+function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[]): Decoded {
   const chunks: ChatChunk[] = [];
   try {
     for (const event of events) chunks.push(...decoder.push(event));
