@@ -1,6 +1,6 @@
 import type { Call, Target } from '../contract/call.ts';
 import type { ChatRequest, Usage } from '../contract/chat.ts';
-import { deepFreeze } from '../contract/deep-freeze.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
