@@ -3,32 +3,28 @@ import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { ChunkTransform } from '../plugins/hook-runner.ts';
-import { forgetRefused, readFailedAttempt } from './attempt.ts';
+import { readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
-import { noteAnswered, openChat } from './chat.ts';
-import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
+import { noteAnswered } from './chat.ts';
+import { chunksOfResponse, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
 import { meterChat } from './meter.ts';
-import { type Batch, isWhole, readChunks, sizeOf, startWith } from './read-chunks.ts';
+import { type OpenStream, openStream } from './open-stream.ts';
+import { type Batch, type Batches, batchOf } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
 import { endWithError, isShutdown, runCall, tryTargets } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
-type Batches = AsyncGenerator<Batch, void, undefined>;
-
 /** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
 export interface ChatStream extends ResponseNotes {
   /**
-   * To be iterated once: what is sent to the caller, in batches as it came; `events` where the lane is native. Ends with a usage chunk. Throws the GatewayError that the caller is told; the call ends when the
-   * iteration does, also when it is left before its end.
+   * To be iterated once: what goes to the caller, as it came; its last batch has a usage chunk. Throws the GatewayError that the
+   * caller is told; the call ends when the iteration does, also when it is left before its end.
    */
   readonly batches: AsyncIterable<Batch>;
   /** Ends the call of a stream that is not iterated to its end. Harmless after it. */
   close(): void;
 }
-
-/** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
-const MAX_PEEKED = 64;
 
 /** How long a stream is read on after its caller has left, in milliseconds. */
 const READ_ON_MS = 500;
@@ -38,52 +34,19 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
   return runCall(deps, asked, init, {
     async answered(call, answered) {
       const { response, ...notes } = noteAnswered(call, answered);
-      return passOut(deps, call, { ...notes, target: call.targets[0], source: once(chunksOfResponse(response)) });
+      return passOut(deps, call, {
+        ...notes,
+        target: call.targets[0],
+        first: batchOf(chunksOfResponse(response)),
+        source: NONE,
+      });
     },
     callTargets: async (call) =>
       passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
   });
 }
 
-async function* once(chunks: readonly ChatChunk[]): Batches {
-  yield { chunks, events: [] };
-}
-
-interface OpenStream extends ResponseNotes {
-  readonly target: Target | undefined;
-  readonly source: Batches;
-  /** Hangs up. */
-  destroy?(): void;
-}
-
-/** Asks one target and reads up to the first content; a failure before that lets another target try. */
-async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenStream> {
-  const attempt = new AbortController();
-  const abort = (): void => attempt.abort(call.signal.reason);
-  if (call.signal.aborted) abort();
-  call.signal.addEventListener('abort', abort, { once: true });
-  call.record.attemptSignal = attempt.signal;
-  const opened = await openChat(deps, call, target);
-  const source = readChunks(opened);
-  // The dialect writes what does not come as the vendor's events.
-  if (opened.passesOn && isWhole(opened)) call.record.lane = 'mixed';
-  const peeked: Batch[] = [];
-  try {
-    while (!peeked.some(({ chunks }) => chunks.some(hasContent)) && sizeOf(peeked) < MAX_PEEKED) {
-      const next = await source.next();
-      if (next.done) break;
-      peeked.push(next.value);
-    }
-  } catch (error) {
-    opened.upstreamResponse.destroy();
-    forgetRefused(call, error);
-    throw error;
-  }
-  // From here on the stream itself decides when to hang up.
-  if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
-  const { headers } = opened;
-  return { call, headers, target, source: startWith(peeked, source), destroy: () => opened.upstreamResponse.destroy() };
-}
+const NONE: Pick<Batches, 'next'> = { next: async () => ({ done: true, value: undefined }) };
 
 /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
 async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Promise<ChatStream> {
@@ -109,6 +72,7 @@ class RunningStream {
   #usage: Usage | undefined;
   #writtenBytes = 0;
   #last: ChatChunk | undefined;
+  #isFirst = true;
   #isRead = false;
   #hangUp: NodeJS.Timeout | undefined;
 
@@ -127,10 +91,17 @@ class RunningStream {
     else this.#hangUp ??= setTimeout(() => this.#opened.destroy?.(), READ_ON_MS);
   };
 
+  /** What comes next from the provider. */
+  #read(): Promise<IteratorResult<Batch, void>> {
+    if (!this.#isFirst) return this.#opened.source.next();
+    this.#isFirst = false;
+    return Promise.resolve({ value: this.#opened.first });
+  }
+
   /** The next batch, which nobody gets any more once the caller has left. */
   async #next(): Promise<Batch | undefined> {
     for (;;) {
-      const { done, value } = await this.#opened.source.next();
+      const { done, value } = await this.#read();
       this.#isRead ||= done === true;
       if (!this.#call.signal.aborted) return done ? undefined : value;
       if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
@@ -143,7 +114,7 @@ class RunningStream {
     if (this.#isRead || this.#call.record.metered) return;
     this.#onLeave();
     try {
-      for (let next = await this.#opened.source.next(); !next.done; next = await this.#opened.source.next())
+      for (let next = await this.#read(); !next.done; next = await this.#read())
         for (const chunk of next.value.chunks) this.#count(chunk);
     } catch {
       // Whatever went wrong with it: what came is counted.
@@ -152,25 +123,23 @@ class RunningStream {
 
   async *batches(): Batches {
     try {
-      yield* this.#transform ? this.#transformed(this.#transform) : this.#plain();
+      if (this.#transform) yield* this.#transformed(this.#transform);
+      // Not `for await`: that would hang up where its reader stops.
+      else
+        for (let batch = await this.#next(); batch; batch = await this.#next()) {
+          for (const chunk of batch.chunks) this.#count(chunk);
+          const chunks = batch.chunks.flatMap(withoutUsage);
+          if (chunks.length > 0 || batch.events.length > 0) yield { chunks, events: batch.events };
+        }
       this.#meter();
       const usage = this.#call.record.usage ?? this.#usage;
-      if (this.#last && usage) yield { chunks: [usageChunk(this.#last, usage)], events: [] };
+      if (this.#last && usage) yield batchOf([usageChunk(this.#last, usage)]);
       this.close('ok');
     } catch (thrown) {
       throw await this.#fail(thrown);
     } finally {
       await this.#readOn();
       this.close('aborted');
-    }
-  }
-
-  async *#plain(): Batches {
-    // Not `for await`: that would hang up where its reader stops.
-    for (let batch = await this.#next(); batch; batch = await this.#next()) {
-      for (const chunk of batch.chunks) this.#count(chunk);
-      const chunks = batch.chunks.flatMap(withoutUsage);
-      if (chunks.length > 0 || batch.events.length > 0) yield { chunks, events: batch.events };
     }
   }
 
@@ -189,15 +158,15 @@ class RunningStream {
           }
           isStopped = false;
           this.#count(chunk);
-          if (changed.length > 0) yield { chunks: changed, events: [] };
+          if (changed.length > 0) yield batchOf(changed);
         }
     } catch (error) {
       // What a transform holds back when it ends the stream must not come out after all.
-      if (!isStopped && !this.#call.signal.aborted) yield { chunks: await transform.end(), events: [] };
+      if (!isStopped && !this.#call.signal.aborted) yield batchOf(await transform.end());
       throw error;
     }
-    yield { chunks: await transform.end(), events: [] };
-    yield { chunks: finishing, events: [] };
+    yield batchOf(await transform.end());
+    yield batchOf(finishing);
   }
 
   /** Notes usage and text as the provider sent them. */

@@ -1,5 +1,6 @@
 import type { Call, Target } from '../contract/call.ts';
 import type { ChatRequest, Usage } from '../contract/chat.ts';
+import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
@@ -43,8 +44,26 @@ export function meterUnfinished(deps: CallDeps, call: LiveCall): void {
   else call.record.metered = { ...estimateAt(deps, call, target), estimated: true };
 }
 
-/** The most a call may come to, over all its targets; its cost is undefined when one of them has no known price. */
+/** What was estimated of a call, as long as it has the same request and targets. */
+interface Estimate {
+  readonly request: Call['request'];
+  readonly targets: Call['targets'];
+  readonly most: Metered;
+}
+
+const ESTIMATE = Symbol('estimate');
+
+/** The most a call may come to, over all its targets; its cost is undefined when one of them has no known price. Several policies ask for it. */
 export function estimateCall(deps: CallDeps, call: Call): Metered {
+  const { request, targets } = call;
+  const known = call.state.get(ESTIMATE) as Estimate | undefined;
+  if (known?.request === request && known.targets === targets) return known.most;
+  const most = deepFreeze(estimateMost(deps, call));
+  call.state.set(ESTIMATE, { request, targets, most });
+  return most;
+}
+
+function estimateMost(deps: CallDeps, call: Call): Metered {
   const each = call.targets.map((target) => estimateAt(deps, call, target));
   const units: Record<string, number> = {};
   for (const { units: some } of each)

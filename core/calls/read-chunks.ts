@@ -14,15 +14,27 @@ export interface Batch {
   readonly events: readonly SseEvent[];
 }
 
+export type Batches = AsyncGenerator<Batch, void, undefined>;
+
+const NO_EVENTS: readonly SseEvent[] = Object.freeze([]);
+
+/** Chunks that were read from no events that the caller gets. */
+export function batchOf(chunks: readonly ChatChunk[]): Batch {
+  return { chunks, events: NO_EVENTS };
+}
+
 /** One provider's response in batches. Throws when it broke off. */
-export async function* readChunks(opened: OpenedChat): AsyncGenerator<Batch, void, undefined> {
-  if (isWhole(opened)) yield { chunks: await readWhole(opened), events: [] };
-  else yield* readEventStream(opened);
+export function readChunks(opened: OpenedChat): Batches {
+  return isWhole(opened) ? readWholeStream(opened) : readEventStream(opened);
 }
 
 /** Some vendors answer a stream request with one JSON object: an error, or the whole response. */
 export function isWhole({ upstreamResponse: { headers } }: OpenedChat): boolean {
   return headers['content-type']?.startsWith('application/json') === true;
+}
+
+async function* readWholeStream(opened: OpenedChat): Batches {
+  yield batchOf(await readWhole(opened));
 }
 
 async function readWhole({ upstreamResponse, codec, codecCall, call }: OpenedChat): Promise<readonly ChatChunk[]> {
@@ -35,59 +47,50 @@ async function* readEventStream({
   codec,
   codecCall,
   passesOn,
-}: OpenedChat): AsyncGenerator<Batch, void, undefined> {
+}: OpenedChat): Batches {
   const decoder = codec.stream(codecCall);
   const reader = createEventReader();
-  // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
-  const progress = { hasBegun: false };
+  let hasBegun = false;
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
-  const decode = function* (events: readonly SseEvent[]): Generator<Batch, void, undefined> {
-    const { chunks, read, error } = decodeEvents(decoder, events);
-    const passed = passesOn ? events.slice(0, read) : [];
-    if (error !== undefined && !progress.hasBegun) throw error;
-    progress.hasBegun ||= chunks.some(hasContent);
-    if (chunks.length > 0 || passed.length > 0) yield { chunks, events: passed };
-    if (error !== undefined) throw error;
+  const decode = (events: readonly SseEvent[]): Decoded => {
+    const decoded = decodeEvents(decoder, events, passesOn);
+    if (decoded.error !== undefined && !hasBegun) throw decoded.error;
+    hasBegun = hasBegun || decoded.chunks.some(hasContent);
+    return decoded;
   };
-  for await (const bytes of body) yield* decode(reader.push(bytes));
-  yield* decode(reader.end());
+  for await (const bytes of body) {
+    const batch = decode(reader.push(bytes));
+    if (batch.chunks.length > 0 || batch.events.length > 0) yield batch;
+    if (batch.error !== undefined) throw batch.error;
+  }
+  const rest = decode(reader.end());
+  if (rest.chunks.length > 0 || rest.events.length > 0) yield rest;
+  if (rest.error !== undefined) throw rest.error;
   const { chunks, complete } = decoder.end();
-  if (chunks.length > 0) yield { chunks, events: [] };
+  if (chunks.length > 0) yield batchOf(chunks);
   if (complete) return;
-  throw !progress.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
+  throw !hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
 }
 
-function decodeEvents(
-  decoder: StreamDecoder,
-  events: readonly SseEvent[],
-): { readonly chunks: readonly ChatChunk[]; readonly read: number; readonly error?: unknown } {
+interface Decoded extends Batch {
+  readonly error?: unknown;
+}
+
+function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], passesOn: boolean): Decoded {
   const chunks: ChatChunk[] = [];
   let read = 0;
+  const passed = (): readonly SseEvent[] => (passesOn ? events.slice(0, read) : NO_EVENTS);
   try {
     for (const event of events) {
       chunks.push(...decoder.push(event));
       read += 1;
     }
-    return { chunks, read };
+    return { chunks, events: passed() };
   } catch (error) {
-    return { chunks, read, error };
+    return { chunks, events: passed(), error };
   }
 }
 
 function brokenOff(): GatewayError {
   return new GatewayError('provider_unavailable', 'The provider broke off before the end of its answer.');
-}
-
-/** A stream whose beginning was read already. */
-export async function* startWith(
-  first: readonly Batch[],
-  rest: AsyncIterable<Batch>,
-): AsyncGenerator<Batch, void, undefined> {
-  yield* first;
-  yield* rest;
-}
-
-/** How much batches hold, in chunks or events. */
-export function sizeOf(batches: readonly Batch[]): number {
-  return batches.reduce((sum, { chunks, events }) => sum + Math.max(chunks.length, events.length), 0);
 }

@@ -115,8 +115,12 @@ function openStdout(isWatched: boolean, onError: LoggerOptions['onError']): Dest
   return stream;
 }
 
+/** What most lines are made of. */
+const PLAIN = /^[\n -~]*$/;
+
 /** Writes control and bidi characters of a JSON line as `\uXXXX`: the same JSON, harmless on the terminal that shows it. */
 function escapeControls(line: string): string {
+  if (PLAIN.test(line)) return line;
   return line.replace(CONTROL_CHARACTERS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

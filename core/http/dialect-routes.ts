@@ -125,7 +125,7 @@ function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
   return {
     body: ctx.state.body,
     params: ctx.params,
-    query: Object.fromEntries(new URLSearchParams(ctx.querystring)),
+    query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
     headers,
     route,
   };

@@ -96,12 +96,14 @@ function readBytes(req: IncomingMessage, maxBytes: number, hold: BodyHold | unde
     let size = 0;
     let isOver = false;
     const fail = (error: unknown): void => {
-      if (isOver) return;
       isOver = true;
       chunks.length = 0;
       reject(error);
     };
-    const onGone = () => fail(new RequestAborted('the caller hung up before the body was complete'));
+    // Also told of every request that ended well.
+    const onGone = (): void => {
+      if (!isOver) fail(new RequestAborted('the caller hung up before the body was complete'));
+    };
     if (req.destroyed && !req.readableEnded) return onGone();
     req.on('data', (chunk: Buffer) => {
       if (isOver) return;

@@ -133,10 +133,18 @@ function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
 
 /** All at once; what one throws is reported and reaches neither the others nor the call. */
 function observe(steps: readonly Step[], { onObserverError, track }: CompileOptions): Runner {
+  const observers = steps.map((step) => ({ step, place: placeOf(step) }));
+  const runObserver = async (step: Step, args: readonly unknown[]): Promise<void> => {
+    try {
+      await runStep(step, ...args);
+    } catch (error) {
+      onObserverError(step.owner, step.name, error);
+    }
+  };
   return async (...args) => {
-    const all = steps.map((step) => {
-      const work = runStep(step, ...args).catch((error: unknown) => onObserverError(step.owner, step.name, error));
-      track(work, placeOf(step));
+    const all = observers.map(({ step, place }) => {
+      const work = runObserver(step, args);
+      track(work, place);
       return work;
     });
     await Promise.all(all);

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { didYouMean } from '../config/nearest.ts';
 import { API_VERSION, PLUGIN_KINDS, type Plugin, type PluginKind } from '../contract/plugin.ts';
+import { noteRunning } from './attribution.ts';
 import type { Builtin } from './builtins.ts';
 import { ownModules, resolveOwnPackage } from './own-package.ts';
 
@@ -96,6 +97,7 @@ async function load(url: string, spec: string, isBuiltin: boolean): Promise<unkn
 /** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */
 async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
   if (isBuiltin) return await import(url);
+  noteRunning();
   await resolveOwnPackage();
   if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
   const { createJiti } = await import('jiti');

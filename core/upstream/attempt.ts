@@ -2,7 +2,7 @@ import type { FailureClass, Timeouts } from '../contract/provider.ts';
 
 /**
  * One attempt, from when it is made until the last byte of its response. It fails once: by what it meets, because a
- * deadline has passed, because the caller left, or because the gateway closes. Then its signal fires.
+ * deadline has passed, because the caller left, or because the gateway closes. Then it is stopped.
  */
 export class Attempt {
   readonly timeouts: Timeouts;
@@ -12,8 +12,11 @@ export class Attempt {
   error: UpstreamError | undefined;
   /** Whether its reader wanted no more. */
   wasLeft = false;
+  /** Cuts what carries it, when it is stopped. */
+  onStop: () => void = () => {};
   #isOver = false;
-  readonly #stop = new AbortController();
+  #wasStopped = false;
+  #stop: AbortController | undefined;
   readonly #abortSignal: AbortSignal;
   readonly #onAbort: () => void;
   readonly #running: Set<Attempt>;
@@ -30,8 +33,12 @@ export class Attempt {
     else abortSignal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** Fires when the attempt is to stop whatever it is doing. */
+  /** Fires when the attempt is to stop whatever it is doing. Made for those who ask for it: the network does not. */
   get signal(): AbortSignal {
+    if (!this.#stop) {
+      this.#stop = new AbortController();
+      if (this.#wasStopped) this.#stop.abort(this.error);
+    }
     return this.#stop.signal;
   }
 
@@ -78,7 +85,10 @@ export class Attempt {
     clearTimeout(this.#total);
     this.#abortSignal.removeEventListener('abort', this.#onAbort);
     this.#running.delete(this);
-    if (isStopped) this.#stop.abort(this.error);
+    if (!isStopped) return;
+    this.#wasStopped = true;
+    this.onStop();
+    this.#stop?.abort(this.error);
   }
 }
 

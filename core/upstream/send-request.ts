@@ -29,7 +29,7 @@ export async function sendRequest(
       throw attempt.fail('all connections to the provider are in use', { failure: 'overloaded', phase: 'connect' });
     const traffic = watchTraffic(connection);
     attempt.isSent = traffic.isSent;
-    attempt.signal.addEventListener('abort', () => connections.drop(connection), { once: true });
+    attempt.onStop = () => connections.drop(connection);
     try {
       const response = await connection.client.request({ ...request, headersTimeout, bodyTimeout });
       return receive(response, connection, connections, attempt);

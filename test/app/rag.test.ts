@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { makeFormerIndex } from '../support/rag-former-index.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
@@ -143,6 +144,16 @@ describe('the knowledge base over HTTP', () => {
     const response = await again.get('/api/core/rag?q=bakery', { authorization: `Bearer ${api_key}` });
     expect(((await response.json()) as Loose).data).to.have.length(1);
     expect(again.logText()).not.to.include('the knowledge base is indexed');
+  });
+
+  it('is made again, and the log says so, when another version made it', async () => {
+    const data = path.join(folder, 'older');
+    await makeFormerIndex(data, 2);
+    await start({ folder: await write({ 'parking.md': PARKING }) }, { store: `sqlite:${data}` });
+    await lookUntil('?q=bakery', 'the folder is indexed', found);
+    expect((await look('?q=indexed')).body.data).to.deep.equal([]);
+    const lines = gateway?.logs.filter(({ msg }) => String(msg).includes('another version')) ?? [];
+    expect(lines.map(({ index_version }) => index_version)).to.deep.equal([2]);
   });
 
   it('is shared by two gateways, of which one indexes', async () => {

@@ -1,10 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Scope } from '../../plugins/agents/rag/access.ts';
 import { type Database, openIndex } from '../../plugins/agents/rag/database.ts';
 import type { EmbedTexts } from '../../plugins/agents/rag/embed-pending.ts';
 import { normalise } from '../../plugins/agents/rag/embedder.ts';
-import { createIndexReader, type IndexReader } from '../../plugins/agents/rag/index-reader.ts';
+import { createIndexReader, type IndexReader, type Passage } from '../../plugins/agents/rag/index-reader.ts';
 import { type Hit, searchPassages } from '../../plugins/agents/rag/search.ts';
+import { toQueryWords } from '../../plugins/agents/rag/terms.ts';
 import { type UpdateDeps, type UpdateResult, updateIndex } from '../../plugins/agents/rag/update-index.ts';
 import type { UpdateJob } from '../../plugins/agents/rag/update-job.ts';
 import { loadVectorTable } from '../../plugins/agents/rag/vector-table.ts';
@@ -12,6 +14,9 @@ import { embedWords } from '../../plugins/providers/echo/embed.ts';
 
 /** Vectors as the echo provider makes them. */
 export const embedHashes = (text: string): Float32Array => normalise(embedWords(text, 384));
+
+/** What everybody may find where no folder has a rule. */
+export const EVERYTHING: Scope = Object.freeze({ folders: new Set(['']), includes: () => true });
 
 /** A folder of documents and an index of it, without a gateway. */
 export interface TestIndex {
@@ -24,8 +29,10 @@ export interface TestIndex {
   update(job?: Partial<UpdateJob>, deps?: Partial<UpdateDeps>): Promise<UpdateResult>;
   /** Why files have no passages. */
   errors(): Readonly<Record<string, string>>;
-  sources(query: string): readonly string[];
-  searchBoth(query: string, model: string): Promise<readonly Hit[]>;
+  sources(query: string, scope?: Scope): readonly string[];
+  /** The best passage for a query by words. */
+  first(query: string): Passage | undefined;
+  searchBoth(query: string, model: string, scope?: Scope): Promise<readonly Hit[]>;
   close(): void;
 }
 
@@ -42,6 +49,7 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
     chunkWords: 300,
     maxFileBytes: 2_000_000,
     maxChunks: 50_000,
+    folders: [],
     refused: [],
   };
   const embed: EmbedTexts = async (texts) => texts.map(embedHashes);
@@ -61,10 +69,14 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
       updateIndex({ ...job, ...changes }, { database, embed, onFile: async () => {}, onFailed: () => {}, ...deps }),
     errors: () =>
       Object.fromEntries([...reader.files()].flatMap(([source, { error }]) => (error ? [[source, error]] : []))),
-    sources: (query) => searchPassages(reader, query, 50, undefined).map(({ source }) => source),
-    async searchBoth(query, model) {
+    sources: (query, scope = EVERYTHING) =>
+      searchPassages(reader, query, 50, scope, undefined).map(({ source }) => source),
+    first: (query) => reader.passage(reader.searchWords(toQueryWords(query), EVERYTHING.folders, 1)[0] ?? 0),
+    async searchBoth(query, model, scope = EVERYTHING) {
       const table = await loadVectorTable(reader, model);
-      return searchPassages(reader, query, 10, (depth) => table.nearest(embedHashes(query), depth));
+      return searchPassages(reader, query, 10, scope, (depth) =>
+        table.nearest(embedHashes(query), depth, scope.folders),
+      );
     },
     close: () => database.close(),
   };

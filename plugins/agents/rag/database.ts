@@ -16,23 +16,34 @@ export interface Statement {
   all(...values: Value[]): readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Changes with the tables below: another version is dropped and made anew, for the index is derived data. */
-const VERSION = 2;
+/** Changes with the tables below: another version is dropped and made again, for the index is derived data. */
+export const INDEX_VERSION = 3;
 
 // Ids are never given twice (AUTOINCREMENT): a reader's list of hits may be older than the rows.
 const TABLES = `
 CREATE TABLE IF NOT EXISTS files (source TEXT PRIMARY KEY, stamp TEXT NOT NULL, hash TEXT NOT NULL, recipe TEXT NOT NULL, fault TEXT) STRICT;
-CREATE TABLE IF NOT EXISTS chunks (id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, nth INTEGER NOT NULL, title TEXT NOT NULL, location TEXT NOT NULL, text TEXT NOT NULL, vector TEXT) STRICT;
+CREATE TABLE IF NOT EXISTS chunks (id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, nth INTEGER NOT NULL, title TEXT NOT NULL, location TEXT NOT NULL, text TEXT NOT NULL, vector TEXT, folder TEXT NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS chunks_by_source ON chunks (source);
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(title, headings, text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
+CREATE INDEX IF NOT EXISTS chunks_by_folder ON chunks (folder);
+CREATE TABLE IF NOT EXISTS folders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS vectors (hash TEXT PRIMARY KEY, model TEXT NOT NULL, vector BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 `;
 
 const FILE = 'rag.db';
 
-/** Opens the index file, which processes share. `busyMs` is how long a write waits for another process's. */
-export async function openIndex(folder: string, busyMs: number): Promise<Database> {
+/** From this version on, embeddings are the same: they cost money, and are kept. */
+const VECTORS_SINCE = 2;
+
+/**
+ * Opens the index file, which processes share. `busyMs` is how long a write waits for another process's; `onDropped` is told
+ * the version of an index that had to be dropped.
+ */
+export async function openIndex(
+  folder: string,
+  busyMs: number,
+  onDropped: (version: number) => void = () => {},
+): Promise<Database> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const file = path.join(folder, FILE);
   // It holds what the documents hold: for its owner alone.
@@ -40,19 +51,37 @@ export async function openIndex(folder: string, busyMs: number): Promise<Databas
   const { DatabaseSync } = await importSqlite();
   const database = new DatabaseSync(file);
   database.exec('PRAGMA busy_timeout=10000; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL');
-  if (versionOf(database) !== VERSION)
-    inTransaction(database, () => {
-      if (versionOf(database) === VERSION) return;
-      for (const table of ['files', 'chunks', 'words', 'vectors', 'facts'])
-        database.exec(`DROP TABLE IF EXISTS ${table}`);
-      database.exec(`${TABLES} PRAGMA user_version=${VERSION}`);
-    });
+  const dropped = versionOf(database) === INDEX_VERSION ? 0 : makeTables(database);
+  if (dropped > 0) onDropped(dropped);
   database.exec(`PRAGMA busy_timeout=${busyMs}`);
   return database;
 }
 
-function versionOf(database: Database): unknown {
-  return database.prepare('PRAGMA user_version').get()?.['user_version'];
+function versionOf(database: Database): number {
+  return Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
+}
+
+/** Makes the tables, in place of those of another version; returns that version, 0 for a new file. */
+function makeTables(database: Database): number {
+  return inTransaction(database, () => {
+    const version = versionOf(database);
+    if (version === INDEX_VERSION) return 0;
+    const keepsVectors = version >= VECTORS_SINCE && version < INDEX_VERSION;
+    for (const table of tablesOf(database))
+      if (table !== 'vectors' || !keepsVectors) database.exec(`DROP TABLE IF EXISTS "${table}"`);
+    database.exec(`${TABLES} PRAGMA user_version=${INDEX_VERSION}`);
+    return version;
+  });
+}
+
+/** All tables, virtual ones first: the tables that they consist of go with them. */
+function tablesOf(database: Database): readonly string[] {
+  return database
+    .prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC",
+    )
+    .all()
+    .map(({ name }) => String(name));
 }
 
 async function importSqlite(): Promise<{ readonly DatabaseSync: new (file: string) => Database }> {

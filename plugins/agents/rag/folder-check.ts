@@ -43,7 +43,7 @@ export function createFolderCheck(
   const isBehind = (listing: Listing): boolean => {
     const now = Date.now();
     if (abortSignal.aborted || !update.isDue(now) || lock.isHeldElsewhere(now)) return false;
-    const { stale, gone } = diffFolder(listing, reader.files(), recipeOf(options));
+    const { stale, gone } = diffFolder(listing, reader.files(), (source) => recipeOf(options, source));
     return stale.length + gone.length > 0 || (embedder !== undefined && reader.isUnembedded() && embedding.isDue(now));
   };
 

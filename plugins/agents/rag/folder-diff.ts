@@ -14,7 +14,7 @@ export const FULL = 'the index is full';
 export function diffFolder(
   { files, unreadable }: Listing,
   known: ReadonlyMap<string, KnownFile>,
-  recipe: string,
+  recipe: (source: string) => string,
 ): FolderDiff {
   const present = new Set(files.map(({ source }) => source));
   const gone = [...known.keys()].filter(
@@ -22,7 +22,7 @@ export function diffFolder(
   );
   const isStale = ({ source, stamp }: FoundFile): boolean => {
     const file = known.get(source);
-    return file?.stamp !== stamp || file.recipe !== recipe;
+    return file?.stamp !== stamp || file.recipe !== recipe(source);
   };
   const stale = files.filter(isStale);
   if (gone.length + stale.length === 0) return { stale, gone };

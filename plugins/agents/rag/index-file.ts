@@ -1,3 +1,4 @@
+import { folderOf } from './access.ts';
 import { type Chunk, chunkFile } from './chunk-file.ts';
 import { type FoundFile, hashOf, NotNow, readBounded } from './files.ts';
 import { FULL } from './folder-diff.ts';
@@ -31,7 +32,7 @@ export async function indexFile(
   try {
     const bytes = await readBounded(file, job.maxFileBytes);
     hash = hashOf(bytes);
-    if (known?.hash === hash && known.recipe === recipeOf(job) && known.error === undefined) {
+    if (known?.hash === hash && known.recipe === recipeOf(job, source) && known.error === undefined) {
       deps.lock.write(() => deps.writer.touch(source, stamp));
       return false;
     }
@@ -57,14 +58,16 @@ function putChunks(
   deps: IndexFileDeps,
 ): boolean {
   const { reader, writer, lock } = deps;
+  const { source, stamp } = file;
   const { maxChunks, model } = job;
-  const others = reader.count() - reader.count(file.source);
+  const others = reader.count() - reader.count(source);
   if (others + chunks.length > maxChunks) {
     const reason = `${FULL}: it would have more than ${maxChunks} passages`;
     return putError(file, hash, reason, job, deps);
   }
   const vectors = model === undefined ? undefined : chunks.map((chunk) => hashOf(`${model}\n${embeddedText(chunk)}`));
-  lock.write(() => writer.put(file.source, { stamp: file.stamp, hash, recipe: recipeOf(job) }, chunks, vectors));
+  const passages = { chunks, folder: folderOf(source, job.folders), ...(vectors && { vectors }) };
+  lock.write(() => writer.put(source, { stamp, hash, recipe: recipeOf(job, source) }, passages));
   return true;
 }
 
@@ -77,7 +80,9 @@ function putError(
   { reader, writer, lock }: IndexFileDeps,
 ): boolean {
   const hadPassages = reader.count(source) > 0;
-  lock.write(() => writer.put(source, { stamp, hash, recipe: recipeOf(job), error }, []));
+  lock.write(() =>
+    writer.put(source, { stamp, hash, recipe: recipeOf(job, source), error }, { chunks: [], folder: '' }),
+  );
   return hadPassages;
 }
 

@@ -2,12 +2,22 @@ import type { Chunk } from './chunk-file.ts';
 import type { Database } from './database.ts';
 import type { KnownFile } from './index-reader.ts';
 import type { Location } from './section.ts';
-import { indexText } from './terms.ts';
+import { indexParts, indexText } from './terms.ts';
+import { openWordTable, wordTable } from './word-tables.ts';
+
+/** The passages of a file. */
+export interface NewPassages {
+  readonly chunks: readonly Chunk[];
+  /** The folder whose rule counts for the file. */
+  readonly folder: string;
+  /** The hashes of the passages' embeddings, in their order. */
+  readonly vectors?: readonly string[];
+}
 
 /** Changes to the index: inside `lock.write` only. */
 export interface IndexWriter {
-  /** Replaces everything of a file; `vectors` are the hashes of the passages' embeddings, in their order. */
-  put(source: string, file: KnownFile, chunks: readonly Chunk[], vectors?: readonly string[]): void;
+  /** Replaces everything of a file. */
+  put(source: string, file: KnownFile, passages: NewPassages): void;
   /** Notes that a file was touched and is the same. */
   touch(source: string, stamp: string): void;
   remove(source: string): void;
@@ -27,10 +37,9 @@ export function createIndexWriter(database: Database): IndexWriter {
     putFile: database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)'),
     touch: database.prepare('UPDATE files SET stamp = ? WHERE source = ?'),
     putChunk: database.prepare(
-      'INSERT INTO chunks (source, nth, title, location, text, vector) VALUES (?, ?, ?, ?, ?, ?)',
+      'INSERT INTO chunks (source, nth, title, location, text, vector, folder) VALUES (?, ?, ?, ?, ?, ?, ?)',
     ),
-    putWords: database.prepare('INSERT INTO words (rowid, title, headings, text) VALUES (?, ?, ?, ?)'),
-    dropWords: database.prepare('DELETE FROM words WHERE rowid IN (SELECT id FROM chunks WHERE source = ?)'),
+    tablesOf: database.prepare('SELECT id FROM folders WHERE name IN (SELECT folder FROM chunks WHERE source = ?)'),
     dropChunks: database.prepare('DELETE FROM chunks WHERE source = ?'),
     dropFile: database.prepare('DELETE FROM files WHERE source = ?'),
     nextRevision: database.prepare(
@@ -46,7 +55,10 @@ export function createIndexWriter(database: Database): IndexWriter {
     ),
   };
   const remove = (source: string): void => {
-    sql.dropWords.run(source);
+    for (const { id } of sql.tablesOf.all(source))
+      database
+        .prepare(`DELETE FROM ${wordTable(Number(id))} WHERE rowid IN (SELECT id FROM chunks WHERE source = ?)`)
+        .run(source);
     sql.dropChunks.run(source);
     sql.dropFile.run(source);
     sql.nextRevision.run();
@@ -54,14 +66,20 @@ export function createIndexWriter(database: Database): IndexWriter {
   return {
     remove,
     touch: (source, stamp) => void sql.touch.run(stamp, source),
-    put(source, { stamp, hash, recipe, error }, chunks, vectors) {
+    put(source, { stamp, hash, recipe, error }, { chunks, folder, vectors }) {
       remove(source);
       sql.putFile.run(source, stamp, hash, recipe, error ?? null);
+      if (chunks.length === 0) return;
+      const table = openWordTable(database, folder);
+      const putWords = database.prepare(
+        `INSERT INTO ${table} (rowid, title, headings, text, parts) VALUES (?, ?, ?, ?, ?)`,
+      );
       for (const [nth, { title, location, text }] of chunks.entries()) {
         const place = JSON.stringify(location);
-        const { lastInsertRowid } = sql.putChunk.run(source, nth, title, place, text, vectors?.[nth] ?? null);
+        const { lastInsertRowid } = sql.putChunk.run(source, nth, title, place, text, vectors?.[nth] ?? null, folder);
         const headings = (location.headings ?? []).join(' ');
-        sql.putWords.run(Number(lastInsertRowid), indexText(title), indexText(headings), indexText(text));
+        const parts = indexParts(`${title}\n${headings}\n${text}`);
+        putWords.run(Number(lastInsertRowid), indexText(title), indexText(headings), indexText(text), parts);
       }
       if (vectors && vectors.length > 0) sql.putFact.run('unembedded', '1');
     },

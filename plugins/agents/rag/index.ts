@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { definePlugin, parseDuration } from '../../../core/index.ts';
+import { createAccess } from './access.ts';
 import { ragAgent } from './agent.ts';
+import { createCallerPlan } from './caller-plan.ts';
+import { checkFolders, checkRules } from './check-access.ts';
 import { RAG_CONFIG } from './config.ts';
 import { openIndex } from './database.ts';
 import { createEmbedder } from './embedder.ts';
@@ -29,16 +32,25 @@ export default definePlugin({
         throw new TypeError(
           `agents.rag.folder: "${config.folder}" holds the gateway's own configuration or data, which every API key could read then: give the documents a folder of their own`,
         );
-    const database = await openIndex(dataDir, BUSY_MS);
+    const rules = config.access ?? {};
+    checkRules(rules, Object.keys(api.settings.plans));
+    const access = createAccess(rules, createCallerPlan(api));
+    const database = await openIndex(dataDir, BUSY_MS, (version) =>
+      api.log.info(
+        { index_version: version },
+        'another version made the index of the knowledge base: it is made again from the folder',
+      ),
+    );
     api.onClose(() => database.close());
     const reader = createIndexReader(database);
     const embedder = embeddings === undefined ? undefined : createEmbedder(api, embeddings);
-    const retrieve = createRetrieve(reader, embedder, api);
+    const retrieve = createRetrieve(reader, access, embedder, api);
     api.route(searchRoute(retrieve));
     api.agent(ragAgent(retrieve));
     const indexer = createIndexer(
       {
         folder,
+        folders: access.folders,
         indexFolder: dataDir,
         holder: randomUUID(),
         chunkWords,
@@ -53,6 +65,7 @@ export default definePlugin({
       const found = await stat(folder).catch(() => undefined);
       if (!found?.isDirectory())
         throw new TypeError(`agents.rag.folder: "${config.folder}" is no folder: make it, or correct the path`);
+      await checkFolders(rules, folder);
       indexer.start();
     });
     api.onClose(() => indexer.close());

@@ -1,5 +1,6 @@
+import type { Scope } from './access.ts';
 import type { IndexReader, Passage } from './index-reader.ts';
-import { toMatch } from './terms.ts';
+import { toQueryWords } from './terms.ts';
 
 export interface Hit extends Passage {
   /** 0 to 1: 1 is first in every ranking that found anything. Comparable within one response only. */
@@ -12,23 +13,22 @@ const RRF_K = 60;
 /** How many of each ranking are fused. */
 const DEPTH = 100;
 
-/** Searches by words, and by meaning where the query has a vector; the two rankings are fused. */
+/** Searches a scope by words, and by meaning where the query has a vector; the two rankings are fused. */
 export function searchPassages(
   reader: IndexReader,
   query: string,
   limit: number,
+  scope: Scope,
   nearest: ((depth: number) => readonly number[]) | undefined,
 ): readonly Hit[] {
-  const match = toMatch(query);
-  const rankings = [match ? reader.searchWords(match, DEPTH) : [], nearest?.(DEPTH) ?? []].filter(
-    ({ length }) => length > 0,
-  );
+  const byWords = reader.searchWords(toQueryWords(query), scope.folders, DEPTH);
+  const rankings = [byWords, nearest?.(DEPTH) ?? []].filter(({ length }) => length > 0);
   const hits: Hit[] = [];
   for (const { id, score } of fuseRankings(rankings)) {
     if (hits.length >= limit) break;
-    // Gone since the vectors were loaded.
     const passage = reader.passage(id);
-    if (passage) hits.push({ ...passage, score });
+    // Gone since the vectors were loaded; or indexed under other rules than those of now.
+    if (passage && scope.includes(passage.source)) hits.push({ ...passage, score });
   }
   return hits;
 }

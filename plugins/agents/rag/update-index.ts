@@ -41,7 +41,7 @@ export async function updateIndex(job: UpdateJob, { database, embed, ...events }
   try {
     const listing = await listFiles(job.folder, job.maxFileBytes);
     const known = reader.files();
-    const { stale, gone } = diffFolder(listing, known, recipeOf(job));
+    const { stale, gone } = diffFolder(listing, known, (source) => recipeOf(job, source));
     for (const source of gone) lock.write(() => writer.remove(source));
     changed += gone.length;
     const deps = { reader, writer, lock, onFailed: events.onFailed };

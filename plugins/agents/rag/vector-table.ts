@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { IndexReader } from './index-reader.ts';
+import type { IndexReader, VectorRow } from './index-reader.ts';
 
 /** All vectors of one revision of the index, laid out in one array for an exact search. */
 export interface VectorTable {
   readonly revision: number;
-  readonly size: number;
-  /** Row ids by cosine to a vector of unit length, best first. */
-  nearest(query: Float32Array, depth: number): readonly number[];
+  /** Whether any of these folders has a vector. */
+  hasAny(folders: ReadonlySet<string>): boolean;
+  /** Row ids of some folders by cosine to a vector of unit length, best first. */
+  nearest(query: Float32Array, depth: number, folders: ReadonlySet<string>): readonly number[];
 }
 
 /** Rows that are read at once; requests are served between. */
@@ -15,7 +16,7 @@ const SLICE = 500;
 /** Reads all vectors of a model. Vectors of another length than the newest one's are left out. */
 export async function loadVectorTable(reader: IndexReader, model: string): Promise<VectorTable> {
   const revision = reader.revision();
-  const parts: { readonly id: number; readonly vector: Float32Array }[] = [];
+  const parts: VectorRow[] = [];
   for (let above = 0; ; ) {
     const rows = reader.vectors(model, above, SLICE);
     parts.push(...rows);
@@ -27,25 +28,34 @@ export async function loadVectorTable(reader: IndexReader, model: string): Promi
   return createVectorTable(revision, parts);
 }
 
-export function createVectorTable(
-  revision: number,
-  rows: readonly { readonly id: number; readonly vector: Float32Array }[],
-): VectorTable {
+export function createVectorTable(revision: number, rows: readonly VectorRow[]): VectorTable {
   const dimensions = rows.at(-1)?.vector.length ?? 0;
   const usable = rows.filter(({ vector }) => vector.length === dimensions);
   const flat = new Float32Array(usable.length * dimensions);
   for (const [at, { vector }] of usable.entries()) flat.set(vector, at * dimensions);
   const ids = usable.map(({ id }) => id);
+  const rowsOf = groupRows(usable);
   return {
     revision,
-    size: ids.length,
-    nearest(query, depth) {
+    hasAny: (folders) => [...folders].some((folder) => rowsOf.has(folder)),
+    nearest(query, depth, folders) {
       if (query.length !== dimensions) return [];
-      const scores = new Float32Array(ids.length);
-      for (let row = 0; row < scores.length; row += 1) scores[row] = dot(flat, row * dimensions, query);
-      return firstRows(scores, depth).map((row) => ids[row] ?? 0);
+      const searched = [...folders].flatMap((folder) => rowsOf.get(folder) ?? []).sort((a, b) => a - b);
+      const scores = new Float32Array(searched.length);
+      for (const [at, row] of searched.entries()) scores[at] = dot(flat, row * dimensions, query);
+      return firstRows(scores, depth).map((at) => ids[searched[at] ?? 0] ?? 0);
     },
   };
+}
+
+function groupRows(rows: readonly VectorRow[]): ReadonlyMap<string, readonly number[]> {
+  const groups = new Map<string, number[]>();
+  for (const [row, { folder }] of rows.entries()) {
+    const group = groups.get(folder) ?? [];
+    groups.set(folder, group);
+    group.push(row);
+  }
+  return groups;
 }
 
 /** The rows of the highest scores, best first; equal ones in their order. */

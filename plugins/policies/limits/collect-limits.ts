@@ -89,15 +89,12 @@ function sourcesOf({ name, plan: { providers } }: NamedPlan, provider: string, a
 function requestLimits(call: Call, sources: readonly Source[]): Limits {
   const windows: Limit[] = [];
   const slots: Slot[] = [];
-  for (const { scope, id, rates, ...origin } of sources) {
+  for (const source of sources) {
+    const { scope, id, rates } = source;
     const { rpm, concurrency } = rates;
-    if (rpm !== undefined && !call.skip.has('rpm'))
-      windows.push({
-        ...{ key: `rpm:${scope}:${id}`, windowMs: MINUTE_MS, limit: rpm, amount: 1 },
-        ...{ unit: 'requests', ...origin },
-      });
+    if (rpm !== undefined && !call.skip.has('rpm')) windows.push(windowOf(source, 'requests', 'rpm', rpm, 1));
     if (concurrency !== undefined && !call.skip.has('concurrency'))
-      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, ...origin });
+      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, ...originOf(source) });
   }
   return { windows, slots };
 }
@@ -106,15 +103,21 @@ function tokenLimits({ call, estimate }: CountedRequest, sources: readonly Sourc
   const limited = sources.filter(({ rates }) => rates.tpm !== undefined);
   const tokens = limited.length > 0 ? tokensOf(call, estimate(call)) : 0;
   if (tokens === 0) return { windows: [], slots: [] };
-  const windows = limited.map(({ scope, id, rates: { tpm: limit = 0 }, ...origin }): Limit => {
+  const windows = limited.map((source): Limit => {
+    const { tpm: limit = 0 } = source.rates;
     // A call that is larger than the limit uses all of it.
-    const amount = Math.min(tokens, limit);
-    return {
-      ...{ key: `tpm:${scope}:${id}`, windowMs: MINUTE_MS, limit, amount },
-      ...{ unit: 'tokens', ...origin },
-    };
+    return windowOf(source, 'tokens', 'tpm', limit, Math.min(tokens, limit));
   });
   return { windows, slots: [] };
+}
+
+function windowOf(source: Source, unit: Limit['unit'], rate: 'rpm' | 'tpm', limit: number, amount: number): Limit {
+  const key = `${rate}:${source.scope}:${source.id}`;
+  return { key, windowMs: MINUTE_MS, limit, amount, unit, ...originOf(source) };
+}
+
+function originOf({ ofUser, plan, provider }: Origin): Origin {
+  return ofUser ? { ofUser, plan, provider } : { plan, provider };
 }
 
 /** The prompt, estimated, and as much output as the caller asks for. */

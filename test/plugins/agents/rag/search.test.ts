@@ -2,10 +2,10 @@ import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { fuseRankings, searchPassages } from '../../../../plugins/agents/rag/search.ts';
-import { toMatch } from '../../../../plugins/agents/rag/terms.ts';
+import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
 import { createVectorTable } from '../../../../plugins/agents/rag/vector-table.ts';
 import { DOCUMENTS, QUESTIONS } from '../../../fixtures/rag-documents.ts';
-import { openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
+import { EVERYTHING, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
 import { useTempFolder } from '../../../support/temp-folder.ts';
 
 const MODEL = 'echo/echo-embedding';
@@ -51,27 +51,30 @@ describe('search in the knowledge base', () => {
   ];
   for (const query of SYNTAX) {
     it(`takes ${JSON.stringify(query)} as words, not as syntax`, () => {
-      expect(() => searchPassages(index.reader, query, 5, undefined)).not.to.throw();
+      expect(() => searchPassages(index.reader, query, 5, EVERYTHING, undefined)).not.to.throw();
     });
   }
 
   it('takes any text as a query', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (query) => {
-        searchPassages(index.reader, query, 5, undefined);
+        searchPassages(index.reader, query, 5, EVERYTHING, undefined);
       }),
       { numRuns: 500 },
     );
   });
 
   it('finds nothing for a query without words', () => {
-    expect(toMatch('?! …')).to.equal(undefined);
+    expect(toQueryWords('?! …')).to.deep.equal([]);
     expect(index.sources('?! …')).to.deep.equal([]);
   });
 
   it('leaves out common words, unless there are no others', () => {
-    expect(toMatch('what is the refund')).to.equal('"refund"');
-    expect(toMatch('who is it')).to.equal('"who" OR "is" OR "it"');
+    const words = (query: string) =>
+      toQueryWords(query).map(({ phrase }) => /"(.*)"/.exec(phrase)?.[1]?.replace(/\s/g, ''));
+    expect(words('what is the refund')).to.deep.equal(['refund']);
+    expect(words('who is it')).to.deep.equal(['who', 'is', 'it']);
+    expect(words('犬を飼うときの手続き')).to.include.members(['犬', '手続き']).and.not.include('を');
   });
 
   it('answers as many as are asked for, best first, scores between 0 and 1', async () => {
@@ -93,13 +96,16 @@ describe('search in the knowledge base', () => {
   it('ranks vectors by cosine, and equal ones by their order', () => {
     const vector = (...values: number[]) => Float32Array.from(values);
     const table = createVectorTable(1, [
-      { id: 3, vector: vector(1, 0) },
-      { id: 5, vector: vector(0, 1) },
-      { id: 9, vector: vector(0, 1) },
-      { id: 11, vector: vector(0.6, 0.8) },
+      { id: 3, folder: '', vector: vector(1, 0) },
+      { id: 5, folder: '', vector: vector(0, 1) },
+      { id: 9, folder: 'x', vector: vector(0, 1) },
+      { id: 11, folder: '', vector: vector(0.6, 0.8) },
     ]);
-    expect(table.nearest(vector(0, 1), 3)).to.deep.equal([5, 9, 11]);
-    expect(table.nearest(vector(0, 1), 10)).to.have.length(4);
-    expect(table.nearest(vector(0, 1, 0), 3), 'a vector of another model').to.deep.equal([]);
+    const both = new Set(['', 'x']);
+    expect(table.nearest(vector(0, 1), 3, both)).to.deep.equal([5, 9, 11]);
+    expect(table.nearest(vector(0, 1), 10, both)).to.have.length(4);
+    expect(table.nearest(vector(0, 1, 0), 3, both), 'a vector of another model').to.deep.equal([]);
+    expect(table.nearest(vector(0, 1), 3, new Set([''])), 'without another folder').to.deep.equal([5, 11, 3]);
+    expect([table.hasAny(new Set(['x'])), table.hasAny(new Set(['y']))]).to.deep.equal([true, false]);
   });
 });

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
+import { type MeasuredQuery, meanOf, measureRag, type RagLanguage } from '../../../support/measure-rag.ts';
+import { openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
+import { withRagFigures } from '../../../support/rag-page.ts';
+import { useTempFolder } from '../../../support/temp-folder.ts';
+
+type Floor = Readonly<Record<RagLanguage, number>>;
+
+/** What a change of the search may not fall below: nDCG@10 on the two parts of `test/fixtures/rag`. */
+const FLOORS: Readonly<Record<'made' | 'held', Floor>> = Object.freeze({
+  made: { en: 0.93, de: 0.93, fr: 0.97, zh: 0.94, ja: 0.9 },
+  held: { en: 0.97, de: 0.88, fr: 0.99, zh: 0.99, ja: 0.97 },
+});
+
+describe('search by words in several languages', () => {
+  const folder = useTempFolder('rag-languages');
+  let measured: readonly MeasuredQuery[];
+  let index: TestIndex;
+  before(async () => {
+    measured = await measureRag(path.join(folder, 'judged'));
+    index = await openTestIndex(path.join(folder, 'single'));
+  });
+  after(() => index.close());
+
+  for (const [part, floors] of Object.entries(FLOORS))
+    for (const [language, floor] of Object.entries(floors))
+      it(`D30 ranks the judged documents in ${language} as well as ${floor}, and no worse than words alone (${part})`, () => {
+        const own = measured.filter((one) => one.language === language && one.isHeld === (part === 'held'));
+        expect(own.length).to.be.at.least(10);
+        expect(meanOf(own, 'now')).to.be.at.least(floor).and.at.least(meanOf(own, 'before'));
+      });
+
+  it('has the figures of docs/rag.md, which npm run rag writes', () => {
+    const page = readFileSync(new URL('../../../../docs/rag.md', import.meta.url), 'utf8');
+    const figures = (text: string) => (text.match(/\b[01]\.\d{3}\b/g) ?? []).map(Number);
+    const now = figures(withRagFigures(page, measured));
+    expect(figures(page)).to.have.length(now.length).and.above(20);
+    // Node's dictionaries of Chinese and Japanese differ a little between its releases.
+    for (const [at, figure] of figures(page).entries()) expect(figure).to.be.closeTo(now[at] ?? 0, 0.03);
+  });
+
+  const FOUND: readonly (readonly [what: string, text: string, query: string])[] = [
+    ['a German compound by a word in its middle', 'Der Krankenversicherungsbeitrag steigt.', 'Versicherung'],
+    ['a German compound by its last word', 'Der Krankenversicherungsbeitrag steigt.', 'Beiträge'],
+    ['a German word by a compound that holds it', 'Die Versicherung zahlt.', 'Krankenversicherungsbeitrag'],
+    ['a German compound by an inflected word', 'Mietvertragskündigungen', 'Vertrag kündigen'],
+    ['a Dutch compound', 'De ziektekostenverzekering', 'verzekering'],
+    ['a Finnish case', 'Helsingissä asuu paljon ihmisiä', 'Helsingistä'],
+    ['a French plural', 'les cotisations', 'cotiser'],
+    ['a Russian case', 'страховые взносы', 'страхового'],
+    ['Korean with a particle, by the word', '학교에서 배웁니다', '학교'],
+    ['a Korean word, by one with a particle', '도서관 이용 시간', '도서관에서'],
+    ['a Korean compound', '건강보험료', '보험'],
+    ['a single Chinese character within a question', '猫须登记。', '养猫要登记吗'],
+    ['Chinese words that the text has apart', '请病假超过三天', '请假'],
+    ['a Japanese word of one character before a particle', '猫の登録', '猫はどうしますか'],
+    ['Katakana with a long vowel', 'クレジットカードの紛失', 'カード'],
+    ['Thai', 'ประกันสุขภาพสำหรับพนักงาน', 'สุขภาพ'],
+    ['letters with accents, by those without', 'Überweisungsgebühren', 'gebuhren'],
+  ];
+  for (const [what, text, query] of FOUND)
+    it(`D30 finds ${what}`, async () => {
+      index.write({ 'text.txt': text, 'other.txt': 'zzz' });
+      await index.update();
+      expect(index.sources(query)).to.deep.equal(['text.txt']);
+    });
+
+  it('bounds the words and parts of a query', () => {
+    const long = Array.from({ length: 300 }, (_, at) => `wordnumber${at}`).join(' ');
+    const words = toQueryWords(long);
+    expect(words).to.have.length(64);
+    expect(words.flatMap(({ parts }) => parts)).to.have.length(128);
+  });
+});

@@ -1,0 +1,39 @@
+import { type MeasuredQuery, meanOf, RAG_LANGUAGES } from './measure-rag.ts';
+
+const START = '<!-- figures: written by npm run rag -->';
+const END = '<!-- end -->';
+
+const PARTS = Object.freeze([
+  ['queries that it was made with', false],
+  ['queries that it was not', true],
+] as const);
+
+const SEARCHES = Object.freeze([
+  ['words as they are, pairs of characters (index version 2)', 'before'],
+  ['with parts of words, and words of Chinese and Japanese', 'now'],
+] as const);
+
+/** The page with its generated table as the search and the judged set have it. */
+export function withRagFigures(page: string, measured: readonly MeasuredQuery[]): string {
+  const [before = '', rest = ''] = page.split(START);
+  const [, after = ''] = rest.split(END);
+  const rows = PARTS.flatMap(([part, isHeld]) => {
+    const own = measured.filter((one) => one.isHeld === isHeld);
+    const means = (which: 'before' | 'now'): readonly number[] => [
+      ...RAG_LANGUAGES.map((language) =>
+        meanOf(
+          own.filter((one) => one.language === language),
+          which,
+        ),
+      ),
+      meanOf(own, which),
+    ];
+    return SEARCHES.map(([search, which]) => {
+      const cells = means(which).map((mean) => mean.toFixed(3));
+      return `| ${[`${own.length} ${part}`, search, ...cells].join(' | ')} |`;
+    });
+  });
+  const head = `| nDCG@10 | search | ${RAG_LANGUAGES.join(' | ')} | all |`;
+  const table = [head, `|---|---|${'---|'.repeat(RAG_LANGUAGES.length + 1)}`, ...rows].join('\n');
+  return `${before}${START}\n\n${table}\n\n${END}${after}`;
+}
