@@ -1,4 +1,3 @@
-import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
 import { GatewayError } from '../contract/errors.ts';
