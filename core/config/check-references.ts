@@ -7,11 +7,15 @@ import type { ProblemAt } from './problems.ts';
 /** What core's part of a configuration refers to; its values may be of any shape when it has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
-/** Aliases whose name or target cannot work: the targets' providers must be configured. */
-export function checkAliases({ models }: Referring, providers: readonly string[]): readonly ProblemAt[] {
+/** Aliases whose name or target cannot work: the targets' providers must be configured. They stand at `place`. */
+export function checkAliases(
+  { models }: Referring,
+  providers: readonly string[],
+  place = '/models',
+): readonly ProblemAt[] {
   const aliases = isObject(models) ? models : {};
   return Object.entries(aliases).flatMap(([alias, target]) => {
-    const pointer = childPointer('/models', alias);
+    const pointer = childPointer(place, alias);
     const targets = Array.isArray(target)
       ? target.map((text: unknown, index) => [childPointer(pointer, index), text] as const)
       : [[pointer, target] as const];

@@ -79,6 +79,7 @@ export function checkConfig(
     ...checkSectionNames(checked),
     ...checked.flatMap((instance) => instance.problems),
     ...checkAliases(values, [...providers, ...namesIn(raw.value['tts'])]),
+    ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
     ...checkPlans(values, providers),
   ];
   if (problems.length > 0 || !store) throw createConfigError(problems, raw);
@@ -126,6 +127,12 @@ function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, ajv: 
   const value = structuredClone(given);
   const problems = validateValue(value, schema, { pointer: ref.pointer, ajv, isHidden: () => true });
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
+}
+
+/** A client format's own names of models: its option `models`, which is as the configuration's aliases are. */
+function checkDialectAliases({ ref, value }: CheckedInstance, providers: readonly string[]): readonly ProblemAt[] {
+  if (ref.kind !== 'dialect' || !isObject(value)) return [];
+  return checkAliases({ models: value['models'] }, providers, `${ref.pointer}/models`);
 }
 
 /** Plugins whose section is core's or another's. */
