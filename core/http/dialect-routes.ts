@@ -17,7 +17,7 @@ import type {
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { ownDialect } from './own-dialect.ts';
+import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondStream } from './respond-stream.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
@@ -26,21 +26,20 @@ export interface DialectRoutes {
   dialectOf(route: Route): DialectDefinition | undefined;
 }
 
-/** Makes the routes by which clients chat: read, call, write, each in the client's own format. */
+/** Makes the routes by which clients chat: read, call, write, each in the client's own format. Takes owned dialects. */
 export function createDialectRoutes(
   dialects: readonly Owned<DialectDefinition>[],
   deps: CallDeps,
   keepAliveMs: number,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
-  const routes = dialects.flatMap(({ owner, value }) => {
-    const dialect = ownDialect(owner, value);
-    return dialect.routes.map((row) => {
+  const routes = dialects.flatMap(({ owner, value: dialect }) =>
+    dialect.routes.map((row) => {
       const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, row, ctx, keepAliveMs));
       spoken.set(route, dialect);
       return { owner, value: route };
-    });
-  });
+    }),
+  );
   return { routes, dialectOf: (route) => spoken.get(route) };
 }
 
@@ -86,7 +85,7 @@ async function readConversation(
 ): Promise<Conversation> {
   const { principal, requestId } = ctx.state;
   if (dialect.native) await deps.seals.ready();
-  const sent = inputOf(ctx, row);
+  const sent = inputOf(ctx, dialect, row);
   const input = dialect.expand ? await dialect.expand(sent, principal) : sent;
   const read = dialect.read(input);
   const request = deepFreeze(read.request);
@@ -107,7 +106,7 @@ async function readConversation(
   const callRequest: CallRequest<'chat'> = {
     ...{ operation: 'chat', request, ingress },
     stream: request.stream === true,
-    ...targetsOf(deps, read),
+    ...targetsOf(deps, dialect, read),
   };
   return {
     ...{ context, callRequest },
@@ -117,13 +116,12 @@ async function readConversation(
   };
 }
 
-function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
-  const { authorization: _, 'x-api-key': __, cookie: ___, ...headers } = ctx.headers;
+function inputOf(ctx: RouteContext, dialect: DialectDefinition, route: DialectRoute): DialectInput {
   return {
     body: ctx.state.body,
     params: ctx.params,
     query: Object.fromEntries(new URLSearchParams(ctx.querystring)),
-    headers,
+    headers: withoutCredentials(ctx.headers, dialect.credentials?.headers),
     route,
   };
 }
@@ -154,11 +152,12 @@ function ingressOf(
 
 function targetsOf(
   { partsOf, aliases }: CallDeps,
+  { aliases: dialectAliases }: DialectDefinition,
   { request: { model }, provider }: DialectRequest,
 ): Pick<CallRequest, 'targets' | 'requested'> {
   const { catalog } = partsOf('chat');
   return provider === undefined
-    ? targetsOfRequest({ catalog, aliases }, model)
+    ? targetsOfRequest({ catalog, aliases, dialectAliases }, model)
     : { targets: [targetOfPath(catalog, provider, model)] };
 }
 

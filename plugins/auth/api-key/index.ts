@@ -1,6 +1,7 @@
 import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
 import { checkNames } from './check-names.ts';
 import { keysCommand } from './commands.ts';
+import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
 import { createLastUsed } from './last-used.ts';
@@ -18,6 +19,7 @@ export default definePlugin({
   kind: 'auth',
   apiVersion: 1,
   credentials: ['key'],
+  isCredential: (text) => KEY_PATTERN.test(text),
   commands: [{ name: 'keys', summary: 'Create, list and revoke API keys' }],
   configSchema: {
     type: 'object',
