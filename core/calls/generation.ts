@@ -8,6 +8,7 @@ import { CORE } from '../plugins/attribution.ts';
 import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
+import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
@@ -16,6 +17,7 @@ import { createRequestSchemas, type RequestSchemas } from '../plugins/request-sc
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
+import { createPlanFinder } from './plan-finder.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -113,6 +115,7 @@ function createCallDeps(
   { pending, requests }: { readonly pending: Pending; readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
+  const { shared } = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
   const partsOf = (operation: Operation, owner: string, definition?: OperationDefinition): OperationParts => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
@@ -131,6 +134,7 @@ function createCallDeps(
   return {
     ...{ upstream, aliases, log, pending },
     seals: createSeals(() => store.sets),
+    planOf: createPlanFinder({ settings: loaded.settings, shared }),
     partsOf(operation) {
       const found = parts.get(operation);
       if (!found)

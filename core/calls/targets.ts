@@ -94,8 +94,8 @@ function ambiguousModel(providers: readonly string[], model: string): GatewayErr
 function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, model: string): GatewayError {
   const { provider, model: id } = splitModel(model);
   const known = new Map([...Object.keys(dialectAliases), ...aliases.keys()].map((name) => [name, name]));
+  // A bare name is near to a bare one.
   for (const name of catalog.providers())
-    // A bare name is near to a bare one.
     for (const near of catalog.suggest(name, id))
       known.set(provider === '' ? near : `${name}/${near}`, `${name}/${near}`);
   const near = nearest(model, known.keys()).map((name) => known.get(name) ?? name);
@@ -171,7 +171,7 @@ function didYouMean(names: readonly string[]): string {
 }
 
 /** A caller's word for an error message: bounded, and without control characters. */
-function clip(text: string): string {
+export function clip(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
   return clean.length > 80 ? `${clean.slice(0, 77)}…` : clean;

@@ -19,6 +19,11 @@ export interface Principal {
   readonly models?: readonly string[];
   /** Provider allow-list by instance name; absent allows all. */
   readonly providers?: readonly string[];
+  /**
+   * Tools that a vendor runs with the operator's account, such as `web_search`, which this key may use beside those of its plan; a
+   * name allows its dated versions. None unless set.
+   */
+  readonly serverTools?: readonly string[];
   /** Requests and tokens a minute, for this key. */
   readonly rpm?: number;
   readonly tpm?: number;

@@ -44,6 +44,7 @@ function toInfo(
     plan: record.plan ?? null,
     models: record.models ?? null,
     providers: record.providers ?? null,
+    server_tools: record.serverTools ?? null,
     rpm: record.rpm ?? null,
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),

@@ -30,6 +30,7 @@ export const KEY_INFO = {
     plan: TEXT_OR_NULL,
     models: LIST_OR_NULL,
     providers: LIST_OR_NULL,
+    server_tools: LIST_OR_NULL,
     rpm: NUMBER_OR_NULL,
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
@@ -37,7 +38,7 @@ export const KEY_INFO = {
   },
   required: [
     ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
-    ...['last_used_at', 'plan', 'models', 'providers', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
+    ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
   ],
 } as const;
 
