@@ -1,5 +1,6 @@
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
+import { createCounter } from '../calls/count.ts';
 import { createId } from '../calls/ids.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import type { CallInit, CallRequest } from '../calls/live-call.ts';
@@ -17,6 +18,7 @@ import type {
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
+import { respondCount } from './count-route.ts';
 import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondStream } from './respond-stream.ts';
 
@@ -33,9 +35,14 @@ export function createDialectRoutes(
   keepAliveMs: number,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
+  const counter = createCounter(deps);
   const routes = dialects.flatMap(({ owner, value: dialect }) =>
     dialect.routes.map((row) => {
-      const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, row, ctx, keepAliveMs));
+      const route = routeOf(dialect, row, async (ctx) =>
+        row.action === 'count'
+          ? respondCount(counter, dialect, ctx, await readConversation(deps, dialect, row, ctx))
+          : handleChat(deps, dialect, row, ctx, keepAliveMs),
+      );
       spoken.set(route, dialect);
       return { owner, value: route };
     }),
@@ -48,7 +55,9 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   return {
     ...{ method: 'POST', path, summary, auth: ['key'], body: request, handler },
     ...(description !== undefined && { description }),
-    responses: { 200: { description: 'The completion.', schema: response } },
+    responses: {
+      200: { description: row.action === 'count' ? 'The number of tokens.' : 'The completion.', schema: response },
+    },
   };
 }
 
