@@ -5,7 +5,7 @@ import type { InputCount } from '../contract/call.ts';
 const MINUTE_MS = 60_000;
 
 /** How many counts of one key in a minute a vendor is asked for. */
-const ASKED_PER_MINUTE = 60;
+const REQUESTS_PER_MINUTE = 60;
 
 /** Beyond this many counts of one key in a minute the rest is estimated, without a look at anything else. */
 const COUNTS_PER_MINUTE = 1200;
@@ -23,18 +23,18 @@ export interface CountBounds {
   /** What this text was counted as a moment ago. */
   find(fingerprint: string): InputCount | undefined;
   remember(fingerprint: string, count: InputCount): void;
-  /** Asks a vendor, unless the key or all keys together asked too often: then undefined. */
-  ask<T>(key: string, question: () => Promise<T>): Promise<T | undefined>;
+  /** Sends a question to a vendor, unless the key or all keys together sent too many: then undefined. */
+  send<T>(key: string, question: () => Promise<T>): Promise<T | undefined>;
 }
 
 export function createCountBounds(now: () => number = () => performance.now()): CountBounds {
-  const windows = new LRUCache<string, { readonly from: number; counts: number; asked: number }>({ max: MAX_KEYS });
+  const windows = new LRUCache<string, { readonly from: number; counts: number; requests: number }>({ max: MAX_KEYS });
   const known = new LRUCache<string, { readonly from: number; readonly count: InputCount }>({ max: MAX_REMEMBERED });
   let running = 0;
   const windowOf = (key: string) => {
     const window = windows.get(key);
     if (window && now() - window.from < MINUTE_MS) return window;
-    const fresh = { from: now(), counts: 0, asked: 0 };
+    const fresh = { from: now(), counts: 0, requests: 0 };
     windows.set(key, fresh);
     return fresh;
   };
@@ -49,10 +49,10 @@ export function createCountBounds(now: () => number = () => performance.now()): 
       return entry && now() - entry.from < MINUTE_MS ? entry.count : undefined;
     },
     remember: (fingerprint, count) => void known.set(fingerprint, { from: now(), count }),
-    async ask(key, question) {
+    async send(key, question) {
       const window = windowOf(key);
-      if (window.asked >= ASKED_PER_MINUTE || running >= MAX_PARALLEL) return undefined;
-      window.asked += 1;
+      if (window.requests >= REQUESTS_PER_MINUTE || running >= MAX_PARALLEL) return undefined;
+      window.requests += 1;
       running += 1;
       try {
         return await question();

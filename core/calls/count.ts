@@ -23,7 +23,7 @@ export interface Counted {
 export type Counter = (callRequest: CallRequest<'chat'>, body: unknown, init: CallInit) => Promise<Counted>;
 
 /** How long a vendor may take to count, in all; callers do it before each turn. */
-const VENDOR_MS = 2000;
+const PROVIDER_MS = 2000;
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
@@ -79,8 +79,8 @@ async function countInput(deps: CallDeps, bounds: CountBounds, call: LiveCall, b
   const fingerprint = fingerprintOf(key, dialect, target, headers, changed, body);
   const known = bounds.find(fingerprint);
   if (known) return known;
-  const asked = prepareQuestion(deps, call, call.ingress, { ...row, count: row.count }, target, provider);
-  const told = asked && (await bounds.ask(key, () => askVendor(deps, call, target, provider, asked)));
+  const question = prepareQuestion(deps, call, call.ingress, { ...row, count: row.count }, target, provider);
+  const told = question && (await bounds.send(key, () => sendQuestion(deps, call, target, provider, question)));
   const count = told === undefined ? estimate() : { inputTokens: told, estimated: false };
   bounds.remember(fingerprint, count);
   return count;
@@ -132,7 +132,7 @@ function prepareQuestion(
 }
 
 /** What the vendor says; undefined when it does not say it in time. */
-async function askVendor(
+async function sendQuestion(
   deps: CallDeps,
   call: LiveCall,
   target: Target,
@@ -140,7 +140,7 @@ async function askVendor(
   { request, response }: Question,
 ): Promise<number | undefined> {
   const startedMs = call.elapsedMs;
-  const deadline = AbortSignal.timeout(VENDOR_MS);
+  const deadline = AbortSignal.timeout(PROVIDER_MS);
   call.record.attemptSignal = AbortSignal.any([call.signal, deadline]);
   const report = (failed?: FailedAttempt): void =>
     void call.hooks.attempt?.(call, attemptReport(call, target, 1, startedMs, failed, 'respond'));
@@ -153,7 +153,7 @@ async function askVendor(
     return tokens;
   } catch (thrown) {
     if (call.signal.aborted) throw thrown;
-    const late = new StreamFailure({ class: 'timeout', message: `did not count within ${VENDOR_MS} ms` });
+    const late = new StreamFailure({ class: 'timeout', message: `did not count within ${PROVIDER_MS} ms` });
     const failed = readFailedAttempt(deadline.aborted ? late : thrown, target, provider);
     deps.log.debug({ request_id: call.requestId, reason: failed.message }, 'a vendor did not count');
     report(failed);

@@ -9,10 +9,10 @@ describe('the bounds of counting', () => {
   });
 
   it('ask a vendor 60 times a minute for one key, and again in the next minute', async () => {
-    const { ask } = bounds();
+    const { send } = bounds();
     const askAll = async (key: string, times: number) => {
       const answers = [];
-      for (let at = 0; at < times; at += 1) answers.push(await ask(key, async () => 1));
+      for (let at = 0; at < times; at += 1) answers.push(await send(key, async () => 1));
       return answers.filter((told) => told === 1).length;
     };
     expect(await askAll('a', 70)).to.equal(60);
@@ -32,23 +32,23 @@ describe('the bounds of counting', () => {
   });
 
   it('have 16 questions under way at the most, of all keys together', async () => {
-    const { ask } = bounds();
+    const { send } = bounds();
     let finish = (): void => {};
     const finished = new Promise<void>((resolve) => {
       finish = resolve;
     });
-    const running = Array.from({ length: 16 }, (_, at) => ask(`k${at}`, () => finished.then(() => 1)));
-    expect(await ask('more', async () => 1)).to.equal(undefined);
+    const running = Array.from({ length: 16 }, (_, at) => send(`k${at}`, () => finished.then(() => 1)));
+    expect(await send('more', async () => 1)).to.equal(undefined);
     finish();
     expect(await Promise.all(running)).to.deep.equal(Array(16).fill(1));
-    expect(await ask('more', async () => 1)).to.equal(1);
+    expect(await send('more', async () => 1)).to.equal(1);
   });
 
   it('give a question that failed its place back', async () => {
-    const { ask } = bounds();
-    const fail = () => ask('a', () => Promise.reject(new Error('no')));
+    const { send } = bounds();
+    const fail = () => send('a', () => Promise.reject(new Error('no')));
     for (let at = 0; at < 20; at += 1) expect(await fail().catch(({ message }: Error) => message)).to.equal('no');
-    expect(await ask('a', async () => 1)).to.equal(1);
+    expect(await send('a', async () => 1)).to.equal(1);
   });
 
   it('remember a count for a minute', () => {
