@@ -116,6 +116,7 @@ function prepareQuestion(
     if (provider.remoteMedia === 'refuse' && !remoteMedia(request).next().done) return undefined;
     const native = nativeRequest(ingress, row, {
       ...{ before: ingress.before, after: request, model, stream: false, open },
+      without: ingress.without ?? [],
       scope: (text) => seals.scope(account, text),
     });
     if (!native) return undefined;

@@ -21,6 +21,8 @@ export interface Ingress {
   /** Headers of the caller that a provider may get to see. */
   readonly headers: Readonly<Record<string, string>>;
   readonly needs: readonly DialectNeed[];
+  /** Places of optional needs that this caller may not have. */
+  readonly without?: readonly string[];
   /** What the canonical request could not say. */
   readonly dropped: readonly string[];
   /** The caller's own body with a change; absent for a dialect whose shape is the canonical one: codecs write that as it is. */
@@ -85,23 +87,27 @@ export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow
 /** The date that vendors put behind the name of a tool: `_20250305`, `_2025_03_11`. */
 const DATE = /[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2})$/;
 
-/** Refuses tools that a vendor runs with the operator's account, unless the caller's key or plan allows them. */
+/**
+ * Refuses tools that a vendor runs with the operator's account, unless the caller's key or plan allows them. Returns the places of
+ * optional ones that are not allowed: the call goes on without them.
+ */
 export async function assertServerTools(
-  ingress: Ingress | undefined,
+  { needs }: Ingress,
   principal: Principal,
   planOf: PlanFinder,
-): Promise<void> {
+): Promise<readonly string[]> {
   const isAllowed =
     (allowed: readonly string[] = []) =>
     ({ name }: DialectNeed): boolean =>
       allowed.includes(name) || allowed.includes(name.replace(DATE, ''));
-  const tools = (ingress?.needs ?? []).filter(({ kind }) => kind === 'server tool');
+  const tools = needs.filter(({ kind }) => kind === 'server tool');
   const beyondKey = tools.filter((tool) => !isAllowed(principal.serverTools)(tool));
   // Only then: a plan may have to be looked up.
-  if (beyondKey.length === 0) return;
+  if (beyondKey.length === 0) return [];
   const plan = await planOf(principal);
-  const refused = beyondKey.find((tool) => !isAllowed(plan?.plan.serverTools)(tool));
-  if (!refused) return;
+  const beyondPlan = beyondKey.filter((tool) => !isAllowed(plan?.plan.serverTools)(tool));
+  const refused = beyondPlan.find(({ optional }) => !optional);
+  if (!refused) return beyondPlan.map(({ param }) => param);
   const { name, param } = refused;
   throw new GatewayError(
     'permission_denied',

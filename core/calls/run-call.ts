@@ -34,7 +34,7 @@ export async function runCall<T>(
     assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
     assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
     assertNamedModels(call, catalog);
-    if (call.ingress) await assertServerTools(call.ingress, call.principal, deps.planOf);
+    if (call.ingress) call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
     if (call.operation === 'chat') assertPublicMedia(call.request as ChatRequest);
     await hooks.admit?.(call);
     if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);

@@ -131,6 +131,12 @@ describe('counting', function () {
       expect(performance.now() - started).to.be.lessThan(4000);
     });
 
+  it('leaves out what this caller may not have and can do without', async () => {
+    const key = await create('--server-tools', 'web_search');
+    await count({ m: 'vendor/x', say: 'wish', wishes: ['web_search', 'mcp'] }, key);
+    expect((await questions()).at(-1)?.body).to.deep.include({ without: ['wishes[1]'] });
+  });
+
   it('never sends a vendor a reference that a call may not have', async () => {
     const before = (await questions()).length;
     expect(await count({ m: 'vendor/x', say: 'see', file: 'f' })).to.include({ status: 200, estimated: 'true' });

@@ -92,6 +92,12 @@ describe('tools that a vendor runs with the operator’s account', function () {
     expect((await use(both, 'mcp', 'web_search')).outcome, 'one by the key, one by the plan').to.equal('200 ok');
   });
 
+  it('do not end a call that can do without them', async () => {
+    const headers = { authorization: `Bearer ${await create()}` };
+    const response = await gateway.post('/mini/chat', { m: 'vendor/x', say: 'hi', wishes: ['web_search'] }, headers);
+    expect(response.status).to.equal(200);
+  });
+
   it('stay a matter of the target once they are allowed', async () => {
     const key = await create('--server-tools', 'web_search');
     const response = await gateway.post(

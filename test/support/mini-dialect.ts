@@ -38,6 +38,7 @@ export const MINI_DIALECT = pluginFile({
         },
         needs: [
           ...(body.tools ?? []).map((name, at) => ({ kind: 'server tool', name, param: 'tools[' + at + ']' })),
+          ...(body.wishes ?? []).map((name, at) => ({ kind: 'server tool', name, param: 'wishes[' + at + ']', optional: true })),
           ...(body.file ? [{ kind: 'reference', name: 'file', param: 'file' }] : []),
         ],
       }),
@@ -50,7 +51,7 @@ export const MINI_DIALECT = pluginFile({
       }),
       native: {
         headers: ['x-mini-beta'],
-        patch: (body, { model }) => ({ body: { ...body, m: model } }),
+        patch: (body, { model, without = [] }) => ({ body: { ...body, m: model, ...(without.length > 0 && { without }) } }),
         write: (body) => body,
         stream: () => ({ push: ({ data }) => data, end: () => '', fail: (error) => error.code }),
       },
