@@ -3,6 +3,8 @@
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/failures.ts';
+export type { AccountRecord, NamedPlan } from './calls/plan-finder.ts';
+export { ACCOUNTS, accountKey, createPlanFinder } from './calls/plan-finder.ts';
 export { costOf } from './calls/pricing.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export { nearest } from './config/nearest.ts';

@@ -6,6 +6,7 @@ import type { Offer } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Pending } from '../plugins/pending.ts';
 import type { Upstream } from '../upstream/upstream.ts';
+import type { PlanFinder } from './plan-finder.ts';
 import type { Seals } from './seals.ts';
 import type { Aliases } from './targets.ts';
 
@@ -25,6 +26,7 @@ export interface CallDeps {
   readonly aliases: Aliases;
   readonly log: Log;
   readonly seals: Seals;
+  readonly planOf: PlanFinder;
   /** Calls, and what goes on beside them, such as `finish` hooks; the end of the generation waits for it. */
   readonly pending: Pending;
   /** Throws for an operation that nobody registered. */

@@ -6,16 +6,18 @@ import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import { CORE } from '../plugins/attribution.ts';
 import type { Foundation } from '../plugins/foundation.ts';
-import { isChatResponse } from '../plugins/hook-results.ts';
+import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
+import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
-import { CHAT, PluginError, Registry } from '../plugins/registry.ts';
+import { CHAT, COUNT, PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
+import { createPlanFinder } from './plan-finder.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -113,24 +115,40 @@ function createCallDeps(
   { pending, requests }: { readonly pending: Pending; readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
-  const partsOf = (operation: Operation, owner: string, definition?: OperationDefinition): OperationParts => {
-    const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
+  const { shared } = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
+  const hooksOf = (
+    operation: Operation,
+    owner: string,
+    isResponse: ResponseCheck,
+    definition?: OperationDefinition,
+  ) => {
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
-    const hooks = compileHooks(registry.hooks, {
+    return compileHooks(registry.hooks, {
       operation,
       isRequest: (value) => isRequest(value) === undefined,
-      isResponse: definition ? (value) => definition.isResponse(value) : isChatResponse,
+      isResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
       track: (work, what) => pending.track(work, what),
     });
-    return { hooks, offers, catalog: createCatalog(offers), ...(definition && { definition }) };
   };
-  const parts = new Map<string, OperationParts>([[CHAT, partsOf(CHAT, CORE)]]);
-  for (const [name, { owner, value }] of registry.operations) parts.set(name, partsOf(value.name, owner, value));
+  const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {
+    const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
+    return { offers, catalog: createCatalog(offers) };
+  };
+  const chat = offersOf(CHAT);
+  const parts = new Map<string, OperationParts>([
+    [CHAT, { ...chat, hooks: hooksOf(CHAT, CORE, isChatResponse) }],
+    [COUNT, { ...chat, hooks: hooksOf(COUNT, CORE, isInputCount) }],
+  ]);
+  for (const [name, { owner, value: definition }] of registry.operations) {
+    const hooks = hooksOf(definition.name, owner, (value) => definition.isResponse(value), definition);
+    parts.set(name, { ...offersOf(definition.name), hooks, definition });
+  }
   return {
     ...{ upstream, aliases, log, pending },
     seals: createSeals(() => store.sets),
+    planOf: createPlanFinder({ settings: loaded.settings, shared }),
     partsOf(operation) {
       const found = parts.get(operation);
       if (!found)

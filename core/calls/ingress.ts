@@ -1,7 +1,10 @@
+import type { Principal } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import type { DialectNeed, NativeBody, NativeChange } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { HttpRequest, NativeRow } from '../contract/provider.ts';
+import type { PlanFinder } from './plan-finder.ts';
+import { clip } from './targets.ts';
 
 /**
  * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was
@@ -84,4 +87,36 @@ export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow
       );
   }
   return needs.filter(({ optional }) => optional).map(({ name }) => name);
+}
+
+/** The date that vendors put behind the name of a tool: `_20250305`, `_2025_03_11`. */
+const DATE = /[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2})$/;
+
+/**
+ * Refuses tools that a vendor runs with the operator's account, unless the caller's key or plan allows them. Returns the places of
+ * optional ones that are not allowed: the call goes on without them.
+ */
+export async function assertServerTools(
+  { needs }: Ingress,
+  principal: Principal,
+  planOf: PlanFinder,
+): Promise<readonly string[]> {
+  const isAllowed =
+    (allowed: readonly string[] = []) =>
+    ({ name }: DialectNeed): boolean =>
+      allowed.includes(name) || allowed.includes(name.replace(DATE, ''));
+  const tools = needs.filter(({ kind }) => kind === 'server tool');
+  const beyondKey = tools.filter((tool) => !isAllowed(principal.serverTools)(tool));
+  // Only then: a plan may have to be looked up.
+  if (beyondKey.length === 0) return [];
+  const plan = await planOf(principal);
+  const beyondPlan = beyondKey.filter((tool) => !isAllowed(plan?.plan.serverTools)(tool));
+  const refused = beyondPlan.find(({ optional }) => !optional);
+  if (!refused) return beyondPlan.map(({ param }) => param);
+  const { name, param } = refused;
+  throw new GatewayError(
+    'permission_denied',
+    `This key may not use the tool "${clip(name)}", which runs with the operator's account at the provider. Leave it out; an operator allows it by \`serverTools\` of a plan or a key.`,
+    { param },
+  );
 }

@@ -66,7 +66,6 @@ export class LiveCall implements Call {
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
   readonly hooks: CompiledHooks;
-  readonly ingress: Ingress | undefined;
   readonly record: CallRecord = {
     target: undefined,
     attempts: 0,
@@ -83,6 +82,7 @@ export class LiveCall implements Call {
   };
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
+  #ingress: Ingress | undefined;
   readonly #mark = performance.now();
   /** Resolves when the call has ended and its `finish` hooks are done. */
   readonly ended: Promise<void>;
@@ -100,7 +100,7 @@ export class LiveCall implements Call {
     this.signal = init.signal;
     this.skip = new Set(init.skip);
     this.hooks = hooks;
-    this.ingress = callRequest.ingress;
+    this.#ingress = callRequest.ingress;
     this.#onOutcome = init.onOutcome;
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -114,6 +114,15 @@ export class LiveCall implements Call {
 
   get targets(): readonly Target[] {
     return this.#targets;
+  }
+
+  get ingress(): Ingress | undefined {
+    return this.#ingress;
+  }
+
+  /** Notes the places of optional things that this caller may not have. */
+  withhold(without: readonly string[]): void {
+    if (this.#ingress && without.length > 0) this.#ingress = { ...this.#ingress, without };
   }
 
   /** What the `prepare` hooks made of the request. */

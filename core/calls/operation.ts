@@ -27,7 +27,7 @@ export async function callOperation<O extends Operation>(
 ): Promise<CallResult<O>> {
   const parts = deps.partsOf(operation);
   const { definition } = parts;
-  if (!definition) throw new TypeError(`"${operation}" is called by api.chat`);
+  if (!definition) throw new TypeError(`"${operation}" is core's own: api.chat calls a model`);
   const callRequest = {
     operation,
     request,

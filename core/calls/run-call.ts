@@ -6,6 +6,7 @@ import type { Answered } from '../contract/hooks.ts';
 import { attemptReport, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { assertNoDisguisedFields } from './disguised-fields.ts';
+import { assertServerTools } from './ingress.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { meterUnfinished } from './meter.ts';
 import { assertPublicMedia } from './remote-media.ts';
@@ -33,6 +34,7 @@ export async function runCall<T>(
     assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
     assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
     assertNamedModels(call, catalog);
+    if (call.ingress) call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
     if (call.operation === 'chat') assertPublicMedia(call.request as ChatRequest);
     await hooks.admit?.(call);
     if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);

@@ -6,8 +6,9 @@ import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
 import { fetchModelIds } from './fetch-models.ts';
 import { estimateCall } from './meter.ts';
+import { allModels } from './model-lists.ts';
 import { callOperation } from './operation.ts';
-import { allModels, targetsOfRequest } from './targets.ts';
+import { targetsOfRequest } from './targets.ts';
 
 /** What plugins may call: the same way that requests go, with the principal they act for. */
 export function createServices(deps: CallDeps): CallServices {

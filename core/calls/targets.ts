@@ -1,7 +1,7 @@
 import { nearest } from '../config/nearest.ts';
 import type { Principal, Target } from '../contract/call.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { ModelRow } from '../contract/plugin.ts';
 import type { ModelInfo } from '../contract/provider.ts';
 
 /** What is known of models, by provider instance. */
@@ -13,6 +13,10 @@ export interface Catalog {
   /** Instance names, in the order of the configuration. */
   providers(): readonly string[];
   has(provider: string): boolean;
+  /** Ids of one provider. */
+  list(provider: string): readonly string[];
+  /** Whether calls to a provider have the credential that they need. */
+  isConfigured(provider: string): boolean;
 }
 
 export type Aliases = ReadonlyMap<string, readonly string[]>;
@@ -30,31 +34,76 @@ export function targetOfPath(catalog: Catalog, provider: string, model: string):
   return { provider, model };
 }
 
-/** Where a request to `/v1/…` goes: an alias's targets in order, or the one provider that `provider/model` names. */
-export function targetsOfModel(catalog: Catalog, aliases: Aliases, model: string): readonly Target[] {
-  const alias = aliases.get(model);
+/** What the names of models are looked up in. */
+export interface ModelNames {
+  readonly catalog: Catalog;
+  /** Of the configuration. */
+  readonly aliases: Aliases;
+  /** Those of the client format that a request came by; they come first. */
+  readonly dialectAliases?: DialectDefinition['aliases'] | undefined;
+}
+
+/**
+ * The targets of a model of the `/v1` surface, and the alias they came by. In this order a name is `provider/model`; an alias of
+ * the client's format, or of the configuration; a model that one provider with a key lists alone.
+ */
+export function targetsOfRequest(
+  names: ModelNames,
+  model: string,
+): { readonly targets: readonly Target[]; readonly requested?: string } {
+  const { catalog } = names;
+  const named = splitModel(model);
+  if (named.provider !== '' && catalog.has(named.provider))
+    return { targets: [targetOfPath(catalog, named.provider, named.model)] };
+  const alias = aliasOf(names, model);
   if (alias)
-    return alias.map((name) => splitModel(name)).map(({ provider, model: id }) => targetOfPath(catalog, provider, id));
-  const { provider, model: id } = splitModel(model);
-  if (provider !== '' && catalog.has(provider)) return [targetOfPath(catalog, provider, id)];
-  const known = [
-    ...aliases.keys(),
-    ...catalog.providers().flatMap((name) => catalog.suggest(name, id || provider).map((near) => `${name}/${near}`)),
-  ];
-  throw new GatewayError(
+    return {
+      targets: alias.map(splitModel).map(({ provider, model: id }) => targetOfPath(catalog, provider, id)),
+      requested: model,
+    };
+  const providers = providersOf(catalog, model);
+  if (providers.length === 0) throw unknownModel(names, model);
+  if (providers.length > 1) throw ambiguousModel(providers, model);
+  return { targets: providers.map((provider) => ({ provider, model })) };
+}
+
+function aliasOf({ aliases, dialectAliases = {} }: ModelNames, name: string): readonly string[] | undefined {
+  return Object.hasOwn(dialectAliases, name) ? dialectAliases[name] : aliases.get(name);
+}
+
+/** The providers with a key whose lists have a model, or one that it is a dated variant of. */
+function providersOf(catalog: Catalog, model: string): readonly string[] {
+  return catalog.providers().filter((provider) => catalog.isConfigured(provider) && isListed(catalog, provider, model));
+}
+
+/** Whether a provider's list has a model; one that takes any name lists those alone that its operator or its vendor named. */
+function isListed(catalog: Catalog, provider: string, model: string): boolean {
+  const found = catalog.find(provider, model);
+  return found !== undefined && catalog.list(provider).includes(found.id);
+}
+
+function ambiguousModel(providers: readonly string[], model: string): GatewayError {
+  const candidates = providers.map((provider) => `"${provider}/${clip(model)}"`);
+  return new GatewayError(
     'unsupported_model',
-    `There is no model "${clip(model)}": write "provider/model" or an alias.${didYouMean(nearest(model, known))}`,
+    `More than one provider has a model "${clip(model)}": write ${candidates.slice(0, -1).join(', ')} or ${candidates.at(-1)}.`,
     { param: 'model' },
   );
 }
 
-/** The targets of a model of the `/v1` surface, and the alias they came by. */
-export function targetsOfRequest(
-  deps: { readonly catalog: Catalog; readonly aliases: Aliases },
-  model: string,
-): { targets: readonly Target[]; requested?: string } {
-  const targets = targetsOfModel(deps.catalog, deps.aliases, model);
-  return deps.aliases.has(model) ? { targets, requested: model } : { targets };
+function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, model: string): GatewayError {
+  const { provider, model: id } = splitModel(model);
+  const known = new Map([...Object.keys(dialectAliases), ...aliases.keys()].map((name) => [name, name]));
+  // A bare name is near to a bare one.
+  for (const name of catalog.providers())
+    for (const near of catalog.suggest(name, id))
+      known.set(provider === '' ? near : `${name}/${near}`, `${name}/${near}`);
+  const near = nearest(model, known.keys()).map((name) => known.get(name) ?? name);
+  return new GatewayError(
+    'unsupported_model',
+    `There is no model "${clip(model)}": write "provider/model" or an alias.${didYouMean(near)}`,
+    { param: 'model' },
+  );
 }
 
 /** Splits `provider/model` at the first slash; a name without one has an empty provider. */
@@ -122,49 +171,8 @@ function didYouMean(names: readonly string[]): string {
 }
 
 /** A caller's word for an error message: bounded, and without control characters. */
-function clip(text: string): string {
+export function clip(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
   const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
   return clean.length > 80 ? `${clean.slice(0, 77)}…` : clean;
-}
-
-/** A catalog that can list the models of one provider. */
-export interface ModelList extends Catalog {
-  /** Ids of one provider. */
-  list(provider: string): readonly string[];
-  isConfigured(provider: string): boolean;
-}
-
-/**
- * Aliases first, then every `provider/model`: everything without a principal, else what this principal can call. A provider
- * without its credential, and an alias of such providers alone, cannot be called.
- */
-export function allModels(
-  { catalog, aliases }: { readonly catalog: ModelList; readonly aliases: Aliases },
-  principal?: Principal,
-): readonly ModelRow[] {
-  const isReady = (provider: string): boolean => !principal || catalog.isConfigured(provider);
-  const isOpen = (target: Target, name?: string): boolean => !principal || isAllowed(catalog, principal, target, name);
-  const named = [...aliases].filter(([name, models]) => {
-    const targets = models.map(splitModel);
-    return targets.every((target) => isOpen(target, name)) && targets.some(({ provider }) => isReady(provider));
-  });
-  return [
-    ...named.map(([id]) => ({ id, owned_by: 'tollgate' })),
-    ...catalog.providers().flatMap((provider) => modelsOfProvider(catalog, provider, principal, `${provider}/`)),
-  ];
-}
-
-/** The models of one provider, by the same rules; `prefix` is laid in front of each id. */
-export function modelsOfProvider(
-  catalog: ModelList,
-  provider: string,
-  principal: Principal | undefined,
-  prefix = '',
-): readonly ModelRow[] {
-  if (principal && !catalog.isConfigured(provider)) return [];
-  return catalog
-    .list(provider)
-    .filter((model) => !principal || isAllowed(catalog, principal, { provider, model }))
-    .map((model) => ({ id: `${prefix}${model}`, owned_by: provider }));
 }

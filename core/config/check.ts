@@ -76,6 +76,7 @@ export function checkConfig(
     ...checkSectionNames(checked),
     ...checked.flatMap((instance) => instance.problems),
     ...checkAliases(values, [...providers, ...namesIn(raw.value['tts'])]),
+    ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
     ...checkPlans(values, providers),
   ];
   if (problems.length > 0 || !store) throw createConfigError(problems, raw);
@@ -125,6 +126,12 @@ function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, ajv: 
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
 }
 
+/** A client format's own names of models: its option `models`, which is as the configuration's aliases are. */
+function checkDialectAliases({ ref, value }: CheckedInstance, providers: readonly string[]): readonly ProblemAt[] {
+  if (ref.kind !== 'dialect' || !isObject(value)) return [];
+  return checkAliases({ models: value['models'] }, providers, `${ref.pointer}/models`);
+}
+
 /** Plugins whose section is core's or another's. */
 function checkSectionNames(instances: readonly CheckedInstance[]): readonly ProblemAt[] {
   const owners = new Map([...Object.keys(CORE_PROPERTIES), ...GROUP_NAMES].map((key) => [key, 'core']));
@@ -171,10 +178,10 @@ function namesIn(group: Json | undefined): readonly string[] {
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
 /** Aliases whose name or target cannot work: the targets' providers must be configured. */
-function checkAliases({ models }: Referring, providers: readonly string[]): readonly ProblemAt[] {
+function checkAliases({ models }: Referring, providers: readonly string[], place = '/models'): readonly ProblemAt[] {
   const aliases = isObject(models) ? models : {};
   return Object.entries(aliases).flatMap(([alias, target]) => {
-    const pointer = childPointer('/models', alias);
+    const pointer = childPointer(place, alias);
     const targets = Array.isArray(target)
       ? target.map((text: unknown, index) => [childPointer(pointer, index), text] as const)
       : [[pointer, target] as const];

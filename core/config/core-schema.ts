@@ -76,6 +76,12 @@ const PLANS = {
     additionalProperties: false,
     properties: {
       ...LIMITS,
+      serverTools: {
+        type: 'array',
+        items: NAME,
+        description:
+          'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; none unless set, but those of their keys.',
+      },
       providers: {
         type: 'object',
         description: 'Narrower limits by provider.',

@@ -19,6 +19,11 @@ export interface Principal {
   readonly models?: readonly string[];
   /** Provider allow-list by instance name; absent allows all. */
   readonly providers?: readonly string[];
+  /**
+   * Tools that a vendor runs with the operator's account, such as `web_search`, which this key may use beside those of its plan; a
+   * name allows its dated versions. None unless set.
+   */
+  readonly serverTools?: readonly string[];
   /** Requests and tokens a minute, for this key. */
   readonly rpm?: number;
   readonly tpm?: number;
@@ -39,11 +44,20 @@ export interface UserLimits {
 
 /**
  * What can be asked, and the shapes of each: `request`, `response`, and `offer`, what a provider registers to take part in it.
- * Core knows `chat`; a plugin that adds an operation adds its shapes here by declaration merging:
+ * Core knows `chat` and `count`; a plugin that adds an operation adds its shapes here by declaration merging:
  * `declare module 'tollgate' { interface Operations { speech: { request: …; response: …; offer: … } } }`.
  */
 export interface Operations {
   readonly chat: { readonly request: ChatRequest; readonly response: ChatResponse; readonly offer: Provider };
+  /** Counts what a chat request has for input; hooks run for it only where they name it in their `operations`. */
+  readonly count: { readonly request: ChatRequest; readonly response: InputCount; readonly offer: Provider };
+}
+
+/** How many tokens a request has for input. */
+export interface InputCount {
+  readonly inputTokens: number;
+  /** Whether it was estimated here, not counted by the vendor. */
+  readonly estimated: boolean;
 }
 
 export type Operation = keyof Operations;

@@ -100,7 +100,7 @@ export interface HookObject<N extends HookName, O extends Operation = Operation>
   readonly handler: HookFunctions<O>[N];
   /** Before (`pre`) or after (`post`) all hooks without one. */
   readonly order?: 'pre' | 'post';
-  /** Runs for these operations only, which narrows the types of the handler; for all unless set. */
+  /** Runs for these operations only, which narrows the types of the handler; for all but `count` unless set. */
   readonly operations?: readonly O[];
 }
 

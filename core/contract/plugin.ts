@@ -48,6 +48,11 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
   /** Auth plugins only: the kinds of credentials that it knows; both unless set. */
   readonly credentials?: readonly ('key' | 'token')[];
+  /**
+   * Auth plugins only: whether a text has the shape of its credentials, right or wrong. Callers send placeholders beside the right
+   * one; without this anything may be a credential, and two different ones are refused.
+   */
+  isCredential?(text: string): boolean;
   /** The commands that it registers with `api.command`, for `tollgate --help`. */
   readonly commands?: readonly { readonly name: string; readonly summary: string }[];
   /** Registers everything; registration ends when boot does. The config is validated, interpolated and frozen. */

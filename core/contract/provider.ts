@@ -194,8 +194,15 @@ export interface NativeRow {
   readonly codec?: Pick<ChatCodec, 'response' | 'stream'>;
   /** Whether requests may refer to what lies in the operator's account at the vendor, which all callers share; no unless set. */
   readonly references?: boolean;
-  /** Where the vendor counts the tokens of an input, and how its response tells them. */
-  readonly count?: { readonly path: string; response(body: unknown): number | undefined };
+  /**
+   * Where the vendor counts the tokens of an input, and how its response tells them. `body` makes of a call's body what is sent
+   * there, for vendors that refuse fields they do not count; the whole goes there unless set.
+   */
+  readonly count?: {
+    readonly path: string;
+    body?(body: object, model: string): object;
+    response(body: unknown): number | undefined;
+  };
 }
 
 /** A vendor of chat models, as a plugin registers it. */

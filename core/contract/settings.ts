@@ -1,8 +1,10 @@
-/** Limits by the name of a plan: requests and tokens a minute, calls at once; 0 allows none. */
+/** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
 export interface Plan {
   readonly rpm?: number;
   readonly tpm?: number;
   readonly concurrency?: number;
+  /** Tools that a vendor runs with the operator's account and that callers of this plan may use; none unless set. */
+  readonly serverTools?: readonly string[];
   readonly providers?: Readonly<
     Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
   >;

@@ -3,7 +3,7 @@ import type { Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
-import { readCredential } from './credentials.ts';
+import type { PresentedCredential } from './credentials.ts';
 import { RequestAborted } from './read-body.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -18,10 +18,14 @@ export type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & 
 /** Finds out who calls; throws a 401 or 403 for a caller that may not use the route. */
 export type Authenticator = (ctx: Asking, rawBody: () => Promise<Uint8Array>) => Promise<Principal>;
 
+/** Finds the credential of a request; throws for one that may not be where it is. */
+export type CredentialReader = (ctx: Pick<Asking, 'req' | 'path'>) => PresentedCredential | undefined;
+
 /** The check of who calls, for one route; undefined when the route is open to all. */
 export function createAuthenticator(
   authenticate: Authenticate | undefined,
   route: Pick<Route, 'auth' | 'permission'>,
+  readPresented: CredentialReader,
   credentials?: ReadonlySet<'key' | 'token'>,
 ): Authenticator | undefined {
   const { auth } = route;
@@ -36,7 +40,7 @@ export function createAuthenticator(
       );
     };
   return async (ctx, rawBody) => {
-    const presented = readCredential(ctx.req);
+    const presented = readPresented(ctx);
     const { method, path, headers } = ctx;
     const principal = await authenticate?.(
       Object.freeze({

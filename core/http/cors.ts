@@ -3,11 +3,14 @@ import type Koa from 'koa';
 /** What a browser's script may read of a response, beside the body. */
 const EXPOSED = [
   'x-request-id',
+  'request-id',
   'retry-after',
   'retry-after-ms',
   'x-should-retry',
   'server-timing',
-  ...['provider', 'model', 'attempts', 'cost-usd', 'dropped'].map((name) => `x-tollgate-${name}`),
+  ...['provider', 'model', 'attempts', 'cost-usd', 'dropped', 'lane', 'skipped', 'estimated'].map(
+    (name) => `x-tollgate-${name}`,
+  ),
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
 ].join(', ');
 

@@ -1,5 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { GatewayError } from '../contract/errors.ts';
+import type { CredentialPlaces } from './dialect-prefixes.ts';
+import { urlCredentialsOf } from './url-credentials.ts';
 
 export interface PresentedCredential {
   readonly credential: string;
@@ -7,29 +9,73 @@ export interface PresentedCredential {
   readonly bearer: boolean;
 }
 
+/** What decides where a credential may stand, and which of several is one. */
+export interface CredentialRules {
+  /** The places below the request's path, beside `authorization` and `x-api-key`. */
+  readonly places?: CredentialPlaces;
+  /** Whether a text has the shape of a credential of this gateway; any may be one unless set. */
+  readonly isCredential?: (text: string) => boolean;
+}
+
 /** The longest credential that is looked at, in characters; a JWT with many claims has a few thousand. */
 const MAX_LENGTH = 8192;
 
+const HEADERS = Object.freeze(['x-api-key']);
+const NO_PLACES: CredentialPlaces = Object.freeze({ headers: [], query: [] });
+
 /**
- * The credential of a request: `Authorization: Bearer` or `x-api-key`, nothing else (never the query). The same one twice
- * is fine; two different ones, or a header sent twice, are refused, because checks and limits must not see different callers.
+ * The credential of a request. The same one twice is fine; of different ones those count that have the shape of a credential of
+ * this gateway, since clients send a placeholder beside the right one. Two of that shape, or a header sent twice, are refused,
+ * because checks and limits must not see different callers.
  */
-export function readCredential(request: IncomingMessage): PresentedCredential | undefined {
+export function readCredential(
+  request: IncomingMessage,
+  { places = NO_PLACES, isCredential = () => true }: CredentialRules = {},
+): PresentedCredential | undefined {
   const { authorization } = request.headers;
-  const apiKey = request.headers['x-api-key'];
-  if (authorization === undefined && apiKey === undefined) return undefined;
-  assertOnce(request.rawHeaders);
+  const names = places.headers.length > 0 ? [...HEADERS, ...places.headers] : HEADERS;
+  const sent = names.filter((name) => request.headers[name] !== undefined);
+  const inUrl = urlCredentialsOf(request);
+  if (authorization === undefined && sent.length === 0 && inUrl.length === 0) return undefined;
+  assertOnce(request.rawHeaders, names);
   const bearer = authorization?.trim() ? readBearer(authorization) : undefined;
-  const key = typeof apiKey === 'string' ? apiKey.trim() : undefined;
-  if (bearer && key && bearer !== key)
-    throw ambiguous(
-      'The request has an "authorization" and an "x-api-key" header with different credentials. Send one of them.',
-    );
-  const credential = bearer || key;
+  const others = [
+    ...sent.map((name) => String(request.headers[name]).trim()),
+    ...inUrl.filter(({ name }) => places.query.includes(name)).map(({ value }) => value.trim()),
+  ];
+  const presented = [...new Set([bearer ?? '', ...others])].filter(Boolean);
+  refuseUrl(
+    inUrl.filter(({ name, value }) => !places.query.includes(name) && (presented.length === 0 || isCredential(value))),
+  );
+  const credential = presented.length > 1 ? chooseCredential(presented, isCredential) : presented[0];
   if (!credential) return undefined;
   if (credential.length > MAX_LENGTH)
     throw new GatewayError('invalid_api_key', `The credential is longer than ${MAX_LENGTH} characters.`);
-  return { credential, bearer: Boolean(bearer) };
+  return { credential, bearer: credential === bearer };
+}
+
+/** The request's headers as dialects and vendors may see them. */
+export function withoutCredentials(headers: IncomingHttpHeaders, more: readonly string[] = []): IncomingHttpHeaders {
+  const hidden = ['authorization', 'cookie', ...HEADERS, ...more];
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !hidden.includes(name)));
+}
+
+/** Of several credentials the one of our shape. */
+function chooseCredential(presented: readonly string[], isCredential: (text: string) => boolean): string | undefined {
+  const own = presented.filter((text) => text.length <= MAX_LENGTH && isCredential(text));
+  if (own.length > 1)
+    throw ambiguous(
+      'The request has different credentials in "authorization", "x-api-key" or another place. Send one of them.',
+    );
+  return own[0] ?? presented[0];
+}
+
+function refuseUrl([found]: readonly { readonly name: string }[]): void {
+  if (!found) return;
+  throw new GatewayError(
+    'invalid_api_key',
+    `A credential in the URL, as "${found.name}", is not taken here, since URLs end up in logs: send "Authorization: Bearer …" or "x-api-key: …".`,
+  );
 }
 
 function readBearer(header: string): string | undefined {
@@ -38,16 +84,15 @@ function readBearer(header: string): string | undefined {
   return header.slice(6).trim() || undefined;
 }
 
-/** Node keeps the first of two `authorization` headers and joins two `x-api-key` ones: neither may decide who calls. */
-function assertOnce(rawHeaders: readonly string[]): void {
-  let authorizations = 0;
-  let keys = 0;
+/** Node keeps the first of two `authorization` headers and joins others: neither may decide who calls. */
+function assertOnce(rawHeaders: readonly string[], names: readonly string[]): void {
+  const seen = new Set<string>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations += 1;
-    else if (name.length === 9 && name.toLowerCase() === 'x-api-key') keys += 1;
+    const name = rawHeaders[at]?.toLowerCase() ?? '';
+    if (name !== 'authorization' && !names.includes(name)) continue;
+    if (seen.has(name)) throw ambiguous('The request has a credential header twice. Send one.');
+    seen.add(name);
   }
-  if (authorizations > 1 || keys > 1) throw ambiguous('The request has a credential header twice. Send one.');
 }
 
 function ambiguous(message: string): GatewayError {

@@ -1,5 +1,6 @@
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
+import { createCounter } from '../calls/count.ts';
 import { createId } from '../calls/ids.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import type { CallInit, CallRequest } from '../calls/live-call.ts';
@@ -17,34 +18,36 @@ import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { ownDialect } from './own-dialect.ts';
+import { respondCount } from './count-route.ts';
+import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondStream } from './respond-stream.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
 export interface DialectRoutes {
   readonly routes: readonly Owned<Route>[];
   dialectOf(route: Route): DialectDefinition | undefined;
-  readonly dialects: readonly DialectDefinition[];
 }
 
-/** Makes the routes by which clients chat: read, call, write, each in the client's own format. */
+/** Makes the routes by which clients chat: read, call, write, each in the client's own format. Takes owned dialects. */
 export function createDialectRoutes(
   dialects: readonly Owned<DialectDefinition>[],
   deps: CallDeps,
   keepAliveMs: number,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
-  const own: DialectDefinition[] = [];
-  const routes = dialects.flatMap(({ owner, value }) => {
-    const dialect = ownDialect(owner, value);
-    own.push(dialect);
-    return dialect.routes.map((row) => {
-      const route = routeOf(dialect, row, (ctx) => handleChat(deps, dialect, row, ctx, keepAliveMs));
+  const counter = createCounter(deps);
+  const routes = dialects.flatMap(({ owner, value: dialect }) =>
+    dialect.routes.map((row) => {
+      const route = routeOf(dialect, row, async (ctx) =>
+        row.action === 'count'
+          ? respondCount(counter, dialect, ctx, await readConversation(deps, dialect, row, ctx))
+          : handleChat(deps, dialect, row, ctx, keepAliveMs),
+      );
       spoken.set(route, dialect);
       return { owner, value: route };
-    });
-  });
-  return { routes, dialectOf: (route) => spoken.get(route), dialects: own };
+    }),
+  );
+  return { routes, dialectOf: (route) => spoken.get(route) };
 }
 
 function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['handler']): Route {
@@ -52,7 +55,9 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   return {
     ...{ method: 'POST', path, summary, auth: ['key'], body: request, handler },
     ...(description !== undefined && { description }),
-    responses: { 200: { description: 'The completion.', schema: response } },
+    responses: {
+      200: { description: row.action === 'count' ? 'The number of tokens.' : 'The completion.', schema: response },
+    },
   };
 }
 
@@ -89,7 +94,7 @@ async function readConversation(
 ): Promise<Conversation> {
   const { principal, requestId } = ctx.state;
   if (dialect.native) await deps.seals.ready();
-  const sent = inputOf(ctx, row);
+  const sent = inputOf(ctx, dialect, row);
   const input = dialect.expand ? await dialect.expand(sent, principal) : sent;
   const read = dialect.read(input);
   const request = deepFreeze(read.request);
@@ -110,7 +115,7 @@ async function readConversation(
   const callRequest: CallRequest<'chat'> = {
     ...{ operation: 'chat', request, ingress },
     stream: request.stream === true,
-    ...targetsOf(deps, read),
+    ...targetsOf(deps, dialect, read),
   };
   return {
     ...{ context, callRequest },
@@ -120,13 +125,12 @@ async function readConversation(
   };
 }
 
-function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
-  const { authorization: _, 'x-api-key': __, cookie: ___, ...headers } = ctx.headers;
+function inputOf(ctx: RouteContext, dialect: DialectDefinition, route: DialectRoute): DialectInput {
   return {
     body: ctx.state.body,
     params: ctx.params,
     query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
-    headers,
+    headers: withoutCredentials(ctx.headers, dialect.credentials?.headers),
     route,
   };
 }
@@ -157,11 +161,12 @@ function ingressOf(
 
 function targetsOf(
   { partsOf, aliases }: CallDeps,
+  { aliases: dialectAliases }: DialectDefinition,
   { request: { model }, provider }: DialectRequest,
 ): Pick<CallRequest, 'targets' | 'requested'> {
   const { catalog } = partsOf('chat');
   return provider === undefined
-    ? targetsOfRequest({ catalog, aliases }, model)
+    ? targetsOfRequest({ catalog, aliases, dialectAliases }, model)
     : { targets: [targetOfPath(catalog, provider, model)] };
 }
 

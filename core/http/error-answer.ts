@@ -123,6 +123,7 @@ export function answerClientError({ code }: Error & { code?: string }, socket: D
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
     `x-request-id: ${requestId}`,
+    `request-id: ${requestId}`,
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());

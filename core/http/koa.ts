@@ -4,11 +4,13 @@ import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
 import { clientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
+import { createDialectPrefixes, type DialectPrefixes } from './dialect-prefixes.ts';
 import { answerError } from './error-answer.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { normalisePath } from './paths.ts';
 import { RequestState } from './request-state.ts';
 import { MAX_HEADERS } from './server.ts';
+import { cutUrlCredentials, type UrlCredential } from './url-credentials.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
 const CALLER_LEFT = new Set([
@@ -30,12 +32,24 @@ export interface KoaDeps {
   readonly trustProxy?: number;
   /** The paths of the routes that monitors ask. */
   readonly probes?: ReadonlySet<string>;
+  /** What dialects say of paths. */
+  readonly prefixes?: DialectPrefixes;
+  /** Whether a parameter of a URL that may be a credential is one, where no dialect takes it as such. */
+  readonly isUrlCredential?: (credential: UrlCredential) => boolean;
 }
 
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(
   middleware: readonly Koa.Middleware[],
-  { lifecycle, log, cors = { origins: [] }, trustProxy = 0, probes }: KoaDeps,
+  {
+    lifecycle,
+    log,
+    cors = { origins: [] },
+    trustProxy = 0,
+    probes,
+    prefixes = createDialectPrefixes([]),
+    isUrlCredential = () => true,
+  }: KoaDeps,
 ): Koa {
   const app = new Koa();
   app.proxy = false;
@@ -48,10 +62,17 @@ export function createKoa(
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
     const path = normalisePath(ctx.path);
+    cutUrlCredentials(
+      ctx,
+      prefixes.queryNames,
+      (each) => prefixes.placesAt(path).query.includes(each.name) || isUrlCredential(each),
+    );
     const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path));
+    state.dialect = prefixes.dialectAt(path, req.headers);
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);
     res.setHeader('x-request-id', requestId);
+    res.setHeader('request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
       if (req.rawHeaders.length > MAX_HEADERS * 2)

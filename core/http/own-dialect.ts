@@ -15,7 +15,7 @@ export function ownDialect(owner: string, dialect: DialectDefinition): DialectDe
     (run) =>
     (...args) =>
       callOwned(owner, () => run(...args));
-  const { expand, remember, count, native, socket } = dialect;
+  const { expand, remember, count, native, models, socket } = dialect;
   return {
     ...dialect,
     ...(expand && { expand: (input, caller) => runOwned(owner, () => expand.call(dialect, input, caller)) }),
@@ -25,6 +25,13 @@ export function ownDialect(owner: string, dialect: DialectDefinition): DialectDe
     ...(count && { count: own((tokens, context) => count.call(dialect, tokens, context)) }),
     ...(native && { native: ownNative(own, native) }),
     ...(socket && { socket: { ...socket, connect: () => ownConnection(own, socket.connect()) } }),
+    ...(models && {
+      models: {
+        ...models,
+        list: own((rows, query) => models.list(rows, query)),
+        one: own((row) => models.one(row)),
+      },
+    }),
     read: own((input) => dialect.read(input)),
     write: own((response, context) => dialect.write(response, context)),
     error: own((error, requestId) => dialect.error(error, requestId)),

@@ -7,9 +7,10 @@ import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
-import { type Asking, type Authenticate, createAuthenticator } from './authenticate.ts';
+import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
+import { readCredential } from './credentials.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { formBytes, readForm } from './read-form.ts';
@@ -23,6 +24,8 @@ export interface RouterDeps {
   readonly authenticate: Authenticate | undefined;
   /** The kinds of credentials that are known here; both unless set. */
   readonly credentials?: ReadonlySet<'key' | 'token'>;
+  /** `readCredential` by its plain rules unless set. */
+  readonly readCredential?: CredentialReader;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
   /** The client format of a route, which its errors are written in; OpenAI's unless set. */
@@ -58,7 +61,12 @@ function createHandler(
 ): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
-  const authenticate = createAuthenticator(deps.authenticate, route, deps.credentials);
+  const authenticate = createAuthenticator(
+    deps.authenticate,
+    route,
+    deps.readCredential ?? (({ req }) => readCredential(req)),
+    deps.credentials,
+  );
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
@@ -74,7 +82,7 @@ function createHandler(
     const state = ctx.state as RequestState;
     state.route = label;
     if (owner !== CORE) state.plugin = owner;
-    state.dialect = dialect;
+    state.dialect = dialect ?? state.dialect;
     const hold = budget.open(ctx.res);
     let read: Promise<Buffer> | undefined;
     const bytes = (): Promise<Buffer> => {

@@ -2,16 +2,21 @@ import type { RequestListener } from 'node:http';
 import type { Generation } from '../calls/generation.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { Schema } from '../contract/json.ts';
-import type { Plugin } from '../contract/plugin.ts';
+import type { Plugin, Route } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
+import type { Owned } from '../plugins/registry.ts';
 import { createAuthenticator } from './authenticate.ts';
 import type { BodyBudget } from './body-budget.ts';
+import { readCredential } from './credentials.ts';
+import { createDialectPrefixes } from './dialect-prefixes.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
 import { createKoa } from './koa.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { createOpenApi } from './openapi.ts';
+import { ownDialect } from './own-dialect.ts';
 import { createRouter } from './router.ts';
 import { coreRoutes } from './routes/index.ts';
+import type { UrlCredential } from './url-credentials.ts';
 import type { SocketRules } from './websockets.ts';
 
 /** A generation as HTTP sees it. */
@@ -31,17 +36,29 @@ export interface ServeDeps {
 export function serveGeneration(generation: Generation, { lifecycle, budget }: ServeDeps): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
-  const dialects = createDialectRoutes([...registry.dialects.values()], deps, server.sseKeepAliveMs);
+  const owned = [...registry.dialects.values()].map(({ owner, value }) => ({ owner, value: ownDialect(owner, value) }));
+  const spoken = owned.map(({ value }) => value);
+  const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
   let openApiText = '';
   const own = coreRoutes({
     catalog,
     aliases: deps.aliases,
+    dialects: spoken,
     phase: () => lifecycle.phase,
     storeHealth: () => foundation.store.health(),
     openApi: () => openApiText,
   });
-  registry.refuseRoutesOf([...own, ...dialects.routes.map(({ value }) => value)]);
-  const routes = [...dialects.routes, ...own.map((value) => ({ owner: CORE, value })), ...registry.routes.values()];
+  registry.refuseRoutesOf([
+    ...own.filter(({ isFallback }) => !isFallback),
+    ...dialects.routes.map(({ value }) => value),
+  ]);
+  const routes = [
+    ...dialects.routes,
+    ...own.filter((route) => !isReplaced(route, registry)).map((value) => ({ owner: CORE, value })),
+    ...registry.routes.values(),
+  ];
+  const prefixes = createDialectPrefixes(spoken);
+  const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
@@ -50,6 +67,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     dialectOf: dialects.dialectOf,
     authenticate: deps.partsOf('chat').hooks.authenticate,
     credentials: knownCredentials(generation.loaded.plugins),
+    readCredential: ({ req, path }) => readCredential(req, { places: prefixes.placesAt(path), isCredential }),
     maxBodyBytes: server.bodyLimitBytes,
   });
   const middleware = registry.middleware.map(
@@ -59,16 +77,24 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
         runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
   );
   const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
-  const koa = createKoa([...middleware, router], { ...server, lifecycle, log: foundation.log, probes });
-  return { listener: koa.callback(), sockets: socketRules(generation, dialects.dialects), openApi };
+  const koa = createKoa([...middleware, router], {
+    ...{ ...server, lifecycle, log: foundation.log, probes, prefixes },
+    isUrlCredential: urlCredentials(routes, isCredential),
+  });
+  return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi };
 }
 
 /** Which paths take websockets, and from whom: whoever may post there. */
-function socketRules({ loaded, deps }: Generation, dialects: readonly DialectDefinition[]): SocketRules {
+function socketRules(
+  { loaded, deps }: Generation,
+  dialects: readonly DialectDefinition[],
+  isCredential: (text: string) => boolean,
+): SocketRules {
   const { cors, trustProxy } = loaded.config.server;
   const authenticate = createAuthenticator(
     deps.partsOf('chat').hooks.authenticate,
     { auth: ['key'] },
+    ({ req }) => readCredential(req, { isCredential }),
     knownCredentials(loaded.plugins),
   );
   return {
@@ -100,4 +126,32 @@ async function noBody(): Promise<Uint8Array> {
 function knownCredentials(plugins: readonly Plugin[]): ReadonlySet<'key' | 'token'> {
   const auth = plugins.filter(({ kind }) => kind === 'auth');
   return new Set(auth.flatMap(({ credentials = ['key', 'token'] as const }) => credentials));
+}
+
+/** Whether a text has the shape of a credential that some auth plugin knows; any may, where one does not say. */
+function credentialShape(plugins: readonly Plugin[]): (text: string) => boolean {
+  const auth = plugins.filter(({ kind }) => kind === 'auth');
+  return (text) =>
+    auth.some((plugin) => {
+      try {
+        return plugin.isCredential?.(text) ?? true;
+      } catch {
+        // What a plugin stumbles over may be a credential of its own.
+        return true;
+      }
+    });
+}
+
+/** Whether a parameter of a URL is a credential: it looks like one, or no route has a parameter of this name. */
+function urlCredentials(
+  routes: readonly Owned<Route>[],
+  isCredential: (text: string) => boolean,
+): (credential: UrlCredential) => boolean {
+  const own = new Set(routes.flatMap(({ value: { query } }) => Object.keys(query?.['properties'] ?? {})));
+  return ({ name, value }) => !own.has(name) || isCredential(value);
+}
+
+/** Whether a plugin has the route in place of core's, which gives way. */
+function isReplaced({ isFallback, method, path }: Route, { routes }: Generation['registry']): boolean {
+  return isFallback === true && routes.has(`${method} ${path}`);
 }

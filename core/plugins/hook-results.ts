@@ -20,6 +20,13 @@ export const isChatResponse: ResponseCheck = (value) =>
   Array.isArray(value['choices']) &&
   value['choices'].every((choice) => isObject(choice) && isObject(choice['message']));
 
+export const isInputCount: ResponseCheck = (value) =>
+  isObject(value) &&
+  typeof value['inputTokens'] === 'number' &&
+  Number.isSafeInteger(value['inputTokens']) &&
+  value['inputTokens'] >= 0 &&
+  typeof value['estimated'] === 'boolean';
+
 export const isChatChunk = (value: unknown): boolean =>
   isObject(value) &&
   Array.isArray(value['choices']) &&

@@ -14,6 +14,7 @@ import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
+import { COUNT } from './registry.ts';
 
 /** A hook as a plugin registered it. */
 export interface HookEntry {
@@ -77,7 +78,7 @@ export function compileHooks(entries: readonly HookEntry[], options: CompileOpti
 function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Operation): readonly Step[] {
   const rank = { pre: 0, none: 1, post: 2 } as const;
   const steps = entries
-    .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? true))
+    .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? operation !== COUNT))
     .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none'])
     .map(({ owner, handler }): Step => ({ owner, name, run: handler }));
   return HOOKS[name].direction === 'out' ? steps.reverse() : steps;

@@ -22,7 +22,7 @@ import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
-import { assertSchema, CHAT, PluginError, type Registry } from './registry.ts';
+import { assertSchema, CHAT, COUNT, PluginError, type Registry } from './registry.ts';
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
 export interface CallServices {
@@ -107,6 +107,8 @@ function hostsOfOffers(registry: Registry, name: string): readonly string[] {
   ]);
 }
 
+const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);
+
 type Registration = Pick<
   WholeApi,
   | 'route'
@@ -152,11 +154,18 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     },
     operation(definition) {
       assertKind('an operation', 'operation');
+      if (OWN_OPERATIONS.includes(definition.name))
+        throw new PluginError(name, `registers the operation "${definition.name}", which belongs to core`);
       assertSchema(name, `the request of the operation "${definition.name}"`, definition.request);
       registry.claim(registry.operations, 'operation', definition.name, name, deepFreeze(definition));
     },
     dialect(definition) {
       assertKind('a dialect', 'dialect');
+      if (!definition.count && definition.routes.some(({ action }) => action === 'count'))
+        throw new PluginError(
+          name,
+          `has a route that counts, and no count(): the dialect "${definition.name}" needs it`,
+        );
       assertSchema(name, `the request of the dialect "${definition.name}"`, definition.request);
       registry.claim(registry.dialects, 'dialect', definition.name, name, deepFreeze(definition));
     },

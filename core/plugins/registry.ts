@@ -27,8 +27,9 @@ export interface Owned<T> {
 
 type Table<T> = Map<string, Owned<T>>;
 
-/** The operation that core has itself. */
+/** The operations that core has itself. */
 export const CHAT = 'chat';
+export const COUNT = 'count';
 
 /**
  * Everything that plugins registered, and who registered it. Open during set-up, frozen before the gateway listens;
@@ -57,7 +58,7 @@ export class Registry {
    */
   freeze(switchedOff: readonly string[] = []): void {
     this.#frozen = true;
-    const known = [...new Set([CHAT, ...this.operations.keys(), ...switchedOff])];
+    const known = [...new Set([CHAT, COUNT, ...this.operations.keys(), ...switchedOff])];
     for (const { owner, name, operations = [] } of this.hooks)
       for (const operation of operations)
         if (!known.includes(operation))

@@ -155,7 +155,7 @@ describe('bad input on the chat route', function () {
     ['no credential', { authorization: '' }, 'missing_api_key'],
     ['another scheme', { authorization: 'Basic dTpw' }, 'invalid_api_key'],
     ['a made-up key', { authorization: 'Bearer tg_123' }, 'invalid_api_key'],
-    ['two credentials', { 'x-api-key': 'tg_other' }, 'ambiguous_credentials'],
+    ['two credentials', { 'x-api-key': `tg_${'a'.repeat(12)}_${'b'.repeat(49)}` }, 'ambiguous_credentials'],
   ];
   for (const [name, headers, code] of MEDIA) {
     it(`answers ${name} with ${code}`, async () => {

@@ -65,6 +65,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: [
       'core/contract/hooks.ts',
       'core/calls/chat.ts',
+      'core/calls/count.ts',
       'core/calls/operation.ts',
       'core/calls/run-call.ts',
       'core/plugins/hook-runner.ts',

@@ -58,6 +58,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
   const parts = { hooks, offers, catalog: createCatalog(offers) };
   const deps: CallDeps = {
     ...{ upstream: createUpstream({ log }), aliases: new Map(), log, pending },
+    planOf: () => undefined,
     seals: createSeals(() => store.sets),
     partsOf: () => parts,
   };

@@ -1,8 +1,11 @@
-import { type Aliases, allModels, type ModelList, modelsOfProvider } from '../../calls/targets.ts';
+import { allModels, listModels, modelsOfProvider } from '../../calls/model-lists.ts';
+import type { Aliases, Catalog } from '../../calls/targets.ts';
 import type { Principal } from '../../contract/call.ts';
+import type { DialectDefinition, DialectModels } from '../../contract/dialect.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { Schema } from '../../contract/json.ts';
 import type { ModelRow, Route, RouteContext } from '../../contract/plugin.ts';
+import { dialectOfList, MODELS_PATH } from '../dialect-prefixes.ts';
 
 const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ModelList',
@@ -15,48 +18,94 @@ const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
 });
 
 export interface ModelRouteDeps {
-  readonly catalog: ModelList;
+  readonly catalog: Catalog;
   readonly aliases: Aliases;
+  readonly dialects: readonly DialectDefinition[];
   /** Unix seconds: when this gateway started, since vendors' lists tell no creation time. */
   readonly created: number;
 }
 
-/** The model lists of both surfaces: only what the caller's key may use and what can be called. */
+/** What a route responds with for a caller. */
+type Read = (ctx: RouteContext) => unknown;
+
+/** A list of models, and one of them. */
+interface Lists {
+  readonly list: Read;
+  readonly one: Read;
+}
+
+/** The model lists of both surfaces and of clients' formats: only what the caller's key may use and what can be called. */
 export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
-  const entry = ({ id, owned_by }: ModelRow) => ({ id, object: 'model', created: deps.created, owned_by });
-  const list = (rows: readonly ModelRow[]) => ({ object: 'list', data: rows.map(entry) });
-  const one = (rows: readonly ModelRow[], id: string) => {
-    const row = rows.find((candidate) => candidate.id === id);
-    if (!row)
-      throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
-        param: 'model',
-      });
-    return entry(row);
+  const ofPath = openAiLists(deps, (ctx) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal));
+  const ofAll = openAiLists(deps, (ctx) => allModels(deps, ctx.state.principal));
+  const ofForm = (ctx: RouteContext): Lists => {
+    const dialect = dialectOfList(deps.dialects, ctx.headers);
+    return dialect?.models ? dialectLists(deps, dialect, dialect.models) : ofAll;
   };
-  const ofPath = (ctx: RouteContext) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal);
-  const ofAll = (ctx: RouteContext) => allModels(deps, ctx.state.principal);
-  const idOf = (ctx: RouteContext) => ctx.params['id'] ?? '';
-  const get = (path: string, summary: string, read: (ctx: RouteContext) => unknown, isList: boolean): Route => ({
+  return [
+    get('/api/core/:provider/models', 'Models of one provider', ofPath.list, MODEL_LIST),
+    get('/api/core/:provider/models/*id', 'One model of one provider; its id may hold slashes', ofPath.one),
+    get(
+      MODELS_PATH,
+      'All models as `provider/model`, and the aliases; in the form of the client whose headers are sent',
+      (ctx) => ofForm(ctx).list(ctx),
+      MODEL_LIST,
+    ),
+    get(`${MODELS_PATH}/*id`, 'One model or alias', (ctx) => ofForm(ctx).one(ctx)),
+    ...deps.dialects.flatMap((dialect) => routesOfDialect(deps, dialect)),
+  ];
+}
+
+function get(path: string, summary: string, read: Read, schema?: Schema): Route {
+  return {
     method: 'GET',
     path,
     summary,
     auth: ['key'],
-    responses: { 200: isList ? { description: 'The models.', schema: MODEL_LIST } : { description: 'The model.' } },
+    responses: { 200: schema ? { description: 'The models.', schema } : { description: 'What there is.' } },
     handler(ctx) {
       ctx.body = read(ctx);
     },
-  });
+  };
+}
+
+function openAiLists({ created }: ModelRouteDeps, read: (ctx: RouteContext) => readonly ModelRow[]): Lists {
+  const entry = ({ id, owned_by }: ModelRow) => ({ id, object: 'model', created, owned_by });
+  return {
+    list: (ctx) => ({ object: 'list', data: read(ctx).map(entry) }),
+    one: (ctx) => entry(findModel(read(ctx), ctx)),
+  };
+}
+
+function dialectLists(
+  { catalog, aliases, created }: ModelRouteDeps,
+  { aliases: dialectAliases }: DialectDefinition,
+  models: DialectModels,
+): Lists {
+  const read = (ctx: RouteContext) => listModels({ catalog, aliases, dialectAliases }, ctx.state.principal, created);
+  return {
+    list: (ctx) => models.list(read(ctx), Object.fromEntries(new URLSearchParams(ctx.querystring))),
+    one: (ctx) => models.one(findModel(read(ctx), ctx)),
+  };
+}
+
+/** The list of a client's format at a path of its own. */
+function routesOfDialect(deps: ModelRouteDeps, dialect: DialectDefinition): readonly Route[] {
+  const { models, name } = dialect;
+  if (models?.path === undefined || models.path === MODELS_PATH) return [];
+  const { list, one } = dialectLists(deps, dialect, models);
   return [
-    get('/api/core/:provider/models', 'Models of one provider', (ctx) => list(ofPath(ctx)), true),
-    get(
-      '/api/core/:provider/models/*id',
-      'One model of one provider; its id may hold slashes',
-      (ctx) => one(ofPath(ctx), idOf(ctx)),
-      false,
-    ),
-    get('/v1/models', 'All models as `provider/model`, and the aliases', (ctx) => list(ofAll(ctx)), true),
-    get('/v1/models/*id', 'One model or alias', (ctx) => one(ofAll(ctx), idOf(ctx)), false),
+    get(models.path, `The models, in the form of "${name}"`, list),
+    get(`${models.path}/*id`, `One model, in the form of "${name}"`, one),
   ];
+}
+
+function findModel<Row extends { readonly id: string }>(rows: readonly Row[], ctx: RouteContext): Row {
+  const row = rows.find(({ id }) => id === ctx.params['id']);
+  if (row) return row;
+  throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
+    param: 'model',
+  });
 }
 
 function providerModels({ catalog }: ModelRouteDeps, provider: string, principal: Principal): readonly ModelRow[] {

@@ -56,6 +56,7 @@ function createCommand(keyring: Keyring, check: KeysCommandParts['check']): Subc
       { flags: '--expires <when>', summary: 'a duration such as 30d, or a date-time' },
       { flags: '--models <list>', summary: 'models it may use, with commas between' },
       { flags: '--providers <list>', summary: 'providers it may use, with commas between' },
+      { flags: '--server-tools <list>', summary: 'tools that vendors run with your account, such as web_search' },
       { flags: '--plan <name>', summary: 'the plan whose limits hold' },
       { flags: '--rpm <n>', summary: 'requests a minute' },
       { flags: '--tpm <n>', summary: 'tokens a minute' },
@@ -115,6 +116,7 @@ function readOptions(options: Options, now: number): KeyRequest {
     expires_at: expires === undefined ? null : readExpiry(expires, now),
     models: readList(options, 'models'),
     providers: readList(options, 'providers'),
+    server_tools: readList(options, 'serverTools', 'server-tools'),
     plan: readText(options, 'plan') ?? null,
     rpm: readCount(options, 'rpm') ?? null,
     tpm: readCount(options, 'tpm') ?? null,
@@ -137,11 +139,11 @@ function readText(options: Options, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function readList(options: Options, name: string): readonly string[] | null {
+function readList(options: Options, name: string, flag = name): readonly string[] | null {
   const entries = readText(options, name)
     ?.split(',')
     .map((entry) => entry.trim());
-  if (entries?.some((entry) => entry === '')) throw wrongOption(`--${name}`, 'holds an empty name; write a,b,c');
+  if (entries?.some((entry) => entry === '')) throw wrongOption(`--${flag}`, 'holds an empty name; write a,b,c');
   return entries ?? null;
 }
 

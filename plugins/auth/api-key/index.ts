@@ -1,5 +1,6 @@
 import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
 import { keysCommand } from './commands.ts';
+import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
@@ -16,6 +17,7 @@ export default definePlugin({
   kind: 'auth',
   apiVersion: 1,
   credentials: ['key'],
+  isCredential: (text) => KEY_PATTERN.test(text),
   commands: [{ name: 'keys', summary: 'Create, list and revoke API keys' }],
   configSchema: {
     type: 'object',

@@ -43,6 +43,7 @@ function toInfo(
     plan: record.plan ?? null,
     models: record.models ?? null,
     providers: record.providers ?? null,
+    server_tools: record.serverTools ?? null,
     rpm: record.rpm ?? null,
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),
@@ -86,6 +87,7 @@ const KEY_INFO = {
     plan: TEXT_OR_NULL,
     models: LIST_OR_NULL,
     providers: LIST_OR_NULL,
+    server_tools: LIST_OR_NULL,
     rpm: NUMBER_OR_NULL,
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
@@ -93,7 +95,7 @@ const KEY_INFO = {
   },
   required: [
     ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
-    ...['last_used_at', 'plan', 'models', 'providers', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
+    ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
   ],
 } as const;
 

@@ -3,7 +3,7 @@ import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
 /** What a creator's token says it has; a key made with it never gets more. */
-export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'rpm' | 'tpm' | 'budget'>;
+export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'serverTools' | 'rpm' | 'tpm' | 'budget'>;
 
 /**
  * The limits a new key gets: the wanted ones, each within the creator's own, and the creator's own where none is wanted.
@@ -13,11 +13,12 @@ export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
   const plan = narrowPlan(wanted.plan, creator.plan);
   const providers = narrowList('providers', wanted.providers, creator.providers, (name, own) => name === own);
   const models = narrowList('models', wanted.models, creator.models, (model, own) => covers(own, model, providers));
+  const serverTools = narrowTools(wanted.serverTools, creator.serverTools);
   const rpm = narrowNumber('rpm', wanted.rpm, creator.rpm);
   const tpm = narrowNumber('tpm', wanted.tpm, creator.tpm);
   const budget = narrowNumber('budget_usd', wanted.budget, creator.budget);
   const { name, expiresAt } = wanted;
-  return { name, ...omitUndefined({ expiresAt, plan, models, providers, rpm, tpm, budget }) };
+  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget }) };
 }
 
 /** Plans have no order, so a key has its creator's or, when the token names none, the account's (by naming none). */
@@ -27,6 +28,14 @@ function narrowPlan(wanted: string | undefined, own: string | undefined): string
     'plan',
     own === undefined ? 'leave it out: the key then has the plan of its account' : `"${own}" or none`,
   );
+}
+
+/** Unlike models, no list allows none: what runs with the operator's account is the operator's to give. */
+function narrowTools(
+  wanted: readonly string[] | undefined,
+  own: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return wanted === undefined ? own : narrowList('server_tools', wanted, own ?? [], (name, mine) => name === mine);
 }
 
 function narrowList(

@@ -10,6 +10,8 @@ export interface KeyLimits {
   readonly plan?: string;
   readonly models?: readonly string[];
   readonly providers?: readonly string[];
+  /** Tools that a vendor runs with the operator's account; none unless set, but those of its plan. */
+  readonly serverTools?: readonly string[];
   readonly rpm?: number;
   readonly tpm?: number;
   readonly budget?: number;

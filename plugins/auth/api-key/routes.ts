@@ -141,8 +141,9 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
   const now = Date.now();
   const { principal, body } = ctx.state;
   const old = await findOwn(deps.keyring, body.id, principal.userId, 'id');
-  // A token that names no plan may hand on the old key's.
-  const creator = { ...principal, ...omitUndefined({ plan: principal.plan ?? old.record.plan }) };
+  // A token that names no plan may hand on the old key's, one that names no tools those of the old key.
+  const { plan = old.record.plan, serverTools = old.record.serverTools } = principal;
+  const creator = { ...principal, ...omitUndefined({ plan, serverTools }) };
   const limits = narrow(limitsOf(old.record), creator);
   await countCreation(deps, principal.userId, now);
   const overlapSeconds = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
@@ -178,8 +179,8 @@ async function findOwn(keyring: Keyring, reference: string, userId: string, para
   });
 }
 
-function limitsOf({ name, expiresAt, plan, models, providers, rpm, tpm, budget }: KeyRecord): KeyLimits {
-  return { name, ...omitUndefined({ expiresAt, plan, models, providers, rpm, tpm, budget }) };
+function limitsOf({ name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget }: KeyRecord): KeyLimits {
+  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget }) };
 }
 
 /** Revoked keys stay in the store, so making and deleting them without end would fill it. */

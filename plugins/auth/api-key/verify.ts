@@ -163,8 +163,10 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
 }
 
 function toPrincipal(record: KeyRecord): Principal {
-  const { id, userId, account, name, plan, models, providers, rpm, tpm, budget, limitsId, userLimits } = record;
-  const lists = { models: models && Object.freeze([...models]), providers: providers && Object.freeze([...providers]) };
+  const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget } = record;
+  const { limitsId, userLimits } = record;
+  const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
+  const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
   return Object.freeze({
     credential: 'key',
     userId,

@@ -38,6 +38,7 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
       plan: claims.plan === undefined ? undefined : readName(payload, claims.plan),
       models: readWords(payload, claims.models),
       providers: readWords(payload, claims.providers),
+      serverTools: readWords(payload, claims.server_tools),
     }),
     ...limits,
     ...(Object.keys(limits).length > 0 && { userLimits: Object.freeze(limits) }),

@@ -78,6 +78,10 @@ export const CONFIG_SCHEMA = {
         plan: { ...CLAIM, description: 'The plan.' },
         models: { ...CLAIM, description: 'Models keys may use: a list, or words with spaces between.' },
         providers: { ...CLAIM, description: 'Providers keys may use: a list, or words with spaces between.' },
+        server_tools: {
+          ...CLAIM,
+          description: 'Tools that vendors run with the operator’s account and that keys may use: a list, or words.',
+        },
         rpm: { ...CLAIM, description: 'The most requests a minute of the user, over all keys, and of each key.' },
         tpm: { ...CLAIM, description: 'The most tokens a minute of the user, over all keys, and of each key.' },
         budget_usd: { ...CLAIM, description: 'The most US dollars that the user may spend in all, over all keys.' },

@@ -5,7 +5,7 @@ import { CONFIG_SCHEMA } from './config-schema.ts';
 import { createKeySource } from './key-source.ts';
 import { loadKeys } from './load-keys.ts';
 import { type KeyOrigin, readOptions } from './options.ts';
-import { createTokenVerifier, invalidToken } from './verify.ts';
+import { createTokenVerifier, invalidToken, SHAPE } from './verify.ts';
 
 /** Tokens of an identity provider: who a user is, what they may, and whether they may manage keys. */
 export default definePlugin({
@@ -13,6 +13,7 @@ export default definePlugin({
   kind: 'auth',
   apiVersion: 1,
   credentials: ['token'],
+  isCredential: (text) => SHAPE.test(text),
   configSchema: CONFIG_SCHEMA,
 
   async setup(api, config) {

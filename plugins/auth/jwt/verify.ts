@@ -9,7 +9,8 @@ import { type JwtOptions, normalizeTyp } from './options.ts';
 const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
 const MAX_TOKEN_LENGTH = 8192;
-const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+/** Three base64url parts. */
+export const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /** Types of a payload that say, in one provider's way or another's, that it is no access token. */
 const OTHER_TYPES: ReadonlySet<unknown> = new Set(['ID', 'Refresh', 'Offline', 'Logout']);

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type Keyv from 'keyv';
 import {
+  type AccountRecord,
+  accountKey,
   type Command,
   formatUsd,
   GatewayError,
@@ -8,7 +10,6 @@ import {
   parseUsd,
   type Subcommand,
 } from '../../../core/index.ts';
-import { type AccountRecord, accountKey } from '../kit/plan-finder.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 
 /** How many ledger entries `accounts show` prints. */

@@ -1,5 +1,4 @@
-import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
-import { ACCOUNTS, type AccountRecord } from '../kit/plan-finder.ts';
+import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';

@@ -1,5 +1,11 @@
-import { formatUsd, GatewayError, type PluginApi, type Route, type UsageRow } from '../../../core/index.ts';
-import { createPlanFinder } from '../kit/plan-finder.ts';
+import {
+  createPlanFinder,
+  formatUsd,
+  GatewayError,
+  type PluginApi,
+  type Route,
+  type UsageRow,
+} from '../../../core/index.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const DAY_MS = 86_400_000;

@@ -1,5 +1,4 @@
-import type { Call, ChatRequest, Metered, Window } from '../../../core/index.ts';
-import type { NamedPlan } from '../kit/plan-finder.ts';
+import type { Call, ChatRequest, Metered, NamedPlan, Window } from '../../../core/index.ts';
 
 /** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
 interface Origin {

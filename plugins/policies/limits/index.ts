@@ -1,5 +1,4 @@
-import { definePlugin, parseDuration } from '../../../core/index.ts';
-import { createPlanFinder, type NamedPlan } from '../kit/plan-finder.ts';
+import { createPlanFinder, definePlugin, type NamedPlan, parseDuration } from '../../../core/index.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 import { createLimiter } from './limiter.ts';
 

@@ -1,5 +1,4 @@
-import { type Call, createLocalCounters, type Outcome, type PluginApi } from '../../../core/index.ts';
-import type { NamedPlan } from '../kit/plan-finder.ts';
+import { type Call, createLocalCounters, type NamedPlan, type Outcome, type PluginApi } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import {
   type CountedRequest,

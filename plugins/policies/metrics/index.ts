@@ -1,5 +1,5 @@
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { definePlugin } from '../../../core/index.ts';
+import { type Call, definePlugin, type Outcome } from '../../../core/index.ts';
 import { countCalls, countRequests } from './series.ts';
 
 /** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
@@ -19,9 +19,10 @@ export default definePlugin({
     // Counters go on when the configuration changes.
     const { ours, countRequest, countCall } = api.keep('metrics', () => createMetrics(api.settings.version));
     api.use(countRequest);
-    api.hook('finish', (call, outcome) =>
-      countCall(call, outcome, ({ provider, model }) => api.models().some(({ id }) => id === `${provider}/${model}`)),
-    );
+    const finish = (call: Call, outcome: Outcome): void =>
+      countCall(call, outcome, ({ provider, model }) => api.models().some(({ id }) => id === `${provider}/${model}`));
+    api.hook('finish', finish);
+    api.hook('finish', { operations: ['count'], handler: finish });
 
     // A scrape reaches one worker of several; it answers for all of them.
     const registry = Registry.merge([ours, processMetrics()]);

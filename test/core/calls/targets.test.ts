@@ -5,16 +5,19 @@ import {
   isAllowed,
   splitModel,
   targetOfPath,
-  targetsOfModel,
+  targetsOfRequest,
 } from '../../../core/calls/targets.ts';
 import type { Principal } from '../../../core/contract/call.ts';
 import type { GatewayError } from '../../../core/contract/errors.ts';
 
 const MODELS: Readonly<Record<string, readonly string[]>> = {
-  alpha: ['big', 'big-mini', 'vendor/slashed'],
-  beta: ['small'],
+  alpha: ['big', 'big-mini', 'vendor/slashed', 'twice'],
+  beta: ['small', 'twice', 'kept'],
+  gone: ['kept', 'lost'],
 };
 const catalog: Catalog = {
+  list: (provider) => MODELS[provider] ?? [],
+  isConfigured: (provider) => provider !== 'gone',
   has: (provider) => Object.hasOwn(MODELS, provider),
   providers: () => Object.keys(MODELS),
   suggest: (provider, model) => (MODELS[provider] ?? []).filter((id) => id[0] === model[0]),
@@ -28,6 +31,7 @@ const aliases = new Map([
   ['fast', ['beta/small']],
   ['smart', ['alpha/big', 'beta/small']],
   ['alpha/big-mini', ['beta/small']],
+  ['small', ['alpha/big']],
 ]);
 const principal = (lists: Pick<Principal, 'models' | 'providers'>): Principal => ({
   credential: 'key',
@@ -45,6 +49,16 @@ function errorOf(run: () => unknown): GatewayError {
   return expect.fail('it was let through');
 }
 
+const find = (model: string) =>
+  targetsOfRequest(
+    {
+      catalog,
+      aliases,
+      dialectAliases: { own: ['beta/small'], 'fast-own': ['alpha/big'], 'alpha/big': ['beta/small'] },
+    },
+    model,
+  );
+
 describe('the targets of a request', () => {
   const FOUND: readonly (readonly [model: string, targets: readonly string[]])[] = [
     ['alpha/big', ['alpha big']],
@@ -52,16 +66,25 @@ describe('the targets of a request', () => {
     ['alpha/big-2026-01-01', ['alpha big-2026-01-01']],
     ['fast', ['beta small']],
     ['smart', ['alpha big', 'beta small']],
-    ['alpha/big-mini', ['beta small']],
+    ['alpha/big-mini', ['alpha big-mini']],
+    ['big', ['alpha big']],
+    ['big-2026-01-01', ['alpha big-2026-01-01']],
+    ['vendor/slashed', ['alpha vendor/slashed']],
+    ['kept', ['beta kept']],
+    ['small', ['alpha big']],
+    ['own', ['beta small']],
+    ['fast-own', ['alpha big']],
   ];
   for (const [model, targets] of FOUND)
     it(`of "${model}" are ${targets.join(', then ')}`, () => {
-      const found = targetsOfModel(catalog, aliases, model).map((target) => `${target.provider} ${target.model}`);
+      const found = find(model).targets.map((target) => `${target.provider} ${target.model}`);
       expect(found).to.deep.equal(targets);
     });
 
   const MISSING: readonly (readonly [model: string, says: RegExp])[] = [
-    ['big', /There is no model "big": write "provider\/model" or an alias/],
+    ['bgi', /There is no model "bgi": write "provider\/model" or an alias/],
+    ['lost', /There is no model "lost"/],
+    ['twice', /More than one provider has a model "twice": write "alpha\/twice" or "beta\/twice"/],
     ['gamma/big', /There is no model "gamma\/big"/],
     ['alpha/nothing', /The provider "alpha" has no model "nothing"/],
     ['fsat', /Did you mean "fast"/],
@@ -71,19 +94,26 @@ describe('the targets of a request', () => {
   ];
   for (const [model, says] of MISSING)
     it(`of "${model}" are none, and near names are told`, () => {
-      const error = errorOf(() => targetsOfModel(catalog, aliases, model));
+      const error = errorOf(() => find(model));
       expect(error).to.include({ code: 'unsupported_model', param: 'model' });
       expect(error.message).to.match(says);
     });
 
+  it('are told with the alias they came by, of the configuration or of the client’s format', () => {
+    expect(find('fast').requested).to.equal('fast');
+    expect(find('own').requested).to.equal('own');
+    expect(find('big').requested).to.equal(undefined);
+    expect(find('alpha/big').requested).to.equal(undefined);
+  });
+
   it('of a path name the providers there are', () => {
     const error = errorOf(() => targetOfPath(catalog, 'alhpa', 'big'));
     expect(error.code).to.equal('unsupported_provider');
-    expect(error.message).to.match(/Did you mean "alpha"\?.*Configured are: alpha, beta/);
+    expect(error.message).to.match(/Did you mean "alpha"\?.*Configured are: alpha, beta, gone/);
   });
 
   it('are told without control characters, and bounded', () => {
-    const { message } = errorOf(() => targetsOfModel(catalog, aliases, `\u0007\n${'x'.repeat(500)}`));
+    const { message } = errorOf(() => find(`\u0007\n${'x'.repeat(500)}`));
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are looked for
     expect(message).not.to.match(/[\u0000-\u001f]/);
     expect(message.length).to.be.lessThan(250);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { GatewayError } from '../../../core/contract/errors.ts';
-import { readCredential } from '../../../core/http/credentials.ts';
+import { readCredential, withoutCredentials } from '../../../core/http/credentials.ts';
 
 /** A request with these headers, as Node parses them. */
 function request(...raw: readonly (readonly [name: string, value: string])[]): IncomingMessage {
@@ -55,4 +55,43 @@ describe('the credential of a request', () => {
         .to.throw(GatewayError)
         .that.satisfies((error: GatewayError) => error.code === code && !error.message.includes('xxx'));
     });
+
+  const RULES = {
+    places: { headers: ['x-own-key'], query: ['key'] },
+    isCredential: (text: string) => text.startsWith('tg_') || text.split('.').length === 3,
+  };
+  const CHOSEN: readonly (readonly [what: string, request: IncomingMessage, found: object | string])[] = [
+    [
+      'a placeholder bearer beside a key',
+      request(['authorization', 'Bearer sk-x'], ['x-api-key', 'tg_1']),
+      { credential: 'tg_1', bearer: false },
+    ],
+    [
+      'a token beside a placeholder key',
+      request(['authorization', 'Bearer a.b.c'], ['x-api-key', 'sk-x']),
+      { credential: 'a.b.c', bearer: true },
+    ],
+    ['a header of the format', request(['X-Own-Key', 'tg_1']), { credential: 'tg_1', bearer: false }],
+    [
+      'placeholders alone, the bearer first',
+      request(['x-api-key', 'a'], ['authorization', 'Bearer b']),
+      { credential: 'b', bearer: true },
+    ],
+    ['a key and a token', request(['authorization', 'Bearer a.b.c'], ['x-api-key', 'tg_1']), 'ambiguous_credentials'],
+    ['two keys', request(['x-own-key', 'tg_2'], ['x-api-key', 'tg_1']), 'ambiguous_credentials'],
+    ['a header of the format twice', request(['x-own-key', 'tg_1'], ['X-Own-Key', 'tg_1']), 'ambiguous_credentials'],
+  ];
+  for (const [what, given, found] of CHOSEN)
+    it(`is chosen by its shape from ${what}`, () => {
+      if (typeof found !== 'string') expect(readCredential(given, RULES)).to.deep.equal(found);
+      else
+        expect(() => readCredential(given, RULES))
+          .to.throw(GatewayError)
+          .with.property('code', found);
+    });
+
+  it('is kept from dialects, with all that may hold one', () => {
+    const headers = { authorization: 'a', 'x-api-key': 'b', cookie: 'c', 'x-own-key': 'd', accept: 'e' };
+    expect(withoutCredentials(headers, ['x-own-key'])).to.deep.equal({ accept: 'e' });
+  });
 });

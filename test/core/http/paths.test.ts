@@ -7,6 +7,8 @@ describe('paths', () => {
     ['//v1///models', '/v1/models'],
     ['/v1/models/', '/v1/models'],
     ['/', '/'],
+    ['/v1beta/models/x%3AcountTokens', '/v1beta/models/x:countTokens'],
+    ['/a%3a%2F%3B', '/a:%2F%3B'],
     ['//', '/'],
     ['/api/core/openai/v1/models', '/api/core/openai/models'],
     ['//api/core/openai//v1/chat/completions/', '/api/core/openai/chat/completions'],

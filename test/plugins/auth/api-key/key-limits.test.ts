@@ -57,6 +57,24 @@ const CASES: readonly Case[] = [
     own: { models: ['gpt-5'] },
     refuses: 'models[0]',
   },
+  {
+    title: 'inherits the server tools of the creator',
+    asked: {},
+    own: { serverTools: ['web_search'] },
+    gets: { serverTools: ['web_search'] },
+  },
+  {
+    title: 'takes one of the own server tools',
+    asked: { serverTools: ['mcp'] },
+    own: { serverTools: ['web_search', 'mcp'] },
+    gets: { serverTools: ['mcp'] },
+  },
+  {
+    title: 'refuses server tools to a token that names none, unlike models',
+    asked: { serverTools: ['web_search'] },
+    own: {},
+    refuses: 'server_tools[0]',
+  },
   { title: 'refuses a shorter name', asked: { models: ['gpt'] }, own: { models: ['gpt-5'] }, refuses: 'models[0]' },
   {
     title: 'refuses the second of two models',

@@ -12,7 +12,7 @@ const BOB = 'token:bob';
 
 const INFO_FIELDS = [
   ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
-  ...['last_used_at', 'plan', 'models', 'providers', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
+  ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
 ];
 
 describe('the routes of API keys', () => {
@@ -68,6 +68,7 @@ describe('the routes of API keys', () => {
         expires_at: null,
         models: null,
         providers: null,
+        server_tools: null,
         plan: null,
         rpm: null,
         budget_usd: null,

@@ -63,9 +63,10 @@ describe('what a token says', () => {
   });
 
   it('limits what keys may have', () => {
-    const claims = { user: 'sub', models: 'm', providers: 'p', rpm: 'r', tpm: 't', budget_usd: 'b' };
-    const payload = { m: 'fast smart', p: ['openai'], r: 5, t: 6, b: '2.50' };
+    const claims = { user: 'sub', models: 'm', providers: 'p', server_tools: 's', rpm: 'r', tpm: 't', budget_usd: 'b' };
+    const payload = { m: 'fast smart', p: ['openai'], s: 'mcp web_search', r: 5, t: 6, b: '2.50' };
     expect(read(payload, { claims })).to.deep.include({
+      ...{ serverTools: ['mcp', 'web_search'] },
       ...{ models: ['fast', 'smart'], providers: ['openai'], rpm: 5, tpm: 6, budget: 2_500_000 },
     });
   });

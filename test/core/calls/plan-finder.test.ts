@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { GatewaySettings, Principal } from '../../../../core/index.ts';
-import { type AccountRecord, accountKey, createPlanFinder } from '../../../../plugins/policies/kit/plan-finder.ts';
-import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../../support/auth.ts';
+import { type AccountRecord, accountKey, createPlanFinder } from '../../../core/calls/plan-finder.ts';
+import type { GatewaySettings, Principal } from '../../../core/index.ts';
+import { openMemory } from '../../../plugins/stores/memory/index.ts';
+import { codeOf } from '../../support/auth.ts';
 
 const PLANS = { free: { rpm: 1 }, pro: { rpm: 9 } } as const;
 const CALLER: Principal = { credential: 'key', userId: 'ann', account: 'ann' };

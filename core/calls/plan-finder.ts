@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { GatewayError, type Plan, type PluginApi, type Principal } from '../../../core/index.ts';
+import type { Principal } from '../contract/call.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { Plan, PluginApi } from '../contract/plugin.ts';
 
 /** What an account is beside its ledger. */
 export interface AccountRecord {
@@ -17,6 +19,9 @@ export interface NamedPlan {
   readonly plan: Plan;
 }
 
+/** Finds the plan that applies to a caller. */
+export type PlanFinder = (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined>;
+
 /** The key of an account's document: user ids are hashed by the store, so any text may be one. */
 export function accountKey(account: string): string {
   return `account:${account}`;
@@ -27,9 +32,7 @@ export function accountKey(account: string): string {
  * default plan. Undefined when none is configured: no plan, no limit. Throws `permission_denied` for a caller whose plan is not in
  * the configuration (any more) when no other one applies: a name that limits nothing must not lift the limits.
  */
-export function createPlanFinder(
-  api: Pick<PluginApi, 'shared' | 'settings'>,
-): (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined> {
+export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings'>): PlanFinder {
   const { plans, defaultPlan } = api.settings;
   if (Object.keys(plans).length === 0) return () => undefined;
   const known = new LRUCache<string, { readonly name: string | undefined }>({

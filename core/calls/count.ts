@@ -1,0 +1,163 @@
+import type { InputCount, Target } from '../contract/call.ts';
+import type { ChatRequest } from '../contract/chat.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { HttpRequest, NativeRow, Provider } from '../contract/provider.ts';
+import { StreamFailure } from '../contract/provider.ts';
+import { attemptReport, type FailedAttempt, parseResponse, readFailedAttempt, sendAttempt } from './attempt.ts';
+import type { CallDeps } from './call-deps.ts';
+import { type CountBounds, createCountBounds, fingerprintOf } from './count-bounds.ts';
+import { assertNeeds, type Ingress, nativeRequest } from './ingress.ts';
+import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
+import { assertPublicMedia, remoteMedia } from './remote-media.ts';
+import { responseNotes } from './response-notes.ts';
+import { runCall } from './run-call.ts';
+import { deploymentOf } from './seals.ts';
+import { estimateInputTokens } from './tokens.ts';
+
+export interface Counted {
+  readonly count: InputCount;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Counts the input tokens of chat requests, each with the caller's own body. */
+export type Counter = (callRequest: CallRequest<'chat'>, body: unknown, init: CallInit) => Promise<Counted>;
+
+/** How long a vendor may take to count, in all; callers do it before each turn. */
+const PROVIDER_MS = 2000;
+
+const MAX_RESPONSE_BYTES = 64 * 1024;
+
+/**
+ * Makes the operation `count`: the first target's vendor is asked where it speaks the caller's format, else the tokens are
+ * estimated here. It costs nothing, and whatever goes wrong with the vendor ends in an estimate.
+ */
+export function createCounter(deps: CallDeps, bounds: CountBounds = createCountBounds()): Counter {
+  return (callRequest, body, init) => {
+    const counting = { ...callRequest, operation: 'count', stream: false } as const;
+    return runCall(deps, counting, init, {
+      answered: (call, { response, headers }) => respond(call, response as InputCount, headers),
+      async callTargets(call) {
+        // Also when its caller leaves amid it.
+        call.record.metered = FREE;
+        return respond(call, await countInput(deps, bounds, call, body));
+      },
+    });
+  };
+}
+
+const FREE = Object.freeze({ units: Object.freeze({}), cost: 0 });
+
+async function respond(
+  call: LiveCall,
+  given: InputCount,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Counted> {
+  call.record.metered = FREE;
+  const count = call.hooks.receive ? ((await call.hooks.receive(call, given)) as InputCount) : given;
+  void call.finish('ok');
+  const headers = { ...more, ...(count.estimated && { 'x-tollgate-estimated': 'true' }) };
+  return { count, headers: responseNotes(call, call.targets[0], { headers }).headers() };
+}
+
+async function countInput(deps: CallDeps, bounds: CountBounds, call: LiveCall, body: unknown): Promise<InputCount> {
+  const [target] = call.targets;
+  const provider = target && deps.partsOf('count').offers.get(target.provider);
+  if (!provider) throw new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
+  call.record.target = target;
+  const request = call.request as ChatRequest;
+  const estimate = (): InputCount => ({
+    inputTokens: Math.ceil(estimateInputTokens(request) * ((provider as Provider).countFactor ?? 1)),
+    estimated: true,
+  });
+  const { keyId, userId, limitsId = keyId } = call.principal;
+  const key = limitsId ?? `user ${userId}`;
+  const row = call.ingress && (provider as Provider).native?.(target.model, false)[call.ingress.dialect];
+  if (!call.ingress || !row?.count || !bounds.admit(key)) return estimate();
+  const { dialect, headers, before } = call.ingress;
+  // What hooks made of the request counts too; mostly it is what was read.
+  const changed = request === before ? null : request;
+  const fingerprint = fingerprintOf(key, dialect, target, headers, changed, body);
+  const known = bounds.find(fingerprint);
+  if (known) return known;
+  const question = prepareQuestion(deps, call, call.ingress, { ...row, count: row.count }, target, provider);
+  const told = question && (await bounds.send(key, () => sendQuestion(deps, call, target, provider, question)));
+  const count = told === undefined ? estimate() : { inputTokens: told, estimated: false };
+  bounds.remember(fingerprint, count);
+  return count;
+}
+
+/** What a vendor is asked, and how its response is read. */
+interface Question {
+  readonly request: HttpRequest;
+  response(body: unknown): number | undefined;
+}
+
+type CountingRow = NativeRow & Required<Pick<NativeRow, 'count'>>;
+
+/** The caller's own body as a call would send it; undefined for one that the vendor may not or cannot be sent. */
+function prepareQuestion(
+  { seals }: CallDeps,
+  call: LiveCall,
+  ingress: Ingress,
+  row: CountingRow,
+  { model, provider: instance }: Target,
+  provider: Provider,
+): Question | undefined {
+  const { account } = call.principal;
+  const deployment = deploymentOf(provider, instance);
+  const request = { ...(call.request as ChatRequest), model };
+  const open = (sealed: string): string | undefined => {
+    const opened = seals.open(account, sealed);
+    return opened?.deployment === deployment ? opened.data : undefined;
+  };
+  try {
+    assertNeeds(ingress, instance, row);
+    assertPublicMedia(request);
+    if (provider.remoteMedia === 'refuse' && !remoteMedia(request).next().done) return undefined;
+    const native = nativeRequest(ingress, row, {
+      ...{ before: ingress.before, after: request, model, stream: false, open },
+      without: ingress.without ?? [],
+      scope: (text) => seals.scope(account, text),
+    });
+    if (!native) return undefined;
+    const { count } = row;
+    const body = count.body ? count.body(native.body as object, model) : native.body;
+    return {
+      request: { ...native, path: count.path, ...(body && { body }) },
+      response: (told) => count.response(told),
+    };
+  } catch {
+    // A call would be refused with the reason; a count has an answer all the same.
+    return undefined;
+  }
+}
+
+/** What the vendor says; undefined when it does not say it in time. */
+async function sendQuestion(
+  deps: CallDeps,
+  call: LiveCall,
+  target: Target,
+  provider: Provider,
+  { request, response }: Question,
+): Promise<number | undefined> {
+  const startedMs = call.elapsedMs;
+  const deadline = AbortSignal.timeout(PROVIDER_MS);
+  call.record.attemptSignal = AbortSignal.any([call.signal, deadline]);
+  const report = (failed?: FailedAttempt): void =>
+    void call.hooks.attempt?.(call, attemptReport(call, target, 1, startedMs, failed, 'respond'));
+  try {
+    const upstream = await sendAttempt(deps, call, target, provider, request);
+    const tokens = response(parseResponse(await upstream.readAll(MAX_RESPONSE_BYTES)));
+    if (tokens === undefined || !Number.isSafeInteger(tokens) || tokens < 0)
+      throw new GatewayError('provider_invalid_response', 'The provider told no number of tokens.');
+    report();
+    return tokens;
+  } catch (thrown) {
+    if (call.signal.aborted) throw thrown;
+    const late = new StreamFailure({ class: 'timeout', message: `did not count within ${PROVIDER_MS} ms` });
+    const failed = readFailedAttempt(deadline.aborted ? late : thrown, target, provider);
+    deps.log.debug({ request_id: call.requestId, reason: failed.message }, 'a vendor did not count');
+    report(failed);
+    return undefined;
+  }
+}

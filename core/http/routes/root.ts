@@ -1,0 +1,23 @@
+import type { Schema } from '../../contract/json.ts';
+import type { Route } from '../../contract/plugin.ts';
+
+const ROOT: Schema = {
+  type: 'object',
+  required: ['name', 'docs'],
+  properties: { name: { type: 'string' }, docs: { type: 'string' } },
+};
+
+/** `GET` and `HEAD /`: clients look there for a server before their first call. Tells no version; gives way to a plugin's page. */
+export function rootRoute(): Route {
+  return {
+    method: 'GET',
+    path: '/',
+    summary: 'That a gateway is here, and where its documentation is',
+    auth: 'none',
+    isFallback: true,
+    responses: { 200: { description: 'Yes.', schema: ROOT } },
+    handler(ctx) {
+      ctx.body = { name: 'tollgate', docs: '/docs' };
+    },
+  };
+}
