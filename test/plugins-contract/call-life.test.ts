@@ -150,7 +150,7 @@ describe('the life of a call', () => {
       await begin(OBSERVER);
       rig.vendor.script(answer(503, 'no'));
       rig.second.script(answer(503, 'no'));
-      rig.expectError(await rig.ask({ model: 'both' }), 'provider_unavailable');
+      rig.expectError(await rig.ask({ model: 'both' }), 'provider_overloaded');
       expect((await reports()).map((report) => (report as { next: string }).next)).to.deep.equal([
         'next target',
         'end',
