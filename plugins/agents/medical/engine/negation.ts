@@ -18,6 +18,8 @@ const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kick
 const REACH = 7;
 /** The same for a verb that a negation belongs to. */
 const VERB_REACH = 5;
+/** How far from a negation the trouble stands that it denies. */
+const COMPLAINT_REACH = 4;
 /** "Chest pain: no": how far a single word of denial looks back. */
 const DENIED_WORDS = 3;
 /** A thing in a list of denied ones has at most so many words. */
@@ -49,6 +51,7 @@ export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   const has = (kind: string, index: number) => grammar.words.get(kind)?.has(index) ?? false;
   for (let index = 0; index < grammar.list.length; index += 1) {
     if (has('inner', index)) deny(index, 'inner', grammar, starting, denials);
+    if (has('not', index) || has('no', index) || has('not_after', index)) denyAround(index, grammar, denials);
     if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
     if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
     else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
@@ -64,6 +67,14 @@ export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   }
 }
 
+/** "Setzen Sie die Tabletten nicht ab": the negation stands in the gap of an entry. */
+function denyAround(index: number, { signs }: Grammar, denials: Map<Sighting, Denial>): void {
+  for (const sign of signs) {
+    if (sign.isOpen !== true || sign.from >= index || sign.to <= index) continue;
+    denials.set(sign, { denied: true, refused: FUNCTIONS.has(sign.concept) || (denials.get(sign)?.refused ?? false) });
+  }
+}
+
 /** Denies what stands after a negation, as far as it reaches. */
 function deny(
   start: number,
@@ -75,16 +86,19 @@ function deny(
   const { words } = grammar;
   const end = endOfReach(start, grammar);
   let isNext = true;
+  let isComplaint = false;
   for (let index = start + 1; index < end; index += 1) {
+    // "Never had trouble breathing": what is denied is the trouble, not the breath.
+    isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
     for (const sign of starting.get(index) ?? []) {
       const isFunction = FUNCTIONS.has(sign.concept);
-      const isVerbs = kind !== 'no' && isFunction && index - start <= VERB_REACH;
+      const isVerbs = kind !== 'no' && isFunction && !isComplaint && index - start <= VERB_REACH;
       const refused = (isNext && LIFE_SIGNS.has(sign.concept)) || isVerbs || (denials.get(sign)?.refused ?? false);
       if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
     }
     isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
     // The verb takes the negation: in "cannot move her arm" the arm is not denied.
-    const verb = kind !== 'no' && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
+    const verb = kind !== 'no' && !isComplaint && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
     if (verb && !words.get('or')?.has(verb.to + 1)) return;
   }
 }

@@ -92,8 +92,9 @@ function withoutIdioms(sightings: readonly Sighting[]): readonly Sighting[] {
 function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet<number>> {
   const inside = new Set<number>();
   const silent = new Set<number>();
-  for (const { concept, from, to } of all) {
-    const places = concept === 'pseudo' ? silent : to > from && !GRAMMAR.has(concept) ? inside : undefined;
+  for (const { concept, from, to, isOpen } of all) {
+    const isOwn = to > from && !GRAMMAR.has(concept) && isOpen !== true;
+    const places = concept === 'pseudo' ? silent : isOwn ? inside : undefined;
     for (let index = from; places && index <= to; index += 1) places.add(index);
   }
   const words = new Map<string, Set<number>>();

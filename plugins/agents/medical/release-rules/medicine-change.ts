@@ -2,9 +2,13 @@ import type { ReleaseRule } from './release-rule.ts';
 
 export const MEDICINE_CHANGE: ReleaseRule = {
   id: 'medicine_change',
-  version: 1,
+  version: 2,
   objection: 'It tells to stop, change or replace a medicine; send the person to a doctor or pharmacist for that.',
-  when: ['change medicine|medicine_word !<defer !proviso !lifestyle ~10'],
+  when: [
+    'change medicine|medicine_word !<defer !proviso !lifestyle ~10',
+    '?needless medicine|medicine_word !<defer !proviso !lifestyle ~10',
+    'dose_verb !<defer !proviso !lifestyle !food ~8',
+  ],
 
   source: { title: 'WHO: Medication without harm', url: 'https://www.who.int/initiatives/medication-without-harm' },
   examples: {

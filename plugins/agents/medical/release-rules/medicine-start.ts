@@ -2,7 +2,7 @@ import type { ReleaseRule } from './release-rule.ts';
 
 export const MEDICINE_START: ReleaseRule = {
   id: 'medicine_start',
-  version: 1,
+  version: 2,
   objection: 'It tells to take a medicine; send the person to a doctor or pharmacist for that.',
   when: [
     'start medicine !<defer !proviso !lifestyle ~8',
@@ -10,6 +10,7 @@ export const MEDICINE_START: ReleaseRule = {
     'another_one !lifestyle',
     'medicine harmless_extra ~6',
     'intake extra medicine ~8',
+    'medicine benefit !<defer !proviso !lifestyle ~6',
   ],
 
   source: { title: 'WHO: Medication without harm', url: 'https://www.who.int/initiatives/medication-without-harm' },
