@@ -57,6 +57,13 @@ export function conceptsOf({ terms, excluded, excludedBefore }: Condition): read
     .map(({ concept }) => concept);
 }
 
+/** Whether what a condition is about is named in a text, be it denied, past or a question. */
+export function isNamed(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
+  const anyhow = (choices: readonly Choice[]) =>
+    choices.map((choice) => (choice.mode === 'number' ? choice : ({ ...choice, mode: 'any' } as const)));
+  return holds({ ...condition, terms: condition.terms.map(anyhow), excluded: [], excludedBefore: [] }, reading, facts);
+}
+
 /** Whether a condition holds in a text; `facts` are concepts known without being written. */
 export function holds(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
   const lists: (readonly Place[])[] = [];

@@ -14,6 +14,9 @@ const FUNCTIONS: ReadonlySet<string> = new Set(
 /** What a body has by itself: also "no pulse" is a sign. */
 const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
 
+/** Complaints whose names hold a word of the body. */
+const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'no_air', 'difficulty', 'speak_hard']);
+
 /** Words that may stand between a denial and what it denies. */
 const REACH = 7;
 /** The same for a verb that a negation belongs to. */
@@ -91,9 +94,9 @@ function deny(
     // "Never had trouble breathing": what is denied is the trouble, not the breath.
     isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
     for (const sign of starting.get(index) ?? []) {
-      const isFunction = FUNCTIONS.has(sign.concept);
+      const isFunction = FUNCTIONS.has(sign.concept) && !(kind !== 'inner' && isPartOfComplaint(sign, starting));
       const isVerbs = kind !== 'no' && isFunction && !isComplaint && index - start <= VERB_REACH;
-      const refused = (isNext && LIFE_SIGNS.has(sign.concept)) || isVerbs || (denials.get(sign)?.refused ?? false);
+      const refused = (isNext && LIFE_SIGNS.has(sign.concept) && !isPartOfComplaint(sign, starting)) || isVerbs || (denials.get(sign)?.refused ?? false);
       if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
     }
     isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
@@ -101,6 +104,15 @@ function deny(
     const verb = kind !== 'no' && !isComplaint && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
     if (verb && !words.get('or')?.has(verb.to + 1)) return;
   }
+}
+
+/** The "breath" of "short of breath": what is denied is the whole. */
+function isPartOfComplaint(sign: Sighting, starting: ReadonlyMap<number, readonly Sighting[]>): boolean {
+  for (let from = sign.from; from >= sign.from - 3; from -= 1) {
+    const around = starting.get(from) ?? [];
+    if (around.some((one) => WHOLE_COMPLAINTS.has(one.concept) && one.to >= sign.to && one.to > one.from)) return true;
+  }
+  return false;
 }
 
 /** The first word that a negation does not reach. */

@@ -93,7 +93,8 @@ function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet
   const inside = new Set<number>();
   const silent = new Set<number>();
   for (const { concept, from, to, isOpen } of all) {
-    const isOwn = to > from && !GRAMMAR.has(concept) && isOpen !== true;
+    // "Never" also says how bad something is ("never had such pain"): it still denies.
+    const isOwn = to > from && !GRAMMAR.has(concept) && concept !== 'worst' && isOpen !== true;
     const places = concept === 'pseudo' ? silent : isOwn ? inside : undefined;
     for (let index = from; places && index <= to; index += 1) places.add(index);
   }

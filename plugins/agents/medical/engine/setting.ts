@@ -35,7 +35,11 @@ export function findSettings({ list, sentences }: Tokens, sightings: readonly Si
     }
     return parts.length - 1;
   });
+  // "L'aspirine aide-t-elle": that "elle" is part of the question, and no person.
+  const asking = sightings.filter(({ concept, from, to }) => concept === 'asks' && to > from);
+  const isAsking = (index: number) => asking.some(({ from, to }) => from <= index && index <= to);
   for (const { concept, from } of sightings) {
+    if (concept === 'person' && isAsking(from)) continue;
     const part = parts[partOf[from] ?? 0];
     const kind = concept === 'asks' && part && from - part.from <= FIRST_WORDS ? 'asks_first' : concept;
     part?.kinds.add(kind);
