@@ -48,12 +48,12 @@ export function readText(
   const all = withoutIdioms(findSightings(tokens, compiled, withSlips));
   const signs = all.filter(({ concept }) => !GRAMMAR.has(concept));
   const denials = findDenials({ list, signs, words: grammarWords(all) });
-  const settings = findSettings(tokens, all);
+  const settingOf = findSettings(tokens, all);
   const nowIn = new Set(all.flatMap(({ concept, from }) => (concept === 'now' ? [list[from]?.sentence] : [])));
   const byConcept = new Map<string, Sign[]>();
   for (const sighting of signs) {
     const sentence = list[sighting.from]?.sentence ?? 0;
-    const known = settings[sighting.from] ?? 'present';
+    const known = settingOf(sighting);
     const sign: Sign = {
       concept: sighting.concept,
       from: placeOf(list, sighting.from),

@@ -4,11 +4,19 @@ import type { Tokens } from './tokens.ts';
 /** How a part of a sentence speaks of what it names: as it is now, as it was, or in general. */
 export type Setting = 'present' | 'past' | 'general';
 
+/** Names of illnesses: in a question that speaks of nobody, who asks wants to know something. */
+const ILLNESSES: ReadonlySet<string> = new Set(
+  'heart_attack stroke sepsis meningitis anaphylaxis heatstroke hypothermia aneurysm overdose'.split(' '),
+);
+
 /** A question word counts as one only at the beginning. */
 const FIRST_WORDS = 4;
 
 /** Concepts that say when or how; a clause without one speaks as its sentence does. */
 const SAYS_WHEN: ReadonlySet<string> = new Set(['now', 'past', 'topic', 'fiction']);
+
+/** The setting of a concept where it stands. */
+export type SettingOf = (sighting: Sighting) => Setting;
 
 interface Part {
   readonly kinds: Set<string>;
@@ -23,7 +31,7 @@ interface Part {
  * bracket has its own where it says one. When in doubt it is the present: a word such as "now" or "since" wins over a year
  * or "years ago", unless it is said that all is well today.
  */
-export function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[]): readonly Setting[] {
+export function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[]): SettingOf {
   const turns = new Set(sightings.filter(({ concept }) => concept === 'but').map(({ from }) => from));
   const parts: Part[] = [];
   const partOf = list.map(({ sentence, before }, index) => {
@@ -48,14 +56,18 @@ export function findSettings({ list, sentences }: Tokens, sightings: readonly Si
   const settings = parts.map(({ kinds, whole, isQuestion }) =>
     settingOf([...kinds].some((kind) => SAYS_WHEN.has(kind)) ? kinds : whole, isQuestion),
   );
-  return partOf.map((part) => settings[part] ?? 'present');
+  return ({ concept, from }) => {
+    const known = settings[partOf[from] ?? 0] ?? 'present';
+    if (known === 'asked') return ILLNESSES.has(concept) ? 'general' : 'present';
+    return known;
+  };
 }
 
-function settingOf(kinds: ReadonlySet<string>, isQuestion: boolean): Setting {
+function settingOf(kinds: ReadonlySet<string>, isQuestion: boolean): Setting | 'asked' {
   const isNow = kinds.has('now') && !kinds.has('well');
   if (kinds.has('fiction')) return 'general';
   if (kinds.has('topic') && !isNow) return 'general';
   if (kinds.has('asks_first') && isQuestion && !isNow && !kinds.has('person')) return 'general';
   if (kinds.has('past') && !isNow) return 'past';
-  return 'present';
+  return isQuestion && !isNow && !kinds.has('person') ? 'asked' : 'present';
 }

@@ -7,6 +7,8 @@ export const MEDICINE_CHANGE: ReleaseRule = {
   when: [
     'change medicine|medicine_word !<defer !proviso !lifestyle ~10',
     '?needless medicine|medicine_word !<defer !proviso !lifestyle ~10',
+    'omit ?medicine when_soon !<defer !proviso !lifestyle ~10',
+    'shift medicine|medicine_word !<defer !proviso !lifestyle ~8',
     'dose_verb !<defer !proviso !lifestyle !food ~8',
   ],
 

@@ -10,6 +10,8 @@ export const MEDICINE_START: ReleaseRule = {
     'another_one !lifestyle',
     'medicine harmless_extra ~6',
     'intake extra medicine ~8',
+    'a_one medicine_name !<defer !proviso !lifestyle ~1',
+    'start extra medicine_word|form !<defer !proviso !lifestyle ~5',
     'medicine benefit !<defer !proviso !lifestyle ~6',
   ],
 
