@@ -90,13 +90,21 @@ function deny(
   const end = endOfReach(start, grammar);
   let isNext = true;
   let isComplaint = false;
+  let hasVerb = false;
   for (let index = start + 1; index < end; index += 1) {
     // "Never had trouble breathing": what is denied is the trouble, not the breath.
     isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
+    const isVerb = starting.get(index)?.some(({ concept }) => FUNCTIONS.has(concept)) ?? false;
+    // "Shows no fracture and moves well": a verb after "and" has a negation of its own, or none.
+    if (isVerb && !hasVerb && index > start + 2 && words.get('and')?.has(index - 1)) return;
+    hasVerb ||= isVerb;
     for (const sign of starting.get(index) ?? []) {
       const isFunction = FUNCTIONS.has(sign.concept) && !(kind !== 'inner' && isPartOfComplaint(sign, starting));
       const isVerbs = kind !== 'no' && isFunction && !isComplaint && index - start <= VERB_REACH;
-      const refused = (isNext && LIFE_SIGNS.has(sign.concept) && !isPartOfComplaint(sign, starting)) || isVerbs || (denials.get(sign)?.refused ?? false);
+      const refused =
+        (isNext && LIFE_SIGNS.has(sign.concept) && !isPartOfComplaint(sign, starting)) ||
+        isVerbs ||
+        (denials.get(sign)?.refused ?? false);
       if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
     }
     isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
