@@ -15,7 +15,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set(
 const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
 
 /** Complaints whose names hold a word of the body. */
-const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'no_air', 'difficulty', 'speak_hard']);
+const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficulty']);
 
 /** Words that may stand between a denial and what it denies. */
 const REACH = 7;
