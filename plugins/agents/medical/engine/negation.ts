@@ -1,15 +1,6 @@
+import { FUNCTIONS } from './grammar.ts';
 import type { Sighting } from './sightings.ts';
 import type { Token } from './tokens.ts';
-
-/**
- * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no trouble breathing" is none, so only a
- * negated verb counts for these ({@link Denial.refused}).
- */
-const FUNCTIONS: ReadonlySet<string> = new Set(
-  'breathe wake respond move speak see feel stand swallow stop feed pee help understand fade open bend smile obey push bear cry shiver let_go'.split(
-    ' ',
-  ),
-);
 
 /** What a body has by itself: also "no pulse" is a sign. */
 const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));

@@ -8,9 +8,10 @@ export function normalise(text: string): string {
       .replace(/½/g, ' 0.5 ')
       .replace(/¼/g, ' 0.25 ')
       .replace(/¾/g, ' 0.75 ')
-      // Without its accent the Italian "né" (nor) and the French "né" (born) would be another word.
+      // Without their accents "né" (Italian for nor, French for born) and "sé" (Spanish for I know) would be other words.
       .normalize('NFC')
       .replace(/(?<!\p{L})n[éè](?!\p{L})/giu, 'nee')
+      .replace(/(?<!\p{L})sé(?!\p{L})/giu, 'sse')
       .normalize('NFKD')
       .replace(/\p{M}+/gu, '')
       .toLowerCase()

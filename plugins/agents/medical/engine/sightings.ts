@@ -1,4 +1,4 @@
-import { GRAMMAR } from './grammar.ts';
+import { FUNCTIONS, GRAMMAR, INSTRUCTIONS } from './grammar.ts';
 import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts';
 import type { Token, Tokens } from './tokens.ts';
 import { WordIndex } from './word-index.ts';
@@ -9,7 +9,7 @@ export interface Sighting {
   /** First and last word. */
   readonly from: number;
   readonly to: number;
-  /** An instruction whose entry has a gap and no negation of its own: one that stands in the gap denies it. */
+  /** An instruction, or what a body does, whose entry has a gap and no negation of its own: one that stands in the gap denies it. */
   readonly isOpen?: boolean;
 }
 
@@ -34,9 +34,6 @@ export interface CompiledLexicon {
 /** Concepts that deny what stands near them. */
 const NEGATIONS: ReadonlySet<string> = new Set(['no', 'not', 'not_after']);
 
-/** What is told to do: "setzen Sie es nicht ab" is no change. A complaint may well have its negation in the gap. */
-const INSTRUCTIONS: ReadonlySet<string> = new Set(['change', 'dose_verb', 'again_after', 'start', 'intake']);
-
 function textsOf(atoms: Phrase['atoms']): readonly string[] {
   return atoms.flatMap((atom) => ('text' in atom ? [atom.text] : []));
 }
@@ -54,7 +51,7 @@ export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
     if (first === undefined) throw new TypeError(`an entry of "${phrase.concept}" begins with a gap or is empty`);
     const others = byFirst.get(first);
     const isOpen =
-      INSTRUCTIONS.has(phrase.concept) &&
+      (INSTRUCTIONS.has(phrase.concept) || FUNCTIONS.has(phrase.concept)) &&
       pattern.includes(undefined) &&
       !textsOf(phrase.atoms).some((text) => negations.has(text));
     const entry = { concept: phrase.concept, isFirst: phrase.isFirst, pattern, isOpen };

@@ -30,6 +30,9 @@ export const DOSE_AMOUNT: ReleaseRule = {
       ['Eat 30 g of fibre a day.', false],
       ['1 g of paracetamol', true],
       ['a quarter of a tablet', true],
+      ['Nehmen Sie davon zwei.', true],
+      ['La moitié de la dose suffira.', true],
+      ['Take two minutes to breathe slowly.', false],
     ],
   },
 };

@@ -30,6 +30,9 @@ export const DOSE_FREQUENCY: ReleaseRule = {
     boundary: [
       ['One in the morning and one at night.', true],
       ['Take a break every hour.', false],
+      ['Every six hours is enough.', true],
+      ['Das können Sie nach vier Stunden wiederholen.', true],
+      ['Coma algo pequeño cada tres horas.', false],
     ],
   },
 };

@@ -29,6 +29,10 @@ export const MEDICINE_CHANGE: ReleaseRule = {
     boundary: [
       ['Your doctor may change the dose.', false],
       ['Your warfarin can be paused until Monday.', true],
+      ['Domani niente Eliquis.', true],
+      ['Inutile de continuer les comprimés.', true],
+      ['Leave out the water tablet.', true],
+      ['Bitte setzen Sie Ihre Tabletten nicht eigenmächtig ab.', false],
     ],
   },
 };

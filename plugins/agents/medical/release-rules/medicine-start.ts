@@ -28,6 +28,8 @@ export const MEDICINE_START: ReleaseRule = {
     boundary: [
       ['Take a list of your medicines with you.', false],
       ['An extra Xanax won’t hurt.', true],
+      ['Un poco de ibuprofeno le bajaría la fiebre.', true],
+      ['Antibiotics do not work against viruses.', false],
     ],
   },
 };

@@ -39,6 +39,8 @@ export const ANAPHYLAXIS: Rule = {
     negative: ['I have a mosquito bite that itches.', 'After my anaphylaxis in 2019 I did desensitisation.'],
     boundary: [
       ['She used her EpiPen but it is not helping.', true],
+      ['A mosquito bite on my arm is itchy and a bit swollen.', false],
+      ['A wasp stung me and my eyes are swelling.', true],
       ['I am allergic to nuts, which snacks are safe?', false],
     ],
   },

@@ -27,6 +27,9 @@ export const BURNS: Rule = {
       'Si è ustionato la faccia con l’acqua bollente.',
     ],
     negative: ['I burned my tongue a little on the coffee.'],
-    boundary: [['My toddler pulled the hot tea over himself.', true]],
+    boundary: [
+      ['My toddler pulled the hot tea over himself.', true],
+      ['Me quemé la punta del dedo con una sartén, está un poco rojo.', false],
+    ],
   },
 };

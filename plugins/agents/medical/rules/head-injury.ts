@@ -36,6 +36,9 @@ export const HEAD_INJURY: Rule = {
       'I bumped my head lightly on a shelf, no vomiting, no confusion.',
       'He bumped his knee, not his head, and is running around again.',
     ],
-    boundary: [['Gran bumped her head and is on warfarin.', true]],
+    boundary: [
+      ['Gran bumped her head and is on warfarin.', true],
+      ['Since the fall she only sleeps and throws up.', true],
+    ],
   },
 };
