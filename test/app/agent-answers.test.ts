@@ -3,6 +3,15 @@ import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 
 const RESULT = { system: 'You write the one result' };
+const NOTES = { specialties: [], red_flags: [], self_harm: false, medicines_involved: false, language: 'en' };
+const LISTS = { considerations: [], recommended_next_steps: [], questions: [] };
+/** A medical case that goes through. */
+const MEDICAL = [
+  { asked: 'triage', reply: { ...NOTES, urgency: 'routine', complexity: 'simple' } },
+  { asked: 'opinion', reply: { summary: 'x', considerations: [], must_not_miss: [], questions: [], avoid: [] } },
+  { asked: 'answer', reply: { ...LISTS, urgency: 'routine', summary: 'It may be a cold.' } },
+  { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+];
 const NOBODY = { system: 'You lead a team', reply: { agents: [] } };
 
 describe('answers of the agent team', () => {
@@ -18,7 +27,7 @@ describe('answers of the agent team', () => {
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     gateway = await startGateway({
       providers: { scripted: { ...scripted, prices: { '*': { input: 1, output: 2 } } } },
-      agents: { team: { model: 'scripted/m' } },
+      agents: { team: { model: 'scripted/m' }, medical: { model: 'scripted/m' } },
     });
     return { gateway, model: vendor.model };
   }
@@ -26,10 +35,12 @@ describe('answers of the agent team', () => {
   for (const message of [' ', '\n\t', '\u200b\u2060'])
     it(`D29 a blank message (${JSON.stringify(message)}) is refused before any model is called`, async () => {
       const { gateway: own, model } = await start({ ...RESULT, reply: { answer: 'x' } });
-      const response = await own.post('/api/core/agent', { message });
-      const { error } = (await response.json()) as { error: object };
-      expect(response.status).to.equal(400);
-      expect(error).to.include({ code: 'invalid_request', param: 'message' });
+      for (const path of ['/api/core/agent', '/api/core/agent/medical']) {
+        const response = await own.post(path, { message });
+        const { error } = (await response.json()) as { error: object };
+        expect(response.status, path).to.equal(400);
+        expect(error, path).to.include({ code: 'invalid_request', param: 'message' });
+      }
       expect(model.calls).to.have.length(0);
     });
 
@@ -42,6 +53,18 @@ describe('answers of the agent team', () => {
       .to.be.closeTo(micro / 1e6, 1e-9)
       .and.greaterThan(0);
   });
+
+  for (const path of ['/api/core/agent', '/api/core/agent/medical'])
+    it(`D29 the stream of ${path} tells in its result what all its calls cost`, async () => {
+      const { gateway: own } = await start({ ...RESULT, reply: { answer: 'x' } }, ...MEDICAL);
+      const whole = await own.post(path, { message: 'hi', session: null });
+      await whole.text();
+      const stream = await own.post(path, { message: 'hi', session: null, stream: true });
+      const frame = (await stream.text()).split('\n\n').findLast((text) => text.startsWith('event: result')) ?? '';
+      const { cost_usd: cost } = JSON.parse(frame.slice(frame.indexOf('{'))) as { cost_usd: string };
+      expect(Number(cost)).to.be.greaterThan(0);
+      expect(cost).to.equal(whole.headers.get('x-tollgate-cost-usd'));
+    });
 
   it('D29 prose in the answer to one user leaves the model as strong for another', async () => {
     const { gateway: own, model } = await start(

@@ -17,9 +17,11 @@ describe('the system role of agents', function () {
     folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-roles-'));
     await writeFile(path.join(folder, 'CANARY-file.md'), '# CANARY-title\n\nCANARY-document of the harbour.\n');
   });
-  after(async () => {
+  afterEach(async () => {
     await gateway?.stop();
     await vendor?.close();
+  });
+  after(async () => {
     await rm(folder, { recursive: true, force: true });
   });
 
@@ -58,6 +60,42 @@ describe('the system role of agents', function () {
     const seen = JSON.stringify(requests);
     const words = 'message input document title report instruction question summary answer wrong';
     for (const word of words.split(' ')) expect(seen, 'the test has no canary').to.include(`CANARY-${word}`);
+    for (const request of requests) expect(systemOf(request)).not.to.include('CANARY');
+  });
+
+  it('D21 holds nothing that patients, documents or models wrote to the medical agents', async () => {
+    const sorted = { urgency: 'routine', complexity: 'complex', specialties: ['cardiology'], language: 'en' };
+    const triage = { ...sorted, red_flags: ['CANARY-flag'], self_harm: false, medicines_involved: true };
+    const lists = { considerations: ['CANARY-consideration'], questions: ['CANARY-question'] };
+    const opinion = { ...lists, summary: 'CANARY-opinion', must_not_miss: ['CANARY-miss'], avoid: ['CANARY-avoid'] };
+    const draft = { urgency: 'routine', summary: 'CANARY-draft may help.', recommended_next_steps: ['CANARY-step'] };
+    vendor = await startModelServer([
+      { system: 'Summarise the conversation', reply: 'CANARY-summary' },
+      { asked: 'triage', times: 1, reply: { 'CANARY-wrong': 1 } },
+      { asked: 'triage', reply: triage },
+      { asked: 'opinion', reply: opinion },
+      { asked: 'answer', reply: { ...draft, ...lists, source_numbers: [1] } },
+      { asked: 'verdict', times: 1, reply: { verdict: 'veto', reasons: ['CANARY-reason'] } },
+      { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+    ]);
+    gateway = await startGateway({
+      providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },
+      agents: { rag: { folder, watch: '50ms' }, medical: { model: 'scripted/m', memory: { turns: 1 } } },
+    });
+    await until('the folder is indexed', () => gateway.logText().includes('the knowledge base is indexed'));
+    const lines = { history: 'CANARY-history', medications: ['CANARY-medicine'], allergies: 'CANARY-allergy' };
+    const patient = { ...lines, age: 50, sex: 'CANARY-sex' };
+    const body = { message: 'CANARY-message harbour', patient, session: 's' };
+    for (let turn = 0; turn < 4; turn += 1) {
+      const response = await gateway.post('/api/core/agent/medical', body);
+      expect(response.status, await response.text()).to.equal(200);
+    }
+    const requests = vendor.model.calls.map(({ request }) => request);
+    const seen = JSON.stringify(requests);
+    const written = 'message history medicine allergy sex document title';
+    const generated = 'summary opinion miss avoid draft step reason wrong';
+    for (const word of `${written} ${generated}`.split(' '))
+      expect(seen, 'the test has no canary').to.include(`CANARY-${word}`);
     for (const request of requests) expect(systemOf(request)).not.to.include('CANARY');
   });
 });

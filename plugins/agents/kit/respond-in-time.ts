@@ -21,9 +21,11 @@ export async function respondInTime(
   const emit: Emit = (event, data) => stream?.send(event, data);
   try {
     const result = await untilAborted(work(deadline.signal, emit), deadline.signal);
-    if (stream) stream.send('result', result);
+    const cost = costOf(ctx.state.outcomes);
+    // The head of a stream is gone before anything is known of its cost.
+    if (stream) stream.send('result', { ...result, cost_usd: cost });
     else {
-      ctx.set('x-tollgate-cost-usd', costOf(ctx.state.outcomes));
+      ctx.set('x-tollgate-cost-usd', cost);
       ctx.body = result;
     }
   } catch (error) {

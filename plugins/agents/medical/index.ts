@@ -2,6 +2,7 @@ import { definePlugin, type PluginApi, parseDuration, type RouteContext } from '
 import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
+import { readMessage } from '../kit/read-message.ts';
 import { createModeMemory, type ModeMemory } from '../kit/request-structured.ts';
 import { respondInTime } from '../kit/respond-in-time.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
@@ -52,7 +53,10 @@ export default definePlugin({
       responses: {
         200: { description: 'The reviewed answer, or with `stream` agent events.', schema: MEDICAL_RESPONSE },
       },
-      handler: (ctx) => handleMedical(ctx, ctx.state.body, state),
+      handler: (ctx) => {
+        readMessage(ctx.state.body.message, 'write what the person describes or asks.');
+        return handleMedical(ctx, ctx.state.body, state);
+      },
     });
     api.route(memoryRoute('/api/core/agent/medical/memory', 'Wipe the caller’s medical sessions', memory.wipe));
   },

@@ -13,11 +13,18 @@ const LOOKED_UP = 40;
 
 type Scores = ReturnType<typeof scoreLanguages>;
 
+export interface LikelyLanguage {
+  readonly language: Language;
+  readonly withSlips: boolean;
+  /** The text, or a sentence of it, is likelier in this language than in any other. */
+  readonly isMain: boolean;
+}
+
 /**
  * The languages that a text may be in, the likeliest first. People mix languages: what a sentence is clearly written in is
  * read too.
  */
-export function likelyLanguages(text: string): readonly { readonly language: Language; readonly withSlips: boolean }[] {
+export function likelyLanguages(text: string): readonly LikelyLanguage[] {
   const normalised = normalise(text);
   const shares = new Map<Language, number>();
   for (const [index, part] of [normalised, ...normalised.split(/[.!?\n]+/)].entries()) {
@@ -34,7 +41,7 @@ export function likelyLanguages(text: string): readonly { readonly language: Lan
   return LANGUAGES.map((language) => ({ language, share: shares.get(language) ?? 0 }))
     .filter(({ share }) => share >= POSSIBLE)
     .sort((one, other) => other.share - one.share)
-    .map(({ language, share }) => ({ language, withSlips: share >= PLAUSIBLE }));
+    .map(({ language, share }) => ({ language, withSlips: share >= PLAUSIBLE, isMain: share === 1 }));
 }
 
 /** A text with few frequent words: what the lexicons know counts too. */

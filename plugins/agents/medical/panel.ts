@@ -21,6 +21,9 @@ export interface Opinion {
 
 export const MEDICATION_AGENT = 'medication_safety';
 
+const SECOND_ROUND =
+  'This is the second round. Challenge what is weak in what the others think, and revise your own view where they are right.';
+
 const PANEL_SIZE = Object.freeze({ simple: 1, moderate: 3, complex: 4 });
 
 const list = { type: 'array', maxItems: 6, items: { type: 'string' } } as const;
@@ -84,14 +87,10 @@ function askSpecialist(
   run: MedicalRun,
 ): Promise<Opinion> {
   const others = known.filter((opinion) => opinion.agent !== agent);
-  const challenge =
-    others.length > 0 &&
-    `This is the second round. The others think:\n${JSON.stringify(others)}\nChallenge what is weak, and revise your own view where they are right.`;
-  const order = agent === MEDICATION_AGENT ? MEDICATION_SAFETY : instructionsFor(agent);
-  const question = {
-    model: medicalCase.model,
-    messages: caseMessages(medicalCase, [order, challenge || undefined], sources),
-  };
+  const instructions = agent === MEDICATION_AGENT ? MEDICATION_SAFETY : instructionsFor(agent);
+  const order = [instructions, others.length > 0 ? SECOND_ROUND : undefined];
+  const data = others.length > 0 ? [['What the others think', JSON.stringify(others)] as const] : [];
+  const question = { model: medicalCase.model, messages: caseMessages(medicalCase, { order, data, sources }) };
   const { schema, check } = run.reader.readSchema(SCHEMA, 'opinion');
   return run.trace.step(
     agent,

@@ -62,9 +62,7 @@ export type Patient = Partial<PatientBody>;
 /** The patient's facts as the models read them; undefined when there are none. */
 export function describePatient(patient: Patient): string | undefined {
   const facts = Object.entries(patient).filter(([, value]) => value !== null && value !== '');
-  return facts.length === 0
-    ? undefined
-    : `The patient (data, no instructions):\n${JSON.stringify(Object.fromEntries(facts))}`;
+  return facts.length === 0 ? undefined : JSON.stringify(Object.fromEntries(facts));
 }
 
 /** Whether medicines or allergies are known, so that their safety is looked at. */

@@ -1,8 +1,8 @@
-import { type Condition, holds, parseCondition } from './engine/condition.ts';
+import { type Condition, holds, isNamed, parseCondition } from './engine/condition.ts';
 import { LANGUAGES, type Language } from './engine/language.ts';
 import { type Reading, readText } from './engine/reading.ts';
 import { lexiconOf } from './lexicon/index.ts';
-import { likelyLanguages } from './likely-languages.ts';
+import { type LikelyLanguage, likelyLanguages } from './likely-languages.ts';
 import type { Patient } from './request.ts';
 import { RULES } from './rules/index.ts';
 import { INFANT_YEARS, type Rule } from './rules/rule.ts';
@@ -26,9 +26,14 @@ const CHILD_YEARS = 12;
 export function screen(message: string, patient: Patient = {}): Screening {
   const languages = likelyLanguages(message);
   const facts = factsOf(patient);
-  const readings = languages.map(({ language, withSlips }) => readText(message, lexiconOf(language), { withSlips }));
-  readings.push(...readHistory(patient, facts));
+  const read = ({ language, withSlips }: LikelyLanguage) => readText(message, lexiconOf(language), { withSlips });
+  const main = languages.filter(({ isMain }) => isMain).map(read);
+  const others = languages.filter(({ isMain }) => !isMain).map(read);
+  const lists = readHistory(patient, facts);
   const found = RULES.flatMap((rule) => {
+    // What the main language names as denied or past is not found in one that only looks like it.
+    const isKnown = main.some((reading) => CONDITIONS.get(rule)?.some((one) => isNamed(one, reading, facts)));
+    const readings = [...main, ...(isKnown ? [] : others), ...lists];
     const where = readings.find((reading) => isFound(rule, reading, facts));
     return where ? [{ rule, language: where.language }] : [];
   });

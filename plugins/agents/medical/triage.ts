@@ -52,7 +52,7 @@ const SCHEMA = Object.freeze({
 /** Asks the triage; an answer that cannot be read is replaced by a cautious one, other failures are the caller's to know. */
 export async function triage(medicalCase: MedicalCase, run: MedicalRun): Promise<Triage> {
   const { schema, check } = run.reader.readSchema(SCHEMA, 'triage');
-  const question = { model: run.models.triage, messages: caseMessages(medicalCase, [ORDER]) };
+  const question = { model: run.models.triage, messages: caseMessages(medicalCase, { order: [ORDER] }) };
   const ask = () =>
     requestStructured(question, { name: 'triage', schema, check }, structuredDeps(run, run.signal, LAST_WORD_CALLS));
   try {

@@ -1,6 +1,7 @@
-import { type AgentAction, GatewayError, type PluginConfig } from '../../../core/index.ts';
+import type { AgentAction, PluginConfig } from '../../../core/index.ts';
 import { type ActionSet, readActions } from '../kit/action-set.ts';
 import { type AgentInputs, readInputs } from '../kit/agent-inputs.ts';
+import { readMessage } from '../kit/read-message.ts';
 import type { ResultTarget } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
 import { createResultTarget } from '../kit/result-target.ts';
@@ -68,14 +69,12 @@ export interface TeamRequest {
 
 /** Reads a validated body; throws `invalid_request` or `request_too_large` with the path of what cannot be used. */
 export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): TeamRequest {
-  // A schema's pattern would not say what is wrong.
-  if (!/[^\s\p{Cc}\p{Cf}]/u.test(body.message))
-    throw new GatewayError('invalid_request', 'message is blank: write what the user asks.', { param: 'message' });
+  const message = readMessage(body.message, 'write what the user asks.');
   const actions = readActions(body.actions?.map(readAction), reader);
   const model = body.response_model ? reader.readModel(body.response_model, 'response_model') : undefined;
   return {
     model: body.model ?? undefined,
-    message: body.message,
+    message,
     context: body.context ?? undefined,
     inputs: readInputs(body.inputs),
     rawInputs: body.inputs ?? undefined,

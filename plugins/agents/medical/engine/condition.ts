@@ -1,4 +1,4 @@
-import { parseRange, type Range } from './phrases.ts';
+import { GAP_WORDS, parseRange, type Range } from './phrases.ts';
 import type { Reading, Sign } from './reading.ts';
 
 /**
@@ -57,6 +57,13 @@ export function conceptsOf({ terms, excluded, excludedBefore }: Condition): read
     .map(({ concept }) => concept);
 }
 
+/** Whether what a condition is about is named in a text, be it denied, past or a question. */
+export function isNamed(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
+  const anyhow = (choices: readonly Choice[]) =>
+    choices.map((choice) => (choice.mode === 'number' ? choice : ({ ...choice, mode: 'any' } as const)));
+  return holds({ ...condition, terms: condition.terms.map(anyhow), excluded: [], excludedBefore: [] }, reading, facts);
+}
+
 /** Whether a condition holds in a text; `facts` are concepts known without being written. */
 export function holds(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
   const lists: (readonly Place[])[] = [];
@@ -66,8 +73,11 @@ export function holds(condition: Condition, reading: Reading, facts: ReadonlySet
     if (places.length === 0) return false;
     lists.push(places.sort((one, other) => one.from - other.from));
   }
-  const barred = condition.excluded.flatMap((choice) => placesOf(choice, reading));
-  const barredBefore = condition.excludedBefore.flatMap((choice) => placesOf(choice, reading));
+  const longer = lists.flat().filter(({ from, to }) => to > from && to - from < GAP_WORDS);
+  // The water of a water tablet is part of what was found: it bars nothing.
+  const isOutside = ({ from, to }: Place) => !longer.some((place) => place.from <= from && to <= place.to);
+  const barred = condition.excluded.flatMap((choice) => placesOf(choice, reading)).filter(isOutside);
+  const barredBefore = condition.excludedBefore.flatMap((choice) => placesOf(choice, reading)).filter(isOutside);
   const isBarred = (low: number, high: number) =>
     barred.some(({ from, to }) => to >= low - condition.within && from <= high + condition.within) ||
     barredBefore.some(({ from, to }) => to >= low - condition.within && from <= low);

@@ -1,23 +1,19 @@
+import { FUNCTIONS } from './grammar.ts';
 import type { Sighting } from './sightings.ts';
 import type { Token } from './tokens.ts';
 
-/**
- * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no trouble breathing" is none, so only a
- * negated verb counts for these ({@link Denial.refused}).
- */
-const FUNCTIONS: ReadonlySet<string> = new Set(
-  'breathe wake respond move speak see feel stand swallow stop feed pee help understand fade open bend smile obey push bear cry shiver let_go'.split(
-    ' ',
-  ),
-);
-
 /** What a body has by itself: also "no pulse" is a sign. */
 const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
+
+/** Complaints whose names hold a word of the body. */
+const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficulty']);
 
 /** Words that may stand between a denial and what it denies. */
 const REACH = 7;
 /** The same for a verb that a negation belongs to. */
 const VERB_REACH = 5;
+/** How far from a negation the trouble stands that it denies. */
+const COMPLAINT_REACH = 4;
 /** "Chest pain: no": how far a single word of denial looks back. */
 const DENIED_WORDS = 3;
 /** A thing in a list of denied ones has at most so many words. */
@@ -49,6 +45,7 @@ export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   const has = (kind: string, index: number) => grammar.words.get(kind)?.has(index) ?? false;
   for (let index = 0; index < grammar.list.length; index += 1) {
     if (has('inner', index)) deny(index, 'inner', grammar, starting, denials);
+    if (has('not', index) || has('no', index) || has('not_after', index)) denyAround(index, grammar, denials);
     if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
     if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
     else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
@@ -64,6 +61,14 @@ export function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   }
 }
 
+/** "Setzen Sie die Tabletten nicht ab": the negation stands in the gap of an entry. */
+function denyAround(index: number, { signs }: Grammar, denials: Map<Sighting, Denial>): void {
+  for (const sign of signs) {
+    if (sign.isOpen !== true || sign.from >= index || sign.to <= index) continue;
+    denials.set(sign, { denied: true, refused: FUNCTIONS.has(sign.concept) || (denials.get(sign)?.refused ?? false) });
+  }
+}
+
 /** Denies what stands after a negation, as far as it reaches. */
 function deny(
   start: number,
@@ -75,18 +80,38 @@ function deny(
   const { words } = grammar;
   const end = endOfReach(start, grammar);
   let isNext = true;
+  let isComplaint = false;
+  let hasVerb = false;
   for (let index = start + 1; index < end; index += 1) {
+    // "Never had trouble breathing": what is denied is the trouble, not the breath.
+    isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
+    const isVerb = starting.get(index)?.some(({ concept }) => FUNCTIONS.has(concept)) ?? false;
+    // "Shows no fracture and moves well": a verb after "and" has a negation of its own, or none.
+    if (isVerb && !hasVerb && index > start + 2 && words.get('and')?.has(index - 1)) return;
+    hasVerb ||= isVerb;
     for (const sign of starting.get(index) ?? []) {
-      const isFunction = FUNCTIONS.has(sign.concept);
-      const isVerbs = kind !== 'no' && isFunction && index - start <= VERB_REACH;
-      const refused = (isNext && LIFE_SIGNS.has(sign.concept)) || isVerbs || (denials.get(sign)?.refused ?? false);
+      const isFunction = FUNCTIONS.has(sign.concept) && !(kind !== 'inner' && isPartOfComplaint(sign, starting));
+      const isVerbs = kind !== 'no' && isFunction && !isComplaint && index - start <= VERB_REACH;
+      const refused =
+        (isNext && LIFE_SIGNS.has(sign.concept) && !isPartOfComplaint(sign, starting)) ||
+        isVerbs ||
+        (denials.get(sign)?.refused ?? false);
       if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
     }
     isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
     // The verb takes the negation: in "cannot move her arm" the arm is not denied.
-    const verb = kind !== 'no' && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
+    const verb = kind !== 'no' && !isComplaint && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
     if (verb && !words.get('or')?.has(verb.to + 1)) return;
   }
+}
+
+/** The "breath" of "short of breath": what is denied is the whole. */
+function isPartOfComplaint(sign: Sighting, starting: ReadonlyMap<number, readonly Sighting[]>): boolean {
+  for (let from = sign.from; from >= sign.from - 3; from -= 1) {
+    const around = starting.get(from) ?? [];
+    if (around.some((one) => WHOLE_COMPLAINTS.has(one.concept) && one.to >= sign.to && one.to > one.from)) return true;
+  }
+  return false;
 }
 
 /** The first word that a negation does not reach. */

@@ -3,19 +3,25 @@
  * become decimals, so that a number is one token.
  */
 export function normalise(text: string): string {
-  return text
-    .replace(/½/g, ' 0.5 ')
-    .replace(/¼/g, ' 0.25 ')
-    .replace(/¾/g, ' 0.75 ')
-    .normalize('NFKD')
-    .replace(/\p{M}+/gu, '')
-    .toLowerCase()
-    .replaceAll('ß', 'ss')
-    .replaceAll('œ', 'oe')
-    .replaceAll('æ', 'ae')
-    .replace(/[µμ]/g, 'u')
-    .replace(/[’‘`´]/g, "'")
-    .replace(/(\d) ?i\.? ?([eu])\.?(?![a-z])/g, '$1 i$2')
-    .replace(/\b1\/2\b/g, '0.5')
-    .replace(/\b1\/4\b/g, '0.25');
+  return (
+    text
+      .replace(/½/g, ' 0.5 ')
+      .replace(/¼/g, ' 0.25 ')
+      .replace(/¾/g, ' 0.75 ')
+      // Without their accents "né" (Italian for nor, French for born) and "sé" (Spanish for I know) would be other words.
+      .normalize('NFC')
+      .replace(/(?<!\p{L})n[éè](?!\p{L})/giu, 'nee')
+      .replace(/(?<!\p{L})sé(?!\p{L})/giu, 'sse')
+      .normalize('NFKD')
+      .replace(/\p{M}+/gu, '')
+      .toLowerCase()
+      .replaceAll('ß', 'ss')
+      .replaceAll('œ', 'oe')
+      .replaceAll('æ', 'ae')
+      .replace(/[µμ]/g, 'u')
+      .replace(/[’‘`´]/g, "'")
+      .replace(/(\d) ?i\.? ?([eu])\.?(?![a-z])/g, '$1 i$2')
+      .replace(/\b1\/2\b/g, '0.5')
+      .replace(/\b1\/4\b/g, '0.25')
+  );
 }

@@ -48,12 +48,12 @@ export function readText(
   const all = withoutIdioms(findSightings(tokens, compiled, withSlips));
   const signs = all.filter(({ concept }) => !GRAMMAR.has(concept));
   const denials = findDenials({ list, signs, words: grammarWords(all) });
-  const settings = findSettings(tokens, all);
+  const settingOf = findSettings(tokens, all);
   const nowIn = new Set(all.flatMap(({ concept, from }) => (concept === 'now' ? [list[from]?.sentence] : [])));
   const byConcept = new Map<string, Sign[]>();
   for (const sighting of signs) {
     const sentence = list[sighting.from]?.sentence ?? 0;
-    const known = settings[sighting.from] ?? 'present';
+    const known = settingOf(sighting);
     const sign: Sign = {
       concept: sighting.concept,
       from: placeOf(list, sighting.from),
@@ -92,8 +92,10 @@ function withoutIdioms(sightings: readonly Sighting[]): readonly Sighting[] {
 function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet<number>> {
   const inside = new Set<number>();
   const silent = new Set<number>();
-  for (const { concept, from, to } of all) {
-    const places = concept === 'pseudo' ? silent : to > from && !GRAMMAR.has(concept) ? inside : undefined;
+  for (const { concept, from, to, isOpen } of all) {
+    // "Never" also says how bad something is ("never had such pain"): it still denies.
+    const isOwn = to > from && !GRAMMAR.has(concept) && concept !== 'worst' && isOpen !== true;
+    const places = concept === 'pseudo' ? silent : isOwn ? inside : undefined;
     for (let index = from; places && index <= to; index += 1) places.add(index);
   }
   const words = new Map<string, Set<number>>();

@@ -1,4 +1,4 @@
-import { GRAMMAR } from './grammar.ts';
+import { FUNCTIONS, GRAMMAR, INSTRUCTIONS } from './grammar.ts';
 import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts';
 import type { Token, Tokens } from './tokens.ts';
 import { WordIndex } from './word-index.ts';
@@ -9,6 +9,8 @@ export interface Sighting {
   /** First and last word. */
   readonly from: number;
   readonly to: number;
+  /** An instruction, or what a body does, whose entry has a gap and no negation of its own: one that stands in the gap denies it. */
+  readonly isOpen?: boolean;
 }
 
 /** Numbers of atoms; undefined stands for a gap. */
@@ -18,6 +20,7 @@ interface Entry {
   readonly concept: string;
   readonly isFirst: boolean;
   readonly pattern: Pattern;
+  readonly isOpen: boolean;
 }
 
 /** A lexicon made ready for search. */
@@ -28,15 +31,30 @@ export interface CompiledLexicon {
   readonly byFirst: ReadonlyMap<number, readonly Entry[]>;
 }
 
+/** Concepts that deny what stands near them. */
+const NEGATIONS: ReadonlySet<string> = new Set(['no', 'not', 'not_after']);
+
+function textsOf(atoms: Phrase['atoms']): readonly string[] {
+  return atoms.flatMap((atom) => ('text' in atom ? [atom.text] : []));
+}
+
 export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
   const index = new WordIndex(lexicon.language, lexicon.plain);
   const byFirst = new Map<number, Entry[]>();
-  for (const phrase of parsePhrases(lexicon)) {
+  const phrases = parsePhrases(lexicon);
+  const negations = new Set(
+    phrases.flatMap(({ concept, atoms }) => (NEGATIONS.has(concept) && atoms.length === 1 ? textsOf(atoms) : [])),
+  );
+  for (const phrase of phrases) {
     const pattern = patternOf(phrase, index);
     const [first] = pattern;
     if (first === undefined) throw new TypeError(`an entry of "${phrase.concept}" begins with a gap or is empty`);
     const others = byFirst.get(first);
-    const entry = { concept: phrase.concept, isFirst: phrase.isFirst, pattern };
+    const isOpen =
+      (INSTRUCTIONS.has(phrase.concept) || FUNCTIONS.has(phrase.concept)) &&
+      pattern.includes(undefined) &&
+      !textsOf(phrase.atoms).some((text) => negations.has(text));
+    const entry = { concept: phrase.concept, isFirst: phrase.isFirst, pattern, isOpen };
     if (others) others.push(entry);
     else byFirst.set(first, [entry]);
   }
@@ -62,13 +80,13 @@ export function findSightings({ list }: Tokens, compiled: CompiledLexicon, withS
   const found = new Map<string, Sighting>();
   for (let from = 0; from < list.length; from += 1) {
     for (const first of atoms[from] ?? []) {
-      for (const { concept, isFirst, pattern } of compiled.byFirst.get(first) ?? []) {
+      for (const { concept, isFirst, pattern, isOpen } of compiled.byFirst.get(first) ?? []) {
         if (isFirst && list[from]?.before === '') continue;
         const to = matchFrom(pattern, 1, from + 1, atoms, list);
         if (to === undefined) continue;
         const key = `${concept}:${from}`;
         const longer = found.get(key);
-        if (longer === undefined || longer.to < to) found.set(key, { concept, from, to });
+        if (longer === undefined || longer.to < to) found.set(key, { concept, from, to, isOpen });
       }
     }
   }

@@ -2,7 +2,7 @@ import type { Rule } from './rule.ts';
 
 export const ANAPHYLAXIS: Rule = {
   id: 'anaphylaxis',
-  version: 1,
+  version: 2,
   urgency: 'emergency',
   kind: 'emergency',
   sign: {
@@ -19,7 +19,8 @@ export const ANAPHYLAXIS: Rule = {
     'throat_close !mild',
     'anaphylaxis',
     'epipen -help|throat_close|throat_odd|no_air|still|near_faint|-breathe|short_breath ~18',
-    'sting|allergy hives|throat_close|throat_odd|swell|wheeze|short_breath|no_air|-breathe|dizzy|near_faint|faint|vomit|pale|voice|cough_fit ~22',
+    'sting|allergy swell !mild !arm !leg ~22',
+    'sting|allergy hives|throat_close|throat_odd|wheeze|short_breath|no_air|-breathe|dizzy|near_faint|faint|vomit|pale|voice|cough_fit ~22',
     'allergen hives|throat_close|throat_odd|swell|wheeze|short_breath|no_air|-breathe|near_faint|faint|voice|cough_fit ~22',
     'hives wheeze|near_faint|faint|no_air|short_breath|swell|vomit|racing|numb ~18',
     'allergy severe ~5',
@@ -38,6 +39,8 @@ export const ANAPHYLAXIS: Rule = {
     negative: ['I have a mosquito bite that itches.', 'After my anaphylaxis in 2019 I did desensitisation.'],
     boundary: [
       ['She used her EpiPen but it is not helping.', true],
+      ['A mosquito bite on my arm is itchy and a bit swollen.', false],
+      ['A wasp stung me and my eyes are swelling.', true],
       ['I am allergic to nuts, which snacks are safe?', false],
     ],
   },

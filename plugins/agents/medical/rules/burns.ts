@@ -2,7 +2,7 @@ import type { Rule } from './rule.ts';
 
 export const BURNS: Rule = {
   id: 'burns',
-  version: 1,
+  version: 2,
   urgency: 'emergency',
   kind: 'emergency',
   sign: {
@@ -14,7 +14,7 @@ export const BURNS: Rule = {
   },
   when: [
     'burn burn_big|severe|chemical|child|face !mild !sunburn ~18',
-    'boiling burn_big|child|face|neck|chest|arm ~18',
+    'boiling burn_big|child|face|neck|chest|arm !mild ~18',
     'boiling spilled ~6',
   ],
   source: { title: 'NHS: Burns and scalds', url: 'https://www.nhs.uk/conditions/burns-and-scalds/' },
@@ -27,6 +27,9 @@ export const BURNS: Rule = {
       'Si è ustionato la faccia con l’acqua bollente.',
     ],
     negative: ['I burned my tongue a little on the coffee.'],
-    boundary: [['My toddler pulled the hot tea over himself.', true]],
+    boundary: [
+      ['My toddler pulled the hot tea over himself.', true],
+      ['Me quemé la punta del dedo con una sartén, está un poco rojo.', false],
+    ],
   },
 };

@@ -2,7 +2,7 @@ import type { Rule } from './rule.ts';
 
 export const HEAD_INJURY: Rule = {
   id: 'head_injury',
-  version: 1,
+  version: 2,
   urgency: 'emergency',
   kind: 'emergency',
   sign: {
@@ -18,6 +18,7 @@ export const HEAD_INJURY: Rule = {
     'fall thinner head|headache|severe ~30',
     'head hit|fall head_danger|vomit|sleepy|unconscious|confuse|thinner|faint ~30',
     'head_injury severe|bleed|blood ~12',
+    'fall sleepy vomit ~15',
   ],
   source: {
     title: 'NHS: Head injury and concussion; NICE NG232',
@@ -35,6 +36,9 @@ export const HEAD_INJURY: Rule = {
       'I bumped my head lightly on a shelf, no vomiting, no confusion.',
       'He bumped his knee, not his head, and is running around again.',
     ],
-    boundary: [['Gran bumped her head and is on warfarin.', true]],
+    boundary: [
+      ['Gran bumped her head and is on warfarin.', true],
+      ['Since the fall she only sleeps and throws up.', true],
+    ],
   },
 };

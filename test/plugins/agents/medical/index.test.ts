@@ -6,6 +6,7 @@ import { type AgentGateway, openAgentGateway } from '../../../support/agent-api.
 import {
   askedFor,
   gate,
+  lastUserText,
   type Rule,
   type ScriptedModel,
   scriptModel,
@@ -134,7 +135,7 @@ describe('agents/medical', () => {
   it('shows the patient’s facts to every agent', async () => {
     const { post } = await open(usual());
     await post(PATH, { message: 'I have a rash.', patient: { age: 54, sex: 'female', allergies: ['penicillin'] } });
-    for (const { request } of model.calls) expect(systemOf(request)).to.include('penicillin');
+    for (const { request } of model.calls) expect(lastUserText(request)).to.include('penicillin');
   });
 
   describe('with a danger sign', () => {
@@ -220,14 +221,14 @@ describe('agents/medical', () => {
     it('sees the whole answer, notice included', async () => {
       const { post } = await open(usual());
       await post(PATH, { message: 'I have chest pain.' });
-      expect(systemOf(asked('verdict')[0]!.request)).to.include('This may be an emergency');
+      expect(lastUserText(asked('verdict')[0]!.request)).to.include('This may be an emergency');
     });
 
     it('has an answer written again, with the reasons, and releases the second', async () => {
       const { post } = await open(
         usual(
           { asked: 'verdict', times: 1, reply: veto('It forgets fever.') },
-          { asked: 'answer', system: 'It forgets fever.', reply: draft({ summary: 'With fever, see a doctor.' }) },
+          { asked: 'answer', user: 'It forgets fever.', reply: draft({ summary: 'With fever, see a doctor.' }) },
         ),
       );
       const { body } = await post(PATH, { message: 'I have a runny nose.' });
@@ -337,7 +338,7 @@ describe('agents/medical', () => {
       expect(body.content.sources).to.deep.equal([
         { id: 'a#1', title: 'Colds', source: 'colds.md', location: 'page 2' },
       ]);
-      expect(systemOf(asked('opinion')[0]!.request)).to.include('[1] Colds: Colds pass in ten days.');
+      expect(lastUserText(asked('opinion')[0]!.request)).to.include('[1] Colds: Colds pass in ten days.');
     });
 
     it('answers without sources when it fails', async () => {

@@ -19,7 +19,11 @@ export const RELEASE_LEXICONS: Readonly<Record<Language, Lexicon>> = Object.free
 
 function withMedicines(language: Language, lexicon: typeof en | typeof fr): Lexicon {
   const { concepts } = lexicon;
-  return { ...lexicon, language, concepts: { ...concepts, medicine: `${MEDICINES}, ${concepts.medicine}` } };
+  return {
+    ...lexicon,
+    language,
+    concepts: { ...concepts, medicine: `${MEDICINES}, ${concepts.medicine}`, medicine_name: MEDICINES },
+  };
 }
 
 const compiled = new Map<Language, CompiledLexicon>();
