@@ -141,7 +141,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     PROMPT,
     CLIENT,
   ),
-  C02: row('leaves amid a stream', 'the provider’s call is ended at once', PARTIAL, CLIENT),
+  C02: row(
+    'leaves amid a stream',
+    'the provider’s call is read on for half a second, for what it tells of its usage, then ended',
+    'as the provider counted, where it told so in time; else the prompt and all that came, estimated',
+    CLIENT,
+  ),
   C03: row('closes its half after the request', 'taken for leaving: the two look the same on the wire', PROMPT, CLIENT),
   C04: row(
     'reads nothing',
@@ -265,7 +270,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   P11: row('cannot write its log', 'requests go on; lines beyond 4 MiB are lost, and stderr says so', ONCE, PROCESS),
   P12: row(
     'has a clock that jumps',
-    'no call is cut (deadlines are monotonic), nobody is locked out',
+    'no call is cut (deadlines are monotonic), nobody is locked out; a call that its process still runs is not taken for forgotten, and one that was is corrected when it ends',
     ONCE,
     'test/faults/clock.test.ts',
   ),

@@ -33,6 +33,24 @@ describe('the schema of the sqlite store', () => {
     file.exec(`PRAGMA user_version=${version}`);
     closeDatabase(file);
   };
+  const facts = { operation: 'chat', provider: 'p', model: 'm', key: 'k1', outcome: 'ok', estimated: false } as const;
+  const reservationOf = (requestId: string, amount: number) =>
+    ({ account: 'a', requestId, amount, floor: 0, expiresAt: NOW + 60_000, facts, now: NOW }) as const;
+  /** Leaves a file as version 2 made it, with money, a hold, a document and a member: version 3 only added one table. */
+  const leaveVersion2 = async (): Promise<void> => {
+    const store = await openSqlite({ folder });
+    await store.ledger.credit('a', 'first', 100, 'top-up', NOW);
+    await store.ledger.reserve(reservationOf('over', 10));
+    await store.ledger.settle({ account: 'a', requestId: 'over', amount: 5, usage: facts, now: NOW });
+    await store.ledger.reserve(reservationOf('running', 20));
+    await store.keyv('keys').set('k1', 'document');
+    await store.sets.add('keys-of-a', 'k1');
+    await store.close();
+    const file = await openDatabase({ folder });
+    file.exec('DROP TABLE swept');
+    file.exec('PRAGMA user_version=2');
+    closeDatabase(file);
+  };
   /** All files but SQLite's index of its write-ahead log, which whoever opens the file makes anew. */
   const readFiles = () =>
     readdirSync(folder)
@@ -70,6 +88,30 @@ describe('the schema of the sqlite store', () => {
     const error = await openErrorOf(openSqlite({ folder }));
     expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
     expect(readFiles()).to.deep.equal(before);
+  });
+
+  it('of version 2 is taken to the newest with its money, holds, documents and members, and its holds are settled', async () => {
+    await leaveVersion2();
+    const store = await openSqlite({ folder });
+    try {
+      const account = await store.ledger.balance('a');
+      expect(account).to.include({ balance: 95, held: 20, spent: 5, credited: 100 });
+      expect(await store.keyv<string>('keys').get('k1')).to.equal('document');
+      expect(await store.sets.has('keys-of-a', 'k1')).to.equal(true);
+      const settled = await store.ledger.settle({
+        account: 'a',
+        requestId: 'running',
+        amount: 7,
+        usage: facts,
+        now: NOW,
+      });
+      expect(settled).to.equal(true);
+      expect(await store.ledger.balance('a')).to.include({ balance: 88, held: 0, spent: 12 });
+    } finally {
+      await store.close();
+    }
+    database = await openDatabase({ folder });
+    expect(versionOf(database)).to.equal(newest);
   });
 
   const next: Migration = { version: newest + 1, sql: 'ALTER TABLE accounts ADD COLUMN note TEXT' };
