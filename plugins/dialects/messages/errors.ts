@@ -78,24 +78,25 @@ export function messagesError(error: GatewayError, requestId: string): MessagesE
 
 const NATIVE_WORDS = /prompt is too long:|input length and `?max_tokens`? exceed context limit:/;
 const NUMBER = String.raw`(\d[\d,]*)`;
-const read = (pattern: string): RegExp => new RegExp(pattern.replaceAll('N', NUMBER), 'i');
+/** A pattern in which `N` is a number. */
+const read = ({ source }: RegExp): RegExp => new RegExp(source.replaceAll('N', NUMBER), 'i');
 
 /** How providers say what their limit is, and how much there was. */
 const MAXIMUM: readonly RegExp[] = Object.freeze([
-  read(String.raw`maximum (?:context|prompt|sequence|model) length (?:is|of) N`),
-  read(String.raw`maximum (?:input )?(?:number of )?(?:input )?tokens(?: allowed)?\D{0,12}N`),
-  read(String.raw`context (?:window|length|limit|size)\D{0,24}N`),
-  read(String.raw`limit(?: of|:| is)? N`),
-  read(String.raw`> N maximum`),
+  read(/maximum (?:context|prompt|sequence|model) length (?:is|of) N/),
+  read(/maximum (?:input )?(?:number of )?(?:input )?tokens(?: allowed)?\D{0,12}N/),
+  read(/context (?:window|length|limit|size)\D{0,24}N/),
+  read(/limit(?: of|:| is)? N/),
+  read(/> N maximum/),
 ]);
 const SPLIT = read(
-  String.raw`N (?:tokens )?(?:in|of|from) the (?:messages|input|prompt)\D{1,12}N (?:tokens )?(?:in|of|for) the (?:completion|output)`,
+  /N (?:tokens )?(?:in|of|from) the (?:messages|input|prompt)\D{1,12}N (?:tokens )?(?:in|of|for) the (?:completion|output)/,
 );
 const COUNT: readonly RegExp[] = Object.freeze([
-  read(String.raw`(?:resulted in|requested|has|contains|have) (?:about )?N`),
-  read(String.raw`token count(?: of)? \(?N`),
-  read(String.raw`prompt contains (?:at least )?N`),
-  read(String.raw`N (?:input |prompt )?tokens`),
+  read(/(?:resulted in|requested|has|contains|have) (?:about )?N/),
+  read(/token count(?: of)? \(?N/),
+  read(/prompt contains (?:at least )?N/),
+  read(/N (?:input |prompt )?tokens/),
 ]);
 
 /**

@@ -55,7 +55,7 @@ export function showsThinking({ input: { body } }: DialectContext<MessagesReques
 /** What a citation is here; undefined for one that the format cannot say. `text` is what it stands in. */
 export function citationOf(annotation: unknown, text: string): JsonObject | undefined {
   const { type, dialect, value, url_citation: cited } = readObject(annotation);
-  if (type === 'opaque') return dialect === 'messages' && isObject(value) ? value : undefined;
+  if (dialect === 'messages' && isObject(value)) return value;
   if (type !== 'url_citation' || !isObject(cited) || typeof cited['url'] !== 'string') return undefined;
   const { url, title, start_index: start, end_index: end } = cited;
   const isPlaced = typeof start === 'number' && typeof end === 'number';
