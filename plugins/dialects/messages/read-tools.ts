@@ -21,6 +21,7 @@ export function readTools(
 
 function readTool(tool: MessagesTool, at: string, reading: Reading): Tool {
   const { type, name, description, input_schema: parameters, strict, cache_control: _control, ...rest } = tool;
+  reading.places.set(at, at);
   const model = readString(tool['model']);
   if (model !== undefined) reading.needs.push({ kind: 'model', name: model, param: `${at}.model` });
   if (typeof type === 'string' && type !== 'custom') {
