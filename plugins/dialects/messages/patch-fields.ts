@@ -34,7 +34,7 @@ export function patchFields(body: MessagesRequest, change: NativeChange, dropped
     ...patchOwn(before, after),
     ...(isObject(body.metadata) && Object.keys(body.metadata).length === 0 && { metadata: undefined }),
     ...leaveOut(body, dropped),
-    ...(tools !== body.tools && { tools }),
+    ...(tools !== body.tools && tools.length > 0 && { tools }),
     ...((stream || 'stream' in body) && { stream: stream ? true : undefined }),
   };
 }

@@ -280,6 +280,7 @@ describe('the Messages dialect reads', () => {
 
   it('and knows where a canonical place stands in the caller’s body', () => {
     const { place } = readMessagesBody({
+      tools: ['a', 'b'].map((name) => ({ name, input_schema: { type: 'object' } })),
       system: [
         { type: 'text', text: 'x-anthropic-billing-header: a' },
         { type: 'text', text: 'b' },
@@ -313,7 +314,7 @@ describe('the Messages dialect reads', () => {
       ['messages[4].content[0]', 'messages[2].content[1]'],
       ['max_completion_tokens', 'max_tokens'],
       ['stop', 'stop_sequences'],
-      ['tools[3].function.parameters', 'tools[3].input_schema'],
+      ['tools[1].function.parameters', 'tools[1].input_schema'],
       ['temperature', 'temperature'],
       ['a]]', 'a]]'],
     ]) {
