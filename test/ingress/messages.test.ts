@@ -6,6 +6,7 @@ import {
   MODEL_OF,
   type Piece,
   type Said,
+  sayScript,
   startIngressRig,
   WIRES,
   type Wire,
@@ -309,6 +310,30 @@ describe('POST /v1/messages', () => {
     await receiveMessage(rig, MODEL_OF.anthropic, { messages });
     const sent = rig.lastBody<{ messages: { content: object[] }[] }>('anthropic').messages[2]?.content[0];
     expect(sent).to.deep.include({ content: [image], is_error: true });
+  });
+});
+
+describe('a stream of POST /v1/messages', () => {
+  it('G33: is bridged by ping events while the vendor is silent, before its first byte too', async () => {
+    const rig = await startIngressRig({ server: { port: 0, sseKeepAlive: '50ms', drainTimeout: '2s' } });
+    let speak = (): void => {};
+    const spoken = new Promise<void>((resolve) => {
+      speak = resolve;
+    });
+    rig.script('anthropic', async (wire) => {
+      await spoken;
+      await sayScript('anthropic', { pieces: [{ text: 'a' }] })(wire);
+    });
+    const response = await postMessages(rig, MODEL_OF.anthropic, { stream: true });
+    const parts: Uint8Array[] = [];
+    for await (const part of response.body ?? []) {
+      parts.push(part as Uint8Array);
+      speak();
+    }
+    await rig.stop();
+    const text = Buffer.concat(parts).toString();
+    expect(text).to.match(/^event: ping\ndata: \{"type":"ping"\}\n\n/);
+    expect(readMessagesStream(text).delta).to.include({ stop_reason: 'end_turn' });
   });
 });
 
