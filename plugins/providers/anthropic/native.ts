@@ -20,12 +20,20 @@ export function nativeMessages(rules: BetaRules): NativeRow {
       assertPlain('anthropic-beta', betas);
       return { ...(version && { 'anthropic-version': version }), ...betaHeader(betas, rules) };
     },
-    count: {
-      path: '/v1/messages/count_tokens',
-      response: (body) => readCount(readObject(body)['input_tokens']),
-    },
+    count: COUNT,
   };
 }
+
+/** Fields of a message that a request to count does not have: the vendor refuses them. */
+const UNCOUNTED: ReadonlySet<string> = new Set([
+  ...['max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata', 'service_tier'],
+]);
+
+const COUNT = Object.freeze({
+  path: '/v1/messages/count_tokens',
+  body: (body: object): object => Object.fromEntries(Object.entries(body).filter(([field]) => !UNCOUNTED.has(field))),
+  response: (body: unknown) => readCount(readObject(body)['input_tokens']),
+});
 
 /** The names of a header's betas. */
 export function betaNames(header: string | undefined): readonly string[] {
