@@ -88,7 +88,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     word: 'answer',
     files: [
       'plugins/providers/anthropic/block-reader.ts',
-      'plugins/providers/anthropic/response.ts',
+      'plugins/providers/anthropic/response-blocks.ts',
       'plugins/providers/anthropic/tools.ts',
       'plugins/providers/gemini/candidates.ts',
       'plugins/providers/gemini/tools.ts',

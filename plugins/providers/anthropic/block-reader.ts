@@ -1,5 +1,6 @@
-import { type ChatDelta, type JsonObject, readString } from '../../../core/index.ts';
+import { type ChatDelta, type JsonObject, parseJson, readString } from '../../../core/index.ts';
 import { ANSWER_TOOL } from '../kit/index.ts';
+import { opaqueBlock, readCitations, thinkingDetail } from './response-blocks.ts';
 
 /** Turns the events of content blocks into OpenAI's deltas. */
 export interface BlockReader {
@@ -28,6 +29,8 @@ interface Block {
 export function createBlockReader(callId: string): BlockReader {
   const blocks = new Map<unknown, Block>();
   let tools = 0;
+  /** Of all texts so far. */
+  let textLength = 0;
 
   return {
     start(index, start) {
@@ -52,13 +55,21 @@ export function createBlockReader(callId: string): BlockReader {
       if (!block || block.closed) return [];
       switch (delta['type']) {
         case 'text_delta':
+          if (block.type === 'text') textLength += readString(delta['text'])?.length ?? 0;
           return write(block, delta['text']);
         case 'thinking_delta':
           return write(block, delta['thinking']);
         case 'input_json_delta':
-          return block.type === 'tool_use' ? write(block, delta['partial_json']) : [];
+          if (block.type === 'tool_use') return write(block, delta['partial_json']);
+          block.written += readString(delta['partial_json']) ?? '';
+          return [];
         case 'signature_delta':
           block.signature += readString(delta['signature']) ?? '';
+          return [];
+        case 'citations_delta':
+          return cite(block, delta['citation'], textLength);
+        case 'compaction_delta':
+          block.written += readString(delta['content']) ?? '';
           return [];
         default:
           return [];
@@ -71,13 +82,32 @@ export function createBlockReader(callId: string): BlockReader {
       const { type, start, written } = block;
       // A tool without input streams none; some servers send all of it in the first event.
       if (type === 'tool_use' && written === '') return write(block, JSON.stringify(start['input'] ?? {}));
-      if (type === 'redacted_thinking') return [{ thinking_blocks: [{ type, data: start['data'] }] }];
-      const signature = block.signature || readString(start['signature']);
-      return type === 'thinking' && signature ? [{ thinking_blocks: [{ type, thinking: written, signature }] }] : [];
+      if (type === 'thinking' || type === 'redacted_thinking') {
+        const signature = block.signature || readString(start['signature']);
+        const detail = thinkingDetail({ ...start, thinking: written, signature });
+        return detail ? [{ reasoning_details: [detail] }] : [];
+      }
+      return KNOWN.has(type) || type === '' ? [] : [{ opaque: [opaqueBlock(wholeBlock(block))] }];
     },
     hasBegun: () => blocks.size > 0,
     hasCalled: () => tools > 0,
   };
+}
+
+const KNOWN: ReadonlySet<string> = new Set(['text', 'tool_use']);
+
+/** A block of the vendor's own tools as it would stand in a whole message. */
+function wholeBlock({ type, start, written }: Block): JsonObject {
+  if (written === '') return start;
+  return type === 'compaction'
+    ? { ...start, content: written }
+    : { ...start, input: parseJson(written) ?? start['input'] };
+}
+
+function cite(block: Block, citation: unknown, length: number): readonly ChatDelta[] {
+  if (block.type !== 'text') return [];
+  const annotations = readCitations([citation], length - block.written.length, block.written);
+  return annotations.length > 0 ? [{ annotations }] : [];
 }
 
 function write(block: Block, text: unknown): readonly ChatDelta[] {

@@ -1,4 +1,4 @@
-import { type FinishReason, readObject, readString } from '../../../core/index.ts';
+import { type FinishReason, type NativeFinish, readObject, readString } from '../../../core/index.ts';
 
 const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
   end_turn: 'stop',
@@ -16,6 +16,12 @@ const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
 export function finishReason(reason: string, called: boolean): FinishReason {
   const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
   return known === 'tool_calls' && !called ? 'stop' : (known ?? 'stop');
+}
+
+/** The vendor's own word for it, and which stop sequence it was. */
+export function nativeFinish(reason: string, sequence: unknown): NativeFinish {
+  const stop = readString(sequence);
+  return { native: reason, ...(stop !== undefined && { stop_sequence: stop }) };
 }
 
 /** What the vendor says of a refusal; null when there was none. */

@@ -1,7 +1,15 @@
-import { definePlugin, type HttpRequest, readArray, readObject, readString } from '../../../core/index.ts';
+import {
+  type ChatCodec,
+  definePlugin,
+  type HttpRequest,
+  readArray,
+  readObject,
+  readString,
+} from '../../../core/index.ts';
 import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { anthropicFailure } from './errors.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
+import { type BetaRules, betaHeader, betaNames, nativeMessages } from './native.ts';
 import { anthropicRateLimits } from './rate-limits.ts';
 import { anthropicRequest } from './request.ts';
 import { anthropicResponse } from './response.ts';
@@ -14,7 +22,30 @@ import { anthropicStream } from './stream.ts';
 const API_VERSION = '2023-06-01';
 
 /** Typed as `object`, so that nobody computes a type from it: `ProviderConfig` is that type. */
-const CONFIG_SCHEMA: object = { type: 'object', additionalProperties: false, properties: PROVIDER_OPTIONS };
+const CONFIG_SCHEMA: object = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    ...PROVIDER_OPTIONS,
+    native: {
+      type: 'boolean',
+      description:
+        'False translates every request, also of callers that speak the vendor’s own format; true unless set.',
+    },
+    betas: {
+      type: 'object',
+      additionalProperties: false,
+      description: 'Which betas of the vendor callers may ask for.',
+      properties: {
+        deny: {
+          type: 'array',
+          items: { type: 'string', minLength: 1 },
+          description: 'Names that are refused with 400.',
+        },
+      },
+    },
+  },
+};
 
 /** Anthropic Claude over its Messages API. Source: https://platform.claude.com/docs/en/api/messages */
 export default definePlugin({
@@ -29,6 +60,8 @@ export default definePlugin({
       apiKeyEnv: 'ANTHROPIC_API_KEY',
       headers: { 'anthropic-version': API_VERSION },
     });
+    const rules = readBetaRules(config, options.headers);
+    const rows = { messages: nativeMessages(rules) };
     api.provider({
       specVersion: 1,
       vendor: 'anthropic',
@@ -36,7 +69,8 @@ export default definePlugin({
       ...options,
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
-      chat: lenientChat({ request: anthropicRequest, response: anthropicResponse, stream: anthropicStream }),
+      chat: lenientChat(withBetas(rules)),
+      ...(readObject(config)['native'] !== false && { native: () => rows }),
       fields: ANTHROPIC_FIELDS,
       listModels: { request: listRequest, response: listedModels },
       error: anthropicFailure,
@@ -44,6 +78,27 @@ export default definePlugin({
     });
   },
 });
+
+function readBetaRules(config: unknown, headers: Readonly<Record<string, string>> | undefined): BetaRules {
+  const deny = readArray(readObject(readObject(config)['betas'])['deny']).map(String);
+  const [, always] = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'anthropic-beta') ?? [];
+  return { deny, always: betaNames(always) };
+}
+
+/** The codec, with the betas of caller and operator together. */
+function withBetas(rules: BetaRules): ChatCodec {
+  return {
+    request(input, call) {
+      const request = anthropicRequest(input, call);
+      const betas = request.headers?.['anthropic-beta'];
+      return betas === undefined
+        ? request
+        : { ...request, headers: { ...request.headers, ...betaHeader(betas, rules) } };
+    },
+    response: anthropicResponse,
+    stream: anthropicStream,
+  };
+}
 
 /** The largest page there is. */
 function listRequest(): HttpRequest {

@@ -1,5 +1,21 @@
-import { type ChatMessage, isObject, readArray, readString } from '../../../core/index.ts';
-import { type Conversation, invalid, parseArguments, type ToolResult, textOf, toolCallId } from '../kit/index.ts';
+import {
+  type ChatMessage,
+  type ContentPart,
+  isObject,
+  type ReasoningDetail,
+  readArray,
+  readObject,
+  readString,
+} from '../../../core/index.ts';
+import {
+  type CalledTool,
+  type Conversation,
+  invalid,
+  parseArguments,
+  type ToolResult,
+  textOf,
+  toolCallId,
+} from '../kit/index.ts';
 import { anthropicBlocks, cacheControlOf, textBlocks } from './blocks.ts';
 import type { AnthropicMessage, Block, TextBlock, ThinkingBlock, ToolResultBlock } from './types.ts';
 
@@ -43,7 +59,10 @@ export function anthropicMessages(
 
 /** The thinking that a message of ours carried, for the vendor to check by its signature. */
 export function thinkingBlocksOf(message: ChatMessage): readonly ThinkingBlock[] {
-  return readArray(message['thinking_blocks']).flatMap((block): readonly ThinkingBlock[] => {
+  const { reasoning_details: details, thinking_blocks: blocks } = message;
+  if (details) return details.flatMap((detail) => thinkingBlock(detail) ?? []);
+  // As clients of other gateways keep it.
+  return readArray(blocks).flatMap((block): readonly ThinkingBlock[] => {
     if (!isObject(block)) return [];
     const { type, thinking } = block;
     const signature = readString(block['signature']);
@@ -51,6 +70,13 @@ export function thinkingBlocksOf(message: ChatMessage): readonly ThinkingBlock[]
     if (type === 'thinking' && typeof thinking === 'string' && signature) return [{ type, thinking, signature }];
     return type === 'redacted_thinking' && data ? [{ type, data }] : [];
   });
+}
+
+/** A piece of the vendor's own reasoning, byte for byte; undefined for any other vendor's, which it would refuse. */
+function thinkingBlock({ kind, format, text, signature, data }: ReasoningDetail): ThinkingBlock | undefined {
+  if (format !== 'anthropic') return undefined;
+  if (kind === 'encrypted') return data ? { type: 'redacted_thinking', data } : undefined;
+  return signature ? { type: 'thinking', thinking: text ?? '', signature } : undefined;
 }
 
 /** A message that may still grow: copying it for every turn would take long for many short ones. */
@@ -67,24 +93,43 @@ function append(messages: GrowingMessage[], role: AnthropicMessage['role'], cont
 }
 
 function assistantBlocks(turn: Extract<Conversation['turns'][number], { kind: 'assistant' }>): readonly Block[] {
-  const texts = turn.parts.flatMap(({ value, at }) => {
-    const text = textOf(value);
-    if (text === undefined) throw invalid(`${at}.type`, 'must be text or refusal in an assistant message');
-    return textBlocks(text, value);
-  });
-  const calls = turn.calls.map((call): Block => {
-    const id = toolCallId(call.id, MAX_ID);
-    return {
-      type: 'tool_use',
-      id,
-      name: call.name,
-      input: parseArguments(call.arguments),
-      ...cacheControlOf(call.source),
-    };
-  });
-  const blocks = [...texts, ...calls];
+  const placed = new Map<string, readonly Block[]>();
+  for (const [index, block] of placedThinking(turn.message).entries()) placed.set(`reasoning:${index}`, block);
+  for (const { value, at } of turn.parts) {
+    const index = /\.content\[(\d+)\]$/.exec(at)?.[1] ?? '0';
+    placed.set(`content:${index}`, assistantPart(value, at));
+  }
+  for (const [index, call] of turn.calls.entries()) placed.set(`tool:${index}`, [callBlock(call)]);
+  const order = (turn.message.order ?? []).filter((entry) => placed.has(entry));
+  const blocks = [...new Set([...order, ...placed.keys()])].flatMap((entry) => placed.get(entry) ?? []);
   // Thinking alone is no turn.
-  return blocks.length === 0 ? [] : [...thinkingBlocksOf(turn.message), ...cached(blocks, turn.message)];
+  const isTurn = blocks.some(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
+  return isTurn ? cached(blocks, turn.message) : [];
+}
+
+/** The thinking of a message, each piece at the index by which `order` names it. */
+function placedThinking(message: ChatMessage): readonly (readonly Block[])[] {
+  const { reasoning_details: details } = message;
+  if (!details) return thinkingBlocksOf(message).map((block) => [block]);
+  return details.map((detail) => thinkingBlock(detail) ?? []).map((block) => [block].flat());
+}
+
+function assistantPart(value: ContentPart, at: string): readonly Block[] {
+  const text = textOf(value);
+  if (text !== undefined) return textBlocks(text, value);
+  if (value.type === 'opaque') return anthropicBlocks({ value, at });
+  throw invalid(`${at}.type`, 'must be text or refusal in an assistant message');
+}
+
+function callBlock({ id, name, arguments: text, source }: CalledTool): Block {
+  return {
+    ...readObject(readObject(source['dialect_fields'])['messages']),
+    type: 'tool_use',
+    id: toolCallId(id, MAX_ID),
+    name,
+    input: parseArguments(text),
+    ...cacheControlOf(source),
+  };
 }
 
 function resultBlock({ call, parts, message }: ToolResult): ToolResultBlock {
@@ -95,6 +140,7 @@ function resultBlock({ call, parts, message }: ToolResult): ToolResultBlock {
     type: 'tool_result',
     tool_use_id: toolCallId(call.id, MAX_ID),
     ...(content.length > 0 && { content }),
+    ...(message.is_error === true && { is_error: true }),
     ...cacheControlOf(marked),
   };
 }

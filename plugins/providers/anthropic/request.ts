@@ -5,13 +5,15 @@ import {
   isObject,
   type JsonObject,
   readArray,
+  readObject,
   readString,
 } from '../../../core/index.ts';
-import { applyFieldRules, invalid, mergeExtraBody, readConversation } from '../kit/index.ts';
+import { applyFieldRules, invalid, mergeExtraBody, readConversation, tellDropped } from '../kit/index.ts';
 import { cacheControlOf } from './blocks.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicMessages } from './messages.ts';
 import { type AnthropicTraits, anthropicTraits } from './models.ts';
+import { readOwnFields } from './own-fields.ts';
 import { isThinking, planThinking, wantsThinking } from './thinking.ts';
 import { planTools } from './tools.ts';
 import type { AnthropicRequest, OutputConfig } from './types.ts';
@@ -24,10 +26,12 @@ const EXTRAS: ReadonlySet<string> = new Set(ANTHROPIC_FIELDS.extras);
 /** A chat request as `POST /v1/messages`. */
 export function anthropicRequest(request: ChatRequest, call: CodecCall): HttpRequest {
   const told: string[] = [];
-  const input = mergeExtraBody(request, (field) => EXTRAS.has(field), told);
+  const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), told);
+  const input = mergeExtraBody(own.input, (field) => EXTRAS.has(field), told);
   const dropped = [...told, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
   const headers = readBetas(input['betas']);
-  const body = anthropicBody(input, call, dropped);
+  if (hasForeignReasoning(input)) tellDropped(dropped, 'reasoning');
+  const body = anthropicBody(input, own.rest, call, dropped);
   return {
     path: '/v1/messages',
     body,
@@ -36,7 +40,12 @@ export function anthropicRequest(request: ChatRequest, call: CodecCall): HttpReq
   };
 }
 
-function anthropicBody(input: ChatRequest, call: CodecCall, dropped: string[]): AnthropicRequest {
+/** Whether the history has reasoning of another vendor, which this one would refuse. */
+function hasForeignReasoning({ messages }: ChatRequest): boolean {
+  return messages.some(({ reasoning_details: details }) => details?.some(({ format }) => format !== 'anthropic'));
+}
+
+function anthropicBody(input: ChatRequest, own: JsonObject, call: CodecCall, dropped: string[]): AnthropicRequest {
   const traits = anthropicTraits(call.model);
   const conversation = readConversation(input.messages);
   const { tools, choice, format, instruction } = planTools(input, conversation, toolTraits(input, traits), dropped);
@@ -52,7 +61,9 @@ function anthropicBody(input: ChatRequest, call: CodecCall, dropped: string[]): 
   const stops = readStops(input);
   const user = readUser(input, dropped);
   const management = ownObject(input, 'context_management');
+  const metadata = { ...readObject(own['metadata']), ...(user && { user_id: user }) };
   return {
+    ...own,
     model: call.model,
     max_tokens: maxTokens,
     ...anthropicMessages(conversation, instruction, prefill),
@@ -64,7 +75,7 @@ function anthropicBody(input: ChatRequest, call: CodecCall, dropped: string[]): 
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
     ...(management && { context_management: management }),
     ...sampling(input, traits, isThinking(thinking), dropped),
-    ...(user && { metadata: { user_id: user } }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
     ...cacheControlOf(input),
   };
 }

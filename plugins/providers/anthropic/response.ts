@@ -2,16 +2,13 @@ import {
   type ChatResponse,
   type CodecCall,
   isObject,
-  readArray,
   readObject,
   readString,
   StreamFailure,
-  type ToolCall,
 } from '../../../core/index.ts';
-import { ANSWER_TOOL } from '../kit/index.ts';
 import { anthropicFailure } from './errors.ts';
-import { finishReason, refusalText } from './finish.ts';
-import { thinkingBlocksOf } from './messages.ts';
+import { finishReason, nativeFinish, refusalText } from './finish.ts';
+import { readBlocks } from './response-blocks.ts';
 import { anthropicUsage } from './usage.ts';
 
 /** A message as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
@@ -21,8 +18,7 @@ export function anthropicResponse(body: unknown, call: CodecCall): ChatResponse 
   if (!Array.isArray(message['content'])) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent a message without content.' });
   }
-  const { text, reasoning, calls } = readBlocks(message['content']);
-  const thinking = thinkingBlocksOf({ role: 'assistant', thinking_blocks: message['content'] });
+  const { text, reasoning, details, calls, annotations, opaque, order } = readBlocks(message['content']);
   const reason = readString(message['stop_reason']) ?? 'end_turn';
   const refusal = refusalText(reason, message['stop_details']);
   const usage = anthropicUsage(message['usage']);
@@ -39,34 +35,18 @@ export function anthropicResponse(body: unknown, call: CodecCall): ChatResponse 
           content: text === '' && (calls.length > 0 || refusal !== null) ? null : text,
           refusal,
           ...(reasoning !== '' && { reasoning_content: reasoning }),
-          ...(thinking.length > 0 && { thinking_blocks: thinking }),
+          ...(details.length > 0 && { reasoning_details: details }),
           ...(calls.length > 0 && { tool_calls: calls }),
+          ...(annotations.length > 0 && { annotations }),
+          ...(opaque.length > 0 && { opaque }),
+          ...(order && { order }),
         },
         finish_reason: finishReason(reason, calls.length > 0),
+        finish: nativeFinish(reason, message['stop_sequence']),
         logprobs: null,
       },
     ],
     ...(usage && { usage }),
     ...(isObject(message['context_management']) && { context_management: message['context_management'] }),
   };
-}
-
-function readBlocks(content: unknown): { text: string; reasoning: string; calls: readonly ToolCall[] } {
-  let text = '';
-  let formed: string | undefined;
-  let reasoning = '';
-  const calls: ToolCall[] = [];
-  for (const block of readArray(content).filter(isObject)) {
-    if (block['type'] === 'text') text += readString(block['text']) ?? '';
-    if (block['type'] === 'thinking') reasoning += readString(block['thinking']) ?? '';
-    if (block['type'] !== 'tool_use') continue;
-    const { id, name, input } = block;
-    const json = JSON.stringify(input ?? {});
-    if (name === ANSWER_TOOL) formed = json;
-    else if (typeof id === 'string' && typeof name === 'string') {
-      calls.push({ id, type: 'function', function: { name, arguments: json } });
-    }
-  }
-  // A formed answer is the whole content: words beside it would break its form.
-  return { text: formed ?? text, reasoning, calls };
 }

@@ -19,7 +19,7 @@ import {
 } from '../../../core/index.ts';
 import { type BlockReader, createBlockReader } from './block-reader.ts';
 import { anthropicFailure } from './errors.ts';
-import { finishReason, refusalText } from './finish.ts';
+import { finishReason, nativeFinish, refusalText } from './finish.ts';
 import { anthropicUsage } from './usage.ts';
 
 /** What is known of a stream so far. */
@@ -120,7 +120,9 @@ function endMessage(state: StreamState, delta: JsonObject, context: JsonObject):
   const finish = finishReason(reason, state.blocks.hasCalled());
   state.finish = finish;
   const refusal = refusalText(reason, delta['stop_details']);
-  const last = { ...deltaChunk(state.head, {}, { finish }), ...context };
+  const chunk = deltaChunk(state.head, {}, { finish });
+  const told = nativeFinish(reason, delta['stop_sequence']);
+  const last = { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, finish: told })), ...context };
   return [...emit(state, refusal === null ? [] : [{ refusal }]), last];
 }
 

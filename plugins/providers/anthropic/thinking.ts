@@ -43,7 +43,7 @@ export function planThinking(
   dropped: string[],
 ): ThinkingPlan {
   const name = input.reasoning_effort ?? undefined;
-  const native = nativeThinking(input);
+  const native = fitting(nativeThinking(input), surroundings.maxTokens, dropped);
   if (name === undefined) return native ? { thinking: native } : {};
   if (name === 'none') return native ? { thinking: native } : leastThinking(traits);
   const row = Object.hasOwn(EFFORT, name) ? EFFORT[name] : undefined;
@@ -75,6 +75,15 @@ export function isThinking({ thinking }: ThinkingPlan): boolean {
   return thinking !== undefined && thinking['type'] !== 'disabled';
 }
 
+/** The caller's budget within what the answer may have in all: a cap of a key or plan may be lower than it. */
+function fitting(native: JsonObject | undefined, maxTokens: number, dropped: string[]): JsonObject | undefined {
+  const budget = native?.['budget_tokens'];
+  if (typeof budget !== 'number' || budget < maxTokens) return native;
+  if (maxTokens - 1 >= MIN_BUDGET) return { ...native, budget_tokens: maxTokens - 1 };
+  dropped.push('thinking');
+  return { type: 'disabled' };
+}
+
 function leastThinking(traits: AnthropicTraits): ThinkingPlan {
   // Models that think by budget think only when the request says so.
   if (!traits.adaptive) return {};
@@ -87,12 +96,7 @@ function nativeThinking(input: ChatRequest): JsonObject | undefined {
   if (value === undefined || value === null) return undefined;
   const type = isObject(value) ? readString(value['type']) : undefined;
   if (!isObject(value) || !type) throw invalid('thinking', 'must be an object with a `type`');
-  const { budget_tokens: budget, display } = value;
-  return {
-    type,
-    ...(typeof budget === 'number' && { budget_tokens: budget }),
-    ...(typeof display === 'string' && { display }),
-  };
+  return value;
 }
 
 /** In the middle of a tool loop a thinking model wants its thinking back; a client that lost it goes on without. */

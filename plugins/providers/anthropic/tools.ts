@@ -1,4 +1,4 @@
-import type { ChatRequest, Schema } from '../../../core/index.ts';
+import { type ChatRequest, isObject, readArray, readObject, readString, type Schema } from '../../../core/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
@@ -11,18 +11,36 @@ import {
   type ToolMode,
   tellDropped,
 } from '../kit/index.ts';
-import { cacheControlOf } from './blocks.ts';
+import { cacheControlOf, ownValue } from './blocks.ts';
 import type { AnthropicTraits } from './models.ts';
 import { fitsStrictly, isToolSchema, strictSchema } from './schema.ts';
-import type { AnthropicTool, AnthropicToolChoice, OutputConfig } from './types.ts';
+import type { AnthropicTool, AnthropicToolChoice, OtherTool, OutputConfig } from './types.ts';
 
 const ANY_OBJECT: Schema = { type: 'object', properties: {} };
 const JSON_INSTRUCTION =
   'When you answer in text, the text must be one valid JSON object and nothing else: no prose, no code fence.';
 
+/** The tools that are functions, and those of the vendor's own; those of other formats are left out. */
+function splitTools(
+  input: ChatRequest,
+  dropped: string[],
+): { readonly functions: ChatRequest; readonly others: readonly OtherTool[] } {
+  const isOpaque = (tool: unknown): boolean => isObject(tool) && tool['type'] === 'opaque';
+  const opaque = readArray(input.tools).filter(isOpaque);
+  if (opaque.length === 0) return { functions: input, others: [] };
+  const others = opaque.flatMap((tool) => ownValue(tool) ?? []);
+  if (others.length < opaque.length) tellDropped(dropped, 'tools');
+  return { functions: { ...input, tools: (input.tools ?? []).filter((tool) => !isOpaque(tool)) }, others };
+}
+
+/** A tool of the vendor's own, for a choice that names it. */
+function asNamed(tool: OtherTool): FunctionTool {
+  return { name: readString(tool['name']) ?? '', strict: false, source: tool, at: 'tools' };
+}
+
 /** How tools and answer format are asked for together. */
 export interface ToolPlan {
-  readonly tools: readonly AnthropicTool[];
+  readonly tools: readonly (AnthropicTool | OtherTool)[];
   readonly choice?: AnthropicToolChoice;
   readonly format?: OutputConfig['format'];
   /** A system text that stands in for what cannot be asked for. */
@@ -36,9 +54,13 @@ export function planTools(
   traits: AnthropicTraits,
   dropped: string[],
 ): ToolPlan {
-  const tools = readTools(input);
-  const choice = readToolChoice(input, tools);
-  const declared = tools.filter(({ name }) => isOffered(name, choice)).map((tool) => declare(tool, traits, dropped));
+  const { functions, others } = splitTools(input, dropped);
+  const tools = readTools(functions);
+  const choice = readToolChoice(input, [...tools, ...others.map(asNamed)]);
+  const declared = [
+    ...tools.filter(({ name }) => isOffered(name, choice)).map((tool) => declare(tool, traits, dropped)),
+    ...others,
+  ];
   const plan: ToolPlan = {
     tools: declared.length > 0 ? declared : replayedTools(conversation),
     ...chosen(choice, declared, traits, dropped),
@@ -63,6 +85,7 @@ function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[])
   const strict = tool.strict && traits.jsonSchema && fitsStrictly(schema);
   if (tool.strict && !strict) tellDropped(dropped, 'tools.strict');
   return {
+    ...readObject(readObject(tool.source['dialect_fields'])['messages']),
     name: tool.name,
     ...(tool.description && { description: tool.description }),
     input_schema: strict ? strictSchema(schema) : schema,
@@ -79,7 +102,7 @@ function replayedTools({ turns }: Conversation): readonly AnthropicTool[] {
 
 function chosen(
   { mode, only }: ToolMode,
-  tools: readonly AnthropicTool[],
+  tools: readonly unknown[],
   traits: AnthropicTraits,
   dropped: string[],
 ): Pick<ToolPlan, 'choice' | 'instruction'> {

@@ -14,14 +14,24 @@ interface Cacheable {
 export interface TextBlock extends Cacheable {
   readonly type: 'text';
   readonly text: string;
+  readonly citations?: readonly unknown[];
 }
 
 export interface MediaBlock extends Cacheable {
   readonly type: 'image' | 'document';
   readonly source:
     | { readonly type: 'base64' | 'text'; readonly media_type: string; readonly data: string }
-    | { readonly type: 'url'; readonly url: string };
+    | { readonly type: 'url'; readonly url: string }
+    | { readonly type: 'content'; readonly content: unknown };
   readonly title?: string;
+  readonly context?: string;
+  readonly citations?: { readonly enabled?: boolean };
+}
+
+/** A block of any other type, written as it came; typed as one of them, so that the known types stay told apart. */
+export interface OtherBlock extends Cacheable {
+  readonly type: 'server_tool_use';
+  readonly [field: string]: unknown;
 }
 
 export interface ToolUseBlock extends Cacheable {
@@ -29,12 +39,14 @@ export interface ToolUseBlock extends Cacheable {
   readonly id: string;
   readonly name: string;
   readonly input: JsonObject;
+  readonly [field: string]: unknown;
 }
 
 export interface ToolResultBlock extends Cacheable {
   readonly type: 'tool_result';
   readonly tool_use_id: string;
-  readonly content?: readonly (TextBlock | MediaBlock)[];
+  readonly content?: readonly (TextBlock | MediaBlock | OtherBlock)[];
+  readonly is_error?: true;
 }
 
 /** The model's thinking, to be replayed unchanged. */
@@ -42,7 +54,7 @@ export type ThinkingBlock =
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
   | { readonly type: 'redacted_thinking'; readonly data: string };
 
-export type Block = TextBlock | MediaBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock;
+export type Block = TextBlock | MediaBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock | OtherBlock;
 
 export interface AnthropicMessage {
   readonly role: 'user' | 'assistant';
@@ -54,6 +66,13 @@ export interface AnthropicTool extends Cacheable {
   readonly description?: string;
   readonly input_schema: Schema;
   readonly strict?: true;
+  readonly [field: string]: unknown;
+}
+
+/** A tool of the vendor's own, written as it came. */
+export interface OtherTool {
+  readonly type: string;
+  readonly [field: string]: unknown;
 }
 
 export type AnthropicToolChoice =
@@ -74,14 +93,16 @@ export interface AnthropicRequest {
   readonly messages: readonly AnthropicMessage[];
   readonly stop_sequences?: readonly string[];
   readonly stream?: true;
-  readonly tools?: readonly AnthropicTool[];
+  readonly tools?: readonly (AnthropicTool | OtherTool)[];
   readonly tool_choice?: AnthropicToolChoice;
   readonly thinking?: JsonObject;
   readonly output_config?: OutputConfig;
   readonly context_management?: JsonObject;
-  readonly metadata?: { readonly user_id: string };
+  readonly metadata?: JsonObject;
   readonly cache_control?: CacheControl;
   readonly temperature?: number;
   readonly top_p?: number;
   readonly top_k?: number;
+  /** Fields of betas. */
+  readonly [field: string]: unknown;
 }

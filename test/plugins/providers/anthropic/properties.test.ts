@@ -47,7 +47,7 @@ function check(body: AnthropicRequest, model: string): void {
     for (const block of message.content) if (block.type === 'text') assert.notEqual(block.text.trim(), '');
     if (used.length > 0) assert.ok(body.tools);
   });
-  for (const tool of body.tools ?? []) assert.equal(tool.input_schema['type'], 'object');
+  for (const tool of body.tools ?? []) assert.equal((tool['input_schema'] as { type?: unknown }).type, 'object');
   const forced = body.tool_choice?.type === 'any' || body.tool_choice?.type === 'tool';
   if (body.tool_choice) assert.ok(body.tools);
   if (forced) assert.ok(traits.forcedTools && body.thinking?.['type'] !== 'enabled');

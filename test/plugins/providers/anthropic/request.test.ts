@@ -160,11 +160,8 @@ describe('anthropic requests', () => {
     });
 
     it('goes as the vendor’s own field says where the caller sends one', () => {
-      const thinking = { type: 'enabled', budget_tokens: 2048, hack: 1 };
-      expect(translate({ thinking, reasoning_effort: 'low' }, 'claude-haiku-4-5').thinking).to.deep.equal({
-        type: 'enabled',
-        budget_tokens: 2048,
-      });
+      const thinking = { type: 'enabled', budget_tokens: 2048, display: 'summarized' };
+      expect(translate({ thinking, reasoning_effort: 'low' }, 'claude-haiku-4-5').thinking).to.deep.equal(thinking);
     });
 
     it('takes the newest model’s narrow form for a Claude that nobody knows', () => {

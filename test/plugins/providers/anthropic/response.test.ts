@@ -35,12 +35,13 @@ describe('anthropic answers', () => {
             content: 'Hi',
             refusal: null,
             reasoning_content: 'Hm.',
-            thinking_blocks: [{ type: 'thinking', thinking: 'Hm.', signature: 'EqQB' }],
+            reasoning_details: [{ kind: 'text', text: 'Hm.', signature: 'EqQB', format: 'anthropic' }],
             tool_calls: [
               { id: 'toolu_01', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Paris"}' } },
             ],
           },
           finish_reason: 'tool_calls',
+          finish: { native: 'tool_use' },
           logprobs: null,
         },
       ],
@@ -98,7 +99,7 @@ describe('anthropic answers', () => {
     expect(choice?.message.content).to.equal(null);
   });
 
-  it('pass over blocks that nobody here knows', () => {
+  it('keep blocks that nobody here knows for those who do', () => {
     const blocks = [
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
       null,
@@ -109,6 +110,8 @@ describe('anthropic answers', () => {
       role: 'assistant',
       content: 'ok',
       refusal: null,
+      opaque: [{ type: 'opaque', dialect: 'messages', value: blocks[0] }],
+      order: ['opaque:0', 'content:0'],
     });
   });
 

@@ -58,11 +58,11 @@ describe('anthropic streams', () => {
 
   it('carry thinking as it comes, and its signed blocks for replay', () => {
     const { chunks } = play('stream-thinking-and-tools');
-    const replay = chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.delta['thinking_blocks'] ?? []));
+    const replay = chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.delta.reasoning_details ?? []));
     expect(collect(chunks).reasoning).to.equal('Need weather.');
     expect(replay).to.deep.equal([
-      { type: 'thinking', thinking: 'Need weather.', signature: 'EqQBCgIYAhIM' },
-      { type: 'redacted_thinking', data: 'EmwKAhgB' },
+      { kind: 'text', text: 'Need weather.', signature: 'EqQBCgIYAhIM', format: 'anthropic' },
+      { kind: 'encrypted', data: 'EmwKAhgB', format: 'anthropic' },
     ]);
   });
 
