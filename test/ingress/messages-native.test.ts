@@ -1,0 +1,156 @@
+import Anthropic from '@anthropic-ai/sdk';
+import { expect } from 'chai';
+import type { JsonObject } from '../../core/index.ts';
+import { fixture } from '../support/codec.ts';
+import { type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
+import { readMessagesStream } from '../support/messages-grammar.ts';
+import { LOOK, postMessages, receiveMessage } from '../support/post-messages.ts';
+import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+
+/** What Claude Code sends, with things that no one here knows. */
+const BODY = {
+  system: [
+    { type: 'text', text: 'x-anthropic-billing-header: cc_version=2.1.0; cch=00000;' },
+    { type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } },
+  ],
+  messages: [{ role: 'user', content: [{ type: 'future_block', secret: 1 }] }],
+  thinking: { type: 'enabled', budget_tokens: 31_999 },
+  max_tokens: 32_000,
+  context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
+  metadata: { user_id: 'user_1_account_2_session_3' },
+  future_field: { a: [1, null] },
+};
+const MESSAGE = {
+  ...{ id: 'msg_vendor', type: 'message', role: 'assistant', model: 'claude-vendor', future: true },
+  content: [{ type: 'future_block', x: 1 }],
+  ...{ stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 3, output_tokens: 2, future_tokens: 1 } },
+};
+const stream =
+  (path: string): Script =>
+  async (wire) => {
+    await wire.send(SSE_HEAD);
+    await wire.send(chunk(fixture(path)));
+    await wire.send(LAST_CHUNK);
+  };
+
+describe('POST /v1/messages at Anthropic itself', () => {
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig({
+      providers: {
+        strict: {
+          plugin: 'anthropic',
+          apiKey: 'k',
+          baseUrl: 'http://127.0.0.1:9',
+          betas: { deny: ['fast-mode-2026'] },
+        },
+      },
+      plans: { searching: { serverTools: ['web_search'] } },
+      models: { 'claude-alias': MODEL_OF.openai },
+    });
+  });
+  after(() => rig.stop());
+
+  it('passes the caller’s body and the vendor’s message on, with what nobody here knows', async () => {
+    rig.script('anthropic', answer(200, MESSAGE));
+    const response = await postMessages(rig, MODEL_OF.anthropic, BODY as never);
+    expect(response.headers.get('x-tollgate-lane')).to.equal('native');
+    expect(await response.json()).to.deep.equal(MESSAGE);
+    const { model, tools: _tools, ...sent } = rig.lastBody<JsonObject>('anthropic');
+    expect(model).to.equal('claude-sonnet-4-5');
+    expect(sent).to.deep.equal(BODY);
+  });
+
+  it('passes the vendor’s events on', async () => {
+    rig.script('anthropic', stream('anthropic/stream-thinking-and-tools.sse'));
+    const response = await postMessages(rig, MODEL_OF.anthropic, { stream: true });
+    const text = await response.text();
+    expect(readMessagesStream(text)).to.deep.equal(
+      readMessagesStream(fixture('anthropic/stream-thinking-and-tools.sse')),
+    );
+  });
+
+  it('G24: sends betas byte for byte, and refuses one that the operator denies', async () => {
+    rig.script('anthropic', answer(200, MESSAGE));
+    const header = 'a-2025-01-01,  b-2026-01-01 ,c';
+    await receiveMessage(rig, MODEL_OF.anthropic, {}, { 'anthropic-beta': header });
+    expect(rig.sent('anthropic').at(-1)?.headers['anthropic-beta']).to.equal(header);
+    const denied = await postMessages(rig, 'strict/claude-sonnet-4-5', {}, { 'anthropic-beta': 'fast-mode-2026' });
+    expect(denied.status).to.equal(400);
+    expect(await denied.text()).to.include('fast-mode-2026');
+  });
+
+  it('G29: refuses a tool that only Anthropic runs at another vendor, by its name', async () => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
+    expect((await postMessages(rig, MODEL_OF.anthropic, { tools })).status).to.equal(403);
+    const made = await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', '--plan', 'searching');
+    const allowed = { authorization: `Bearer ${made.api_key}` };
+    rig.script('anthropic', answer(200, MESSAGE));
+    expect((await postMessages(rig, MODEL_OF.anthropic, { tools }, allowed)).status).to.equal(200);
+    const response = await postMessages(rig, MODEL_OF.openai, { tools }, allowed);
+    expect(response.status).to.equal(400);
+    expect(await response.json())
+      .to.have.nested.property('error.message')
+      .that.includes('web_search_20250305')
+      .and.includes('tools[0].type');
+  });
+
+  it('refuses what lies in the operator’s account', async () => {
+    const source = { type: 'file', file_id: 'file_1' };
+    const messages = [{ role: 'user', content: [{ type: 'document', source }] }];
+    const response = await postMessages(rig, MODEL_OF.anthropic, { messages });
+    expect(response.status).to.equal(400);
+    expect(await response.text()).to.include('messages[0].content[0].source');
+  });
+
+  it('G21, G22: counts system, tools and messages, by Anthropic itself or here, for nothing', async () => {
+    rig.script('anthropic', answer(200, { input_tokens: 728 }));
+    const body = {
+      ...{ system: 'Be kind. '.repeat(50), tools: [LOOK], messages: [{ role: 'user', content: 'Hi' }] },
+      ...{ max_tokens: 5, stream: true, temperature: 1 },
+    };
+    const count = async (model: string, more: object = body) => {
+      const response = await rig.gateway.post('/v1/messages/count_tokens', { model, ...more });
+      expect(response.status).to.equal(200);
+      return { ...((await response.json()) as object), estimated: response.headers.get('x-tollgate-estimated') };
+    };
+    expect(await count(MODEL_OF.anthropic)).to.deep.equal({ input_tokens: 728, estimated: null });
+    const sent = rig.sent('anthropic').at(-1);
+    expect(sent?.path).to.equal('/anthropic/v1/messages/count_tokens');
+    expect(sent?.json()).to.have.all.keys('model', 'system', 'tools', 'messages');
+    const before = rig.sent('openai').length;
+    const whole = await count(MODEL_OF.openai);
+    expect(whole).to.include({ estimated: 'true' });
+    expect(whole).to.have.property('input_tokens').that.is.above(100);
+    expect(rig.sent('openai')).to.have.length(before);
+  });
+
+  it('G34: lists models in Anthropic’s shape by its header, aliases with claude in their names among them', async () => {
+    const response = await rig.gateway.get('/v1/models?limit=1000', { 'anthropic-version': '2023-06-01' });
+    const list = (await response.json()) as { data: JsonObject[] };
+    expect(list).to.include({ has_more: false }).and.to.include.keys('first_id', 'last_id');
+    const alias = list.data.find(({ id }) => id === 'claude-alias');
+    expect(alias).to.include({ type: 'model', display_name: 'claude-alias' });
+    expect(alias?.['created_at']).to.match(/^\d{4}-\d\d-\d\dT/);
+    const client = new Anthropic({ apiKey: rig.gateway.key, baseURL: rig.gateway.url, maxRetries: 0 });
+    const ids: string[] = [];
+    for await (const model of client.models.list({ limit: 2 })) ids.push(model.id);
+    expect(ids).to.deep.equal(list.data.map(({ id }) => id));
+    const { input_tokens: tokens } = await client.messages.countTokens({
+      ...{ model: 'echo/echo', messages: [{ role: 'user', content: 'Hi there' }] },
+    });
+    expect(tokens).to.be.above(0);
+  });
+
+  it('G20: tells an overload that no target is left for as 529, and unknown paths in Anthropic’s form', async () => {
+    const full = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
+    rig.script('anthropic', answer(529, full, { 'retry-after': '7' }));
+    const response = await postMessages(rig, MODEL_OF.anthropic);
+    expect(response.status).to.equal(529);
+    expect(response.headers.get('retry-after')).to.equal('7');
+    expect(response.headers.get('request-id')).to.match(/^req_/);
+    expect(await response.json()).to.have.nested.property('error.type', 'overloaded_error');
+    const unknown = await rig.gateway.post('/v1/messages/nowhere', {});
+    expect(await unknown.json()).to.have.nested.property('error.type', 'not_found_error');
+  });
+});
