@@ -10,6 +10,7 @@ export { LEGACY_FUNCTIONS } from './legacy-functions.ts';
 export { type Leniency, lenientChat } from './lenient-chat.ts';
 export type { EndpointDefaults, ProviderConfig } from './options.ts';
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
+export { customArguments, customInput, namespacedName } from './responses-tools.ts';
 export { readRetryAfter } from './retry-after.ts';
 export { minimalInstance } from './schema-instance.ts';
 export { failureOfStatus } from './status-failure.ts';
