@@ -1,22 +1,4 @@
-import { type DialectContext, isObject, type ReasoningDetail, readArray, readString } from '../../../core/index.ts';
-import type { Item } from './types.ts';
-
-/** An item of reasoning, as the details that a canonical message has of it. */
-export function readReasoning(item: Item): readonly ReasoningDetail[] {
-  const id = readString(item['id']);
-  const base = { format: 'responses', ...(id !== undefined && { id }) };
-  const texts = (list: unknown, kind: 'summary' | 'text'): readonly ReasoningDetail[] =>
-    readArray(list).flatMap((part) => {
-      const text = isObject(part) ? readString(part['text']) : undefined;
-      return text === undefined ? [] : [{ kind, text, ...base }];
-    });
-  const data = readString(item['encrypted_content']);
-  return [
-    ...texts(item['summary'], 'summary'),
-    ...texts(item['content'], 'text'),
-    ...(data !== undefined ? [{ kind: 'encrypted', data, ...base } as const] : []),
-  ];
-}
+import type { DialectContext, ReasoningDetail } from '../../../core/index.ts';
 
 /** The field under which details of another format stand inside a seal. */
 const FOREIGN = 'reasoning_details';

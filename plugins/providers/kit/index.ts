@@ -10,6 +10,8 @@ export { LEGACY_FUNCTIONS } from './legacy-functions.ts';
 export { type Leniency, lenientChat } from './lenient-chat.ts';
 export type { EndpointDefaults, ProviderConfig } from './options.ts';
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
+export { createResponsesCodec } from './responses-codec.ts';
+export { readReasoningItem } from './responses-items.ts';
 export { customArguments, customInput, namespacedName } from './responses-tools.ts';
 export { readRetryAfter } from './retry-after.ts';
 export { minimalInstance } from './schema-instance.ts';
