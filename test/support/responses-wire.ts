@@ -15,6 +15,8 @@ export interface SaidNatively extends Said {
   readonly echo?: Item;
   /** Names of tools whose input is plain text. */
   readonly custom?: readonly string[];
+  /** The namespace of tools that other vendors know as `<namespace>__<name>`. */
+  readonly namespace?: string;
 }
 
 function head({ echo }: SaidNatively): Item {
@@ -34,7 +36,11 @@ function head({ echo }: SaidNatively): Item {
   };
 }
 
-function itemOf(piece: Piece, index: number, { encrypted, custom = [], finish, pieces }: SaidNatively): Item {
+function itemOf(
+  piece: Piece,
+  index: number,
+  { encrypted, custom = [], namespace, finish, pieces }: SaidNatively,
+): Item {
   const isCut = finish === 'length' && index === pieces.length - 1;
   const status = isCut ? 'incomplete' : 'completed';
   if ('reasoning' in piece)
@@ -46,10 +52,12 @@ function itemOf(piece: Piece, index: number, { encrypted, custom = [], finish, p
     const content = [{ type: 'output_text', text: piece.text, annotations: [], logprobs: [] }];
     return { id: `msg_vendor${index}`, type: 'message', status, role: 'assistant', content };
   }
-  const call = { status, call_id: piece.id, name: piece.call };
+  const own = namespace === undefined ? {} : { namespace };
+  const name = namespace === undefined ? piece.call : piece.call.slice(namespace.length + 2);
+  const call = { status, call_id: piece.id, name, ...own };
   if (!custom.includes(piece.call))
     return { id: `fc_vendor${index}`, type: 'function_call', ...call, arguments: piece.arguments };
-  const { input } = JSON.parse(piece.arguments) as { input: string };
+  const { input } = (isCut ? { input: piece.arguments } : JSON.parse(piece.arguments)) as { input: string };
   return { id: `ctc_vendor${index}`, type: 'custom_tool_call', ...call, input };
 }
 
@@ -142,7 +150,7 @@ function innerEvents(item: Item, place: Item): { readonly empty: Item; readonly 
     empty: { [field]: '' },
     events: [
       ...bits(text).map((delta) => ({ type: `response.${name}.delta`, ...place, delta })),
-      { type: `response.${name}.done`, ...place, [field]: text },
+      ...(item['status'] === 'incomplete' ? [] : [{ type: `response.${name}.done`, ...place, [field]: text }]),
     ],
   };
 }
