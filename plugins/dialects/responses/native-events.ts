@@ -34,6 +34,7 @@ export function createNativeEvents(context: ResponsesContext): EventWriter<Sent>
   let sequence = 0;
   let isOver = false;
   let begun: JsonObject | undefined;
+  let last: JsonObject | undefined;
   let whole: unknown;
   const items = new Map<number, Item>();
 
@@ -60,15 +61,18 @@ export function createNativeEvents(context: ResponsesContext): EventWriter<Sent>
       const event = rewrite(parsed);
       const { type, response } = event;
       if (isObject(response)) begun = response;
-      if (TERMINAL.has(type)) {
-        isOver = true;
-        whole = response;
-      }
-      return [number(event)];
+      if (!TERMINAL.has(type)) return [number(event)];
+      // It is sent when the response is remembered: what follows it may refer to the response at once.
+      isOver = true;
+      last = event;
+      return [];
     },
-    end: () => [],
+    end() {
+      if (!last) return [];
+      whole = last['response'];
+      return [number(last)];
+    },
     fail(error) {
-      if (isOver) return [];
       isOver = true;
       const { model } = context.request;
       const output = [...items].sort(([a], [b]) => a - b).map(([, item]) => incomplete(item));

@@ -250,8 +250,15 @@ describe('a response of a vendor with the Responses API, passed on', () => {
   });
 
   it('says nothing after its last event', () => {
-    const { writer } = frames(responsesEvents(said));
-    expect(writer.push({ data: '{"type":"response.output_text.delta"}' })).to.equal('');
-    expect(writer.fail(new GatewayError('provider_unavailable', 'Away.'), 'req')).to.equal('');
+    const { writer, text } = frames([...responsesEvents(said), { type: 'response.output_text.delta' }]);
+    const events = readEvents(text + writer.end());
+    expect(events.at(-1)?.type).to.equal('response.completed');
+  });
+
+  it('keeps its last event until the response is remembered', () => {
+    const { writer, text } = frames(responsesEvents(said));
+    expect(text).not.to.include('response.completed');
+    expect(writer.response?.()).to.equal(undefined);
+    expect(writer.end()).to.include('response.completed');
   });
 });
