@@ -17,7 +17,7 @@ export function patchItem(item: Item, open: (sealed: string) => string | undefin
   // Without it the vendor would look for an item that it was told not to keep.
   if (secret === undefined) return type === 'reasoning' ? undefined : withValidCall(kept);
   const opened = isSealed(secret) ? open(secret) : secret;
-  if (opened === undefined || isForeign(opened)) return undefined;
+  if (opened === undefined || isForeign(secret)) return undefined;
   return { ...kept, encrypted_content: opened };
 }
 

@@ -8,8 +8,9 @@ import {
   readString,
   type ToolCall,
 } from '../../../core/index.ts';
-import { customArguments, namespacedName, readReasoningItem } from '../../providers/kit/index.ts';
+import { customArguments, namespacedName } from '../../providers/kit/index.ts';
 import { contentOf, type Findings, findFiles, historyText, readContent } from './read-content.ts';
+import { readReasoning } from './reasoning.ts';
 import type { Item, MessagePlace, ResponsesBody } from './types.ts';
 
 export interface ReadMessages {
@@ -62,7 +63,7 @@ type ReadItem = (reader: Reader, item: Item, at: string) => void;
 const READERS: Readonly<Record<string, ReadItem>> = Object.freeze({
   message: readMessage,
   reasoning(reader, item) {
-    reader.pending = [...reader.pending, ...readReasoningItem(item)];
+    reader.pending = [...reader.pending, ...readReasoning(item)];
   },
   function_call: addCall,
   custom_tool_call: addCall,

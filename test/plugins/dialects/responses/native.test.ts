@@ -83,7 +83,7 @@ describe('a request that goes to a vendor with the Responses API', () => {
       thought('tg1.there.tag.other'),
       thought('raw'),
       thought(),
-      thought('tg1.here.tag.{"reasoning_details":[]}'),
+      thought('tgr.anthropic..tg1.here.tag.signature'),
       { role: 'user', content: 'Hi' },
     ];
     const { body = {}, dropped } = patch({ input }) ?? {};

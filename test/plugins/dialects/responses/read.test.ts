@@ -113,6 +113,15 @@ describe('a request for a response, as a canonical one', () => {
     expect(dropped).to.deep.equal(['input.reasoning']);
   });
 
+  it('gives the reasoning of another format back to it, with the seal of what its maker checks', () => {
+    const signed = thought('rs_1', { encrypted_content: 'tgr.anthropic..tg1.a.b.c' });
+    const hidden = { type: 'reasoning', summary: [], encrypted_content: 'tgr.anthropic..tg1.d.e.f' };
+    expect(messagesOf([signed, hidden, said('Hi')])[0]?.reasoning_details).to.deep.equal([
+      { kind: 'text', text: 'about rs_1', data: 'tg1.a.b.c', format: 'anthropic' },
+      { kind: 'encrypted', data: 'tg1.d.e.f', format: 'anthropic' },
+    ]);
+  });
+
   it('keeps refusals and phases of earlier answers', () => {
     const refused = {
       type: 'message',

@@ -130,9 +130,7 @@ describe('a streamed response', () => {
     });
     const foreign = endOf(orderly(chunks(signed), include)).output[0];
     expect(foreign?.['summary']).to.deep.equal([{ type: 'summary_text', text: 'Hmm' }]);
-    expect(JSON.parse(String(foreign?.['encrypted_content']).slice('tg1.here.tag.'.length))).to.deep.equal({
-      reasoning_details: signed,
-    });
+    expect(foreign?.['encrypted_content']).to.equal('tgr.anthropic..tg1.here.tag.sig');
     expect(endOf(orderly(chunks(details))).output[0]).not.to.have.property('encrypted_content');
   });
 
