@@ -1,0 +1,236 @@
+import { existsSync } from 'node:fs';
+import { expect } from 'chai';
+import { CUTS, type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
+import { askResponse, gistOf } from '../support/responses-client.ts';
+import { readEvents } from '../support/responses-dialect.ts';
+import {
+  responsesEvents,
+  type SaidNatively,
+  sayAnywhere,
+  sendEvents,
+  sendResponses,
+} from '../support/responses-wire.ts';
+import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+
+/** Whether core passes requests on to vendors that speak the caller's format. */
+const HAS_LANES = existsSync(new URL('../../core/calls/ingress.ts', import.meta.url));
+
+const MODEL = MODEL_OF.openai;
+const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
+
+(HAS_LANES ? describe : describe.skip)('POST /v1/responses to a vendor that has it', () => {
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig();
+  });
+  after(() => rig.stop());
+
+  for (const stream of [false, true])
+    it(`loses nothing on the way there and back, ${stream ? 'streamed' : 'whole'}`, async () => {
+      const items = [
+        { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } },
+      ];
+      for (const cut of stream ? CUTS : [65_536]) {
+        rig.script('openai', sendResponses({ ...HELLO, items, echo: { novelty: { a: 1 } } }, cut));
+        const body = {
+          model: MODEL,
+          stream,
+          novelty: { b: 2 },
+          store: true,
+          prompt_cache_key: 'k',
+          text: { format: { type: 'text' } },
+        };
+        const { headers, response } = await askResponse(rig, body);
+        expect(headers.get('x-tollgate-lane')).to.equal('native');
+        expect(response).to.deep.include({ id: 'resp_vendor', novelty: { a: 1 }, status: 'completed' });
+        expect(response.output[0]).to.deep.equal(items[0]);
+        const sent = rig.lastBody('openai');
+        expect(sent).to.deep.include({ model: 'gpt-5', novelty: { b: 2 }, store: false, stream, input: 'Hi' });
+        expect(sent['prompt_cache_key']).to.be.a('string').and.not.to.equal('k');
+        expect(rig.sent('openai').at(-1)?.path).to.equal('/openai/v1/responses');
+      }
+    });
+
+  it('passes on what a caller says of betas, but for the websocket’s', async () => {
+    rig.script('openai', sendResponses(HELLO));
+    await askResponse(
+      rig,
+      { model: MODEL },
+      { 'openai-beta': 'responses_websockets=2026-02-06, thing=v1', 'openai-organization': 'org' },
+    );
+    const { headers } = rig.sent('openai').at(-1) ?? {};
+    expect(headers).to.include({ 'openai-beta': 'thing=v1' }).and.not.to.have.property('openai-organization');
+  });
+
+  it('G44: gives the arguments that came only in a done event', async () => {
+    const said: SaidNatively = { pieces: [{ call: 'lookup', id: 'call_one', arguments: '{"q":1}' }] };
+    rig.script('openai', sendEvents(responsesEvents(said).filter(({ type }) => !String(type).endsWith('.delta'))));
+    const answered = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
+    expect(await answered.text()).to.include('"arguments":"{\\"q\\":1}"');
+  });
+
+  it('G38: makes one failure of ours of a vendor’s in its stream', async () => {
+    const error = { code: 'server_error', message: 'Organization org-secretsecretsecret is sad.' };
+    const failed = { type: 'response.failed', response: { id: 'resp_vendor', status: 'failed', error } };
+    const delta = { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hel' };
+    const { script, finish } = heldSse(delta, { type: 'error', ...error }, failed);
+    rig.script('openai', script);
+    const answered = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
+    finish();
+    const events = readEvents(await answered.text());
+    expect(events.map(({ type }) => type)).to.deep.equal([delta.type, 'response.created', failed.type]);
+    expect(events.at(-1)?.['response']).to.have.nested.property('error.code', 'server_error');
+    expect(JSON.stringify(events)).not.to.include('secretsecret');
+  });
+
+  it('tells errors of the vendor before its stream in OpenAI’s body', async () => {
+    const error = { message: 'Bad thing.', type: 'invalid_request_error', code: 'bad', param: 'text' };
+    rig.script('openai', answer(400, { error }));
+    const { status, response } = await askResponse(rig, { model: MODEL, stream: true });
+    expect(status).to.equal(400);
+    expect(response['error']).to.include({ code: 'invalid_request', param: 'text' });
+  });
+
+  it('refuses what lies in the operator’s account', async () => {
+    const input = [{ role: 'user', content: [{ type: 'input_file', file_id: 'file_1' }] }];
+    for (const [body, param] of [
+      [{ input }, 'input[0].content[0].file_id'],
+      [{ conversation: 'conv_1' }, 'conversation'],
+    ] as const) {
+      const { status, response } = await askResponse(rig, { model: MODEL, ...body });
+      expect([status, (response['error'] as { param: string }).param]).to.deep.equal([400, param]);
+    }
+  });
+
+  it('leaves the vendor’s format where the operator says so', async () => {
+    const own = await startScriptedUpstream();
+    const provider = { plugin: 'openai', apiKey: 'k', baseUrl: `${own.url}/v1`, models: ['*'], native: false };
+    const other = await startIngressRig({ providers: { plain: provider } });
+    own.script(
+      answer(200, {
+        id: 'x',
+        object: 'chat.completion',
+        created: 1,
+        model: 'm',
+        choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+      }),
+    );
+    try {
+      const { headers, status } = await askResponse(other, { model: 'plain/gpt-5' });
+      expect([status, headers.get('x-tollgate-lane')]).to.deep.equal([200, 'translated']);
+      expect(own.requests[0]?.path).to.equal('/v1/chat/completions');
+    } finally {
+      await other.stop();
+      await own.close();
+    }
+  });
+});
+
+(HAS_LANES ? describe : describe.skip)('reasoning that a vendor encrypted', () => {
+  let rig: IngressRig;
+  let east: ScriptedUpstream;
+  let west: ScriptedUpstream;
+  before(async () => {
+    east = await startScriptedUpstream();
+    west = await startScriptedUpstream();
+    const at = ({ url }: ScriptedUpstream) => ({ plugin: 'openai', apiKey: 'k', baseUrl: `${url}/v1`, models: ['*'] });
+    rig = await startIngressRig({
+      providers: { east: at(east), west: at(west) },
+      models: { smart: ['east/gpt-5', 'west/gpt-5'] },
+    });
+  });
+  after(async () => {
+    await rig.stop();
+    await east.close();
+    await west.close();
+  });
+
+  const said: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }], encrypted: 'gAAA-secret' };
+  const include = ['reasoning.encrypted_content'];
+
+  for (const stream of [false, true])
+    it(`G47: comes back to the deployment that made it, whatever the order of targets (${stream ? 'streamed' : 'whole'})`, async () => {
+      east.script(sendResponses(HELLO));
+      west.script(sendResponses(said));
+      const first = await askResponse(rig, { model: 'west/gpt-5', include, stream });
+      const [thought] = first.response.output;
+      expect(thought?.['encrypted_content']).to.match(/^tg1\.west\./);
+      const input = [{ role: 'user', content: 'Hi' }, ...first.response.output, { role: 'user', content: 'More' }];
+      const before = east.requests.length;
+      const second = await askResponse(rig, { model: 'smart', input, include, stream });
+      expect(second.status).to.equal(200);
+      expect(east.requests.length).to.equal(before);
+      const sent = west.requests.at(-1)?.json() as { input: Record<string, unknown>[] };
+      expect(sent.input.find(({ type }) => type === 'reasoning')).to.include({ encrypted_content: 'gAAA-secret' });
+    });
+
+  it('is left out for a deployment that cannot read it, and that is told', async () => {
+    west.script(sendResponses(said));
+    east.script(sendResponses(HELLO));
+    const { response } = await askResponse(rig, { model: 'west/gpt-5', include });
+    const input = [...response.output, { role: 'user', content: 'More' }];
+    const { headers } = await askResponse(rig, { model: 'east/gpt-5', input });
+    expect(JSON.stringify(east.requests.at(-1)?.json())).not.to.include('secret');
+    expect(headers.get('x-tollgate-dropped')).to.include('reasoning');
+  });
+});
+
+(HAS_LANES ? describe : describe.skip)('responses that are continued', () => {
+  for (const wire of ['openai', 'mistral'] as const)
+    it(`are kept for an hour by default, for requests that name them or their items (${wire})`, async () => {
+      const rig = await startIngressRig();
+      try {
+        const model = MODEL_OF[wire];
+        for (const stream of [false, true]) {
+          sayAnywhere(rig, wire, HELLO);
+          const { response } = await askResponse(rig, { model, input: 'One', stream });
+          const input = [{ role: 'user', content: 'Two' }];
+          const named = await askResponse(rig, { model, previous_response_id: response.id, input, stream });
+          expect(named.status).to.equal(200);
+          expect(named.response['previous_response_id']).to.equal(response.id);
+          expect(JSON.stringify(rig.lastBody(wire)))
+            .to.match(/One.*Hello.*Two/)
+            .and.not.to.include(response.id);
+          const reference = { type: 'item_reference', id: response.output[0]?.['id'] };
+          await askResponse(rig, { model, input: [{ role: 'user', content: 'One' }, reference, ...input], stream });
+          expect(JSON.stringify(rig.lastBody(wire)))
+            .to.match(/One.*Hello.*Two/)
+            .and.not.to.include('item_reference');
+        }
+        const gone = await askResponse(rig, { model, previous_response_id: 'resp_nobody', stream: true });
+        expect([gone.status, gone.response['error']]).to.have.deep.nested.property(
+          '1.code',
+          'previous_response_not_found',
+        );
+        expect((await rig.gateway.get('/v1/responses/resp_nobody')).status).to.be.oneOf([404, 405]);
+      } finally {
+        await rig.stop();
+      }
+    });
+
+  it('are read and deleted by their owner where the store is on', async () => {
+    const rig = await startIngressRig({ dialects: { responses: { store: 'on', retention: '24h' } } });
+    try {
+      sayAnywhere(rig, 'mistral', HELLO);
+      const { response } = await askResponse(rig, { model: MODEL_OF.mistral });
+      const openai = rig.gateway.openai();
+      const kept = await openai.responses.retrieve(response.id);
+      expect(gistOf(kept as never)).to.deep.equal(gistOf(response));
+      await openai.responses.delete(response.id);
+      expect((await rig.gateway.get(`/v1/responses/${response.id}`)).status).to.equal(404);
+    } finally {
+      await rig.stop();
+    }
+  });
+
+  it('are refused where the store is off, with what to set', async () => {
+    const rig = await startIngressRig({ dialects: { responses: { store: 'off' } } });
+    try {
+      const { status, text } = await askResponse(rig, { model: 'echo/echo', previous_response_id: 'resp_1' });
+      expect(status).to.equal(400);
+      expect(text).to.include('store: short');
+    } finally {
+      await rig.stop();
+    }
+  });
+});
