@@ -1,4 +1,4 @@
-import type { ChatRequest, JsonObject } from '../../../core/index.ts';
+import { type ChatRequest, isObject, type JsonObject, readArray } from '../../../core/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
@@ -8,6 +8,7 @@ import {
   readToolChoice,
   readTools,
   type ToolMode,
+  tellDropped,
 } from '../kit/index.ts';
 import type { GeminiTraits } from './models.ts';
 import { geminiSchema } from './schema.ts';
@@ -19,6 +20,8 @@ const JSON_INSTRUCTION =
 /** How tools and answer format are asked for together. */
 export interface ToolPlan {
   readonly functions: readonly GeminiFunction[];
+  /** Tools that Gemini runs itself, as they came. */
+  readonly own: readonly JsonObject[];
   readonly toolConfig?: GeminiToolConfig;
   /** For `generationConfig`. */
   readonly format: JsonObject;
@@ -30,7 +33,29 @@ export interface ToolPlan {
  * Plans tools and answer format as one. Models before Gemini 3 refuse a JSON format beside tools, and no model takes it
  * beside a forced call, where it has no use: the answer is a call then.
  */
-export function planTools(input: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
+export function planTools(sent: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
+  const { input, own } = splitTools(sent, dropped);
+  return { ...planFunctions(input, traits, dropped), own };
+}
+
+/** Tools of Gemini's own format, which it runs itself, apart from functions; those of other formats are left out. */
+function splitTools(
+  input: ChatRequest,
+  dropped: string[],
+): { readonly input: ChatRequest; readonly own: readonly JsonObject[] } {
+  const tools = readArray(input.tools);
+  const isOpaque = (tool: unknown): tool is JsonObject => isObject(tool) && tool['type'] === 'opaque';
+  const opaque = tools.filter(isOpaque);
+  if (opaque.length === 0) return { input, own: [] };
+  const own = opaque.flatMap(({ dialect, value }) => (dialect === 'gemini' && isObject(value) ? [value] : []));
+  if (own.length < opaque.length) tellDropped(dropped, 'tools');
+  const { tools: _, tool_choice: choice, ...rest } = input;
+  const functions = (input.tools ?? []).filter((tool) => !isOpaque(tool));
+  if (functions.length === 0) return { input: rest, own };
+  return { input: { ...rest, tools: functions, ...(choice !== undefined && { tool_choice: choice }) }, own };
+}
+
+function planFunctions(input: ChatRequest, traits: GeminiTraits, dropped: string[]): Omit<ToolPlan, 'own'> {
   const tools = readTools(input);
   const choice = readToolChoice(input, tools);
   const answer = readAnswerFormat(input);
