@@ -107,7 +107,8 @@ describe('Gemini’s own format in front of five vendors', function () {
       ...(turn.role === 'tool' ? [{ id: turn.tool_call_id, output: turn.content }] : []),
       ...[turn.content, turn.parts].flat().flatMap((block): Sent[] => {
         if (block?.type === 'tool_use') return [{ id: block.id, path: block.input.path }];
-        if (block?.type === 'tool_result') return [{ id: block.tool_use_id, output: block.content[0]?.text ?? block.content }];
+        if (block?.type === 'tool_result')
+          return [{ id: block.tool_use_id, output: block.content[0]?.text ?? block.content }];
         if (block?.functionCall) return [{ id: block.functionCall.id, path: block.functionCall.args.path }];
         if (block?.functionResponse)
           return [{ id: block.functionResponse.id, output: block.functionResponse.response.output }];
