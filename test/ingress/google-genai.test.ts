@@ -60,7 +60,10 @@ describe('Google’s own client, @google/genai', function () {
       }));
       const { text } = await chat.sendMessage({ message });
       expect(text).to.equal('Done.');
-      const sent = JSON.stringify(rig.lastBody(wire));
+      const body = JSON.stringify(rig.lastBody(wire));
+      // The client keeps each piece of a stream as a content of its own, and Google itself gets them like that.
+      const sent =
+        wire === 'gemini' ? [...body.matchAll(/"(?:text|output)":"([^"]*)"/g)].map(([, text]) => text).join('') : body;
       for (const words of ['Reading both.', 'text of /a', 'text of /b']) expect(sent).to.include(words);
     });
   }

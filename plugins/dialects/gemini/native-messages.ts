@@ -68,7 +68,8 @@ export function patchTools(
 ): { readonly tools?: unknown } | undefined {
   if (before.tools === after.tools) return {};
   const added = addedTo(before.tools ?? [], after.tools ?? []);
-  if (!added || [...added.first, ...added.last].some(({ type }) => type !== 'function')) return undefined;
+  // A tool of another kind has no function, whatever its type here says.
+  if (!added || [...added.first, ...added.last].some((tool) => !isObject(tool['function']))) return undefined;
   return { tools: [...declare(added.first), ...listOf(fieldOf(body, 'tools')), ...declare(added.last)] };
 }
 

@@ -30,22 +30,22 @@ export function readContents(contents: unknown, base: string, first: number, rea
   };
 
   let isModel = false;
-  listOf(contents).forEach((item, index) => {
+  for (const [index, item] of listOf(contents).entries()) {
     const content = isObject(item) ? item : {};
     const at = Array.isArray(contents) ? `${base}[${index}]` : base;
-    if (content['role'] === 'model') {
-      if (!isModel) {
+    const wasModel = isModel;
+    isModel = content['role'] === 'model';
+    if (isModel) {
+      if (!wasModel) {
         closeUser();
         turn = createModelTurn(`call_${index}`);
       }
-      isModel = true;
       turn?.add(content, at);
-      return;
+    } else {
+      if (wasModel) closeModel();
+      readUser(content, at, run, reading);
     }
-    if (isModel) closeModel();
-    isModel = false;
-    readUser(content, at, run, reading);
-  });
+  }
   if (isModel) closeModel();
   else closeUser();
   return messages;
