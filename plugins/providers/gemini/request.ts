@@ -63,12 +63,11 @@ function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[], rule
     ...(thinkingConfig && { thinkingConfig }),
   };
   const functions = plan.functions.length > 0 ? [{ functionDeclarations: plan.functions }] : [];
-  const tools = [...functions, ...plan.own];
   const toolConfig = { ...own.toolConfig, ...(functions.length > 0 && plan.toolConfig) };
   return {
     ...own.top,
     ...geminiContents(input.messages, traits, plan.instruction, rules),
-    ...(tools.length > 0 && { tools }),
+    ...(functions.length > 0 && { tools: functions }),
     ...(Object.keys(toolConfig).length > 0 && { toolConfig }),
     ...(safetySettings.length > 0 && { safetySettings }),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),

@@ -20,8 +20,6 @@ const JSON_INSTRUCTION =
 /** How tools and answer format are asked for together. */
 export interface ToolPlan {
   readonly functions: readonly GeminiFunction[];
-  /** Tools that Gemini runs itself, as they came. */
-  readonly own: readonly JsonObject[];
   readonly toolConfig?: GeminiToolConfig;
   /** For `generationConfig`. */
   readonly format: JsonObject;
@@ -34,28 +32,7 @@ export interface ToolPlan {
  * beside a forced call, where it has no use: the answer is a call then.
  */
 export function planTools(sent: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
-  const { input, own } = splitTools(sent, dropped);
-  return { ...planFunctions(input, traits, dropped), own };
-}
-
-/** Tools of Gemini's own format, which it runs itself, apart from functions; those of other formats are left out. */
-function splitTools(
-  input: ChatRequest,
-  dropped: string[],
-): { readonly input: ChatRequest; readonly own: readonly JsonObject[] } {
-  const tools = readArray(input.tools);
-  const isOpaque = (tool: unknown): tool is JsonObject => isObject(tool) && tool['type'] === 'opaque';
-  const opaque = tools.filter(isOpaque);
-  if (opaque.length === 0) return { input, own: [] };
-  const own = opaque.flatMap(({ dialect, value }) => (dialect === 'gemini' && isObject(value) ? [value] : []));
-  if (own.length < opaque.length) tellDropped(dropped, 'tools');
-  const { tools: _, tool_choice: choice, ...rest } = input;
-  const functions = (input.tools ?? []).filter((tool) => !isOpaque(tool));
-  if (functions.length === 0) return { input: rest, own };
-  return { input: { ...rest, tools: functions, ...(choice !== undefined && { tool_choice: choice }) }, own };
-}
-
-function planFunctions(input: ChatRequest, traits: GeminiTraits, dropped: string[]): Omit<ToolPlan, 'own'> {
+  const input = withoutOpaque(sent, dropped);
   const tools = readTools(input);
   const choice = readToolChoice(input, tools);
   const answer = readAnswerFormat(input);
@@ -118,4 +95,22 @@ function toolConfig(choice: ToolMode, tools: readonly FunctionTool[]): GeminiToo
   // VALIDATED is AUTO that holds calls to their schema, and the only non-forcing mode that takes a list of names.
   const validated = choice.only !== undefined || tools.some(({ strict }) => strict);
   return { functionCallingConfig: { mode: validated ? 'VALIDATED' : 'AUTO', ...allowed } };
+}
+
+/**
+ * A request without tools of other formats. One that Gemini runs itself costs the operator money, and who may use it is checked where
+ * Gemini's own format is read; here nobody knows where it came from.
+ */
+function withoutOpaque(input: ChatRequest, dropped: string[]): ChatRequest {
+  const isOpaque = (tool: unknown): tool is JsonObject => isObject(tool) && tool['type'] === 'opaque';
+  const tools = readArray(input.tools);
+  if (!tools.some(isOpaque)) return input;
+  for (const [at, tool] of tools.entries())
+    if (isOpaque(tool) && tool['dialect'] === 'gemini')
+      throw invalid(`tools[${at}]`, 'is a tool that Gemini runs itself: it goes there in Gemini’s own format only');
+  tellDropped(dropped, 'tools');
+  const { tools: _, tool_choice: choice, ...rest } = input;
+  const functions = (input.tools ?? []).filter((tool) => !isOpaque(tool));
+  if (functions.length === 0) return rest;
+  return { ...rest, tools: functions, ...(choice !== undefined && { tool_choice: choice }) };
 }

@@ -84,11 +84,13 @@ describe('gemini’s extension fields', () => {
     expect(thinkingOf('low')).to.deep.equal({ thinkingLevel: 'low', includeThoughts: true });
   });
 
-  it('bring tools that Gemini runs beside functions, and leave those of other formats out', () => {
-    const tools = [opaque({ googleSearch: {} }), opaque({ type: 'web_search' }, 'messages')] as never[];
-    const { body, dropped } = send({ tools });
-    expect(body['tools']).to.deep.equal([{ googleSearch: {} }]);
-    expect(dropped).to.include('tools');
+  it('leave tools of other formats out, and refuse those that Gemini runs with the operator’s account', () => {
+    const foreign = [opaque({ type: 'web_search' }, 'messages')] as never[];
+    expect(send({ tools: foreign }).dropped).to.include('tools');
+    const own = [opaque({ googleSearch: {} })] as never[];
+    expect(() => send({ tools: own }))
+      .to.throw()
+      .with.property('param', 'tools[0]');
   });
 
   it('G25: cache marks of other formats are left out and told, with and without a time to live', () => {
