@@ -102,7 +102,7 @@ function errorResponses(route: Route): Record<string, unknown> {
 }
 
 function parameters(route: Route): { parameters?: unknown[] } {
-  const inPath = [...route.path.matchAll(/[:*](\w+)/g)].map(([, name]) => ({
+  const inPath = [...route.path.matchAll(PARAMETER)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
@@ -125,8 +125,11 @@ function operationId(route: Route): string {
   return `${route.method.toLowerCase()}${route.path.replaceAll(/[^A-Za-z0-9]+/g, '_')}`.replace(/_$/, '');
 }
 
+/** `:name` or `*name`; `\\:` is a colon of the path itself. */
+const PARAMETER = /(?<!\\)[:*](\w+)/g;
+
 function openApiPath(path: string): string {
-  return path.replaceAll(/[:*](\w+)/g, '{$1}');
+  return path.replaceAll(PARAMETER, '{$1}').replaceAll('\\', '');
 }
 
 /** A schema with an `$id` becomes a component and is referred to; others stay in place. */

@@ -3,6 +3,8 @@ import {
   type FinishReason,
   isObject,
   type JsonObject,
+  type NativeFinish,
+  type ReasoningDetail,
   readArray,
   readCount,
   readObject,
@@ -48,6 +50,10 @@ export interface Pieces {
   readonly images: readonly JsonObject[];
   /** The signature of the text, for models that want it back. */
   readonly signature?: string;
+  /** Thinking that is signed, each block whole; the rest of it is `reasoning` alone. */
+  readonly details: readonly ReasoningDetail[];
+  /** The kinds of blocks, each where the first of them stood. */
+  readonly order: readonly string[];
 }
 
 /** What is known of a candidate from earlier events of its stream. */
@@ -56,16 +62,18 @@ export interface CandidateState {
   calls: number;
   /** Why it ended, if it has. */
   reason: string | undefined;
+  /** The thinking since the last signature. */
+  thinking: string;
   readonly partial: PartialCalls;
 }
 
 export function createCandidateState(): CandidateState {
-  return { calls: 0, reason: undefined, partial: createPartialCalls() };
+  return { calls: 0, reason: undefined, thinking: '', partial: createPartialCalls() };
 }
 
 /** Reads the parts of one candidate, and notes its calls and its end. Throws {@link StreamFailure} when the model failed. */
 export function readPieces(candidate: JsonObject, call: CodecCall, index: number, state: CandidateState): Pieces {
-  const pieces: Gathered = { text: '', reasoning: '', calls: [], images: [] };
+  const pieces: Gathered = { text: '', reasoning: '', calls: [], images: [], details: [], order: [] };
   const add = (whole: WholeCall | undefined): void => {
     if (whole) addCall(pieces, whole, `call_${call.id}_${index}_${state.calls + pieces.calls.length}`);
   };
@@ -73,7 +81,7 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
     if (!isObject(part)) continue;
     const called = part['functionCall'];
     if (isObject(called)) add(state.partial.read(called, readString(part['thoughtSignature'])));
-    else addPart(pieces, part);
+    else addPart(pieces, part, state);
   }
   state.reason = readEnd(candidate) ?? state.reason;
   if (state.reason !== undefined) add(state.partial.end());
@@ -89,16 +97,19 @@ interface Gathered {
   reasoning: string;
   readonly calls: ToolCall[];
   readonly images: JsonObject[];
+  readonly details: ReasoningDetail[];
+  readonly order: string[];
   signature?: string;
   formed?: string;
 }
 
-function addPart(pieces: Gathered, part: JsonObject): void {
+function addPart(pieces: Gathered, part: JsonObject, state: CandidateState): void {
   const { text } = part;
   if (part['thought'] === true) {
-    if (typeof text === 'string') pieces.reasoning += text;
+    addThought(pieces, part, state);
     return;
   }
+  if (typeof text === 'string' && text !== '') noteBlock(pieces, 'content');
   if (typeof text === 'string') pieces.text += text;
   const signed = readString(part['thoughtSignature']);
   if (signed) pieces.signature = signed;
@@ -106,9 +117,29 @@ function addPart(pieces: Gathered, part: JsonObject): void {
   if (image) pieces.images.push(image);
 }
 
+/** Signed thinking is kept as a block of its own: its maker wants it back byte for byte. */
+function addThought(pieces: Gathered, part: JsonObject, state: CandidateState): void {
+  const text = readString(part['text']) ?? '';
+  const signature = readString(part['thoughtSignature']);
+  pieces.reasoning += text;
+  state.thinking += text;
+  noteBlock(pieces, 'reasoning');
+  if (signature === undefined) return;
+  pieces.details.push({ kind: 'text', text: state.thinking, signature, format: 'gemini' });
+  state.thinking = '';
+}
+
+function noteBlock({ order }: Gathered, kind: string): void {
+  const name = `${kind}:0`;
+  if (!order.includes(name)) order.push(name);
+}
+
 function addCall(pieces: Gathered, { called, signature }: WholeCall, fallbackId: string): void {
   if (called['name'] === ANSWER_TOOL) pieces.formed = JSON.stringify(called['args'] ?? {});
-  else pieces.calls.push(toolCall(called, signature, fallbackId));
+  else {
+    pieces.order.push(`tool:${pieces.calls.length}`);
+    pieces.calls.push(toolCall(called, signature, fallbackId));
+  }
 }
 
 function toolCall(called: JsonObject, signature: string | undefined, fallbackId: string): ToolCall {
@@ -132,6 +163,11 @@ function readEnd(candidate: JsonObject): string | undefined {
   const reason = readString(candidate['finishReason']);
   if (reason === undefined || !FAILED.has(reason)) return reason;
   throw new StreamFailure({ class: 'upstream_error', message: `The model broke off its answer (${reason}).` });
+}
+
+/** The vendor's own word where OpenAI's says less. */
+export function nativeFinish(reason: string): { readonly finish?: NativeFinish } {
+  return reason === 'STOP' || reason === 'MAX_TOKENS' ? {} : { finish: { native: reason } };
 }
 
 /** The vendor's reason in OpenAI's words; one that nobody knows is an ordinary end. */

@@ -1,16 +1,9 @@
 import type { ChatMessage } from '../../../core/index.ts';
-import {
-  type CalledTool,
-  type Conversation,
-  invalid,
-  parseArguments,
-  readConversation,
-  type ToolResult,
-  textOf,
-} from '../kit/index.ts';
+import { invalid, readConversation, type ToolResult, textOf } from '../kit/index.ts';
+import { modelParts } from './model-parts.ts';
 import type { GeminiTraits } from './models.ts';
-import { geminiPart } from './parts.ts';
-import { readCallId, SKIP_SIGNATURE, signatureOf } from './signatures.ts';
+import { geminiParts, type PartRules } from './parts.ts';
+import { readCallId } from './signatures.ts';
 import type { GeminiContent, GeminiPart } from './types.ts';
 
 /** Said by the user where the vendor wants a user's turn and the caller has none. */
@@ -27,13 +20,14 @@ export function geminiContents(
   messages: readonly ChatMessage[],
   traits: GeminiTraits,
   instruction: string | undefined,
+  rules: PartRules = { references: false },
 ): Translated {
   const conversation = readConversation(messages);
   const contents: GrowingContent[] = [];
   for (const turn of conversation.turns) {
-    if (turn.kind === 'user') append(contents, 'user', turn.parts.map(geminiPart));
-    else if (turn.kind === 'assistant') append(contents, 'model', modelParts(turn, traits));
-    else contents.push({ role: 'user', parts: [...resultParts(turn.results, traits)] });
+    if (turn.kind === 'user') append(contents, 'user', geminiParts(turn.parts, rules));
+    else if (turn.kind === 'assistant') append(contents, 'model', modelParts(turn, traits, rules));
+    else contents.push({ role: 'user', parts: [...resultParts(turn.results, traits, rules)] });
   }
   const system = [
     ...conversation.system.map(({ value }): GeminiPart => ({ text: value.text })),
@@ -63,47 +57,25 @@ function append(contents: GrowingContent[], role: GeminiContent['role'], parts: 
   else for (const part of parts) last.parts.push(part);
 }
 
-type AssistantTurn = Extract<Conversation['turns'][number], { kind: 'assistant' }>;
-
-function modelParts(turn: AssistantTurn, traits: GeminiTraits): readonly GeminiPart[] {
-  const texts = turn.parts.map(({ value, at }): GeminiPart => {
-    const text = textOf(value);
-    if (text === undefined) throw invalid(`${at}.type`, 'must be text or refusal in an assistant message');
-    return { text };
-  });
-  const signature = signatureOf(turn.message);
-  const last = texts.pop();
-  if (last) texts.push({ ...last, ...(signature && { thoughtSignature: signature }) });
-  let signed = false;
-  const calls = turn.calls.map((call): GeminiPart => {
-    const { id, signature: found } = readSignedCall(call);
-    // Of parallel calls only the first is signed, so an unsigned one after a signed one is as the vendor made it.
-    const thoughtSignature = found ?? (traits.signatures && !signed ? SKIP_SIGNATURE : undefined);
-    signed ||= found !== undefined;
-    return {
-      functionCall: { id, name: call.name, args: parseArguments(call.arguments) },
-      ...(thoughtSignature && { thoughtSignature }),
-    };
-  });
-  return [...texts, ...calls];
-}
-
-function readSignedCall(call: CalledTool): { id: string; signature?: string | undefined } {
-  const { id, signature } = readCallId(call.id);
-  return { id, signature: signatureOf(call.source) ?? signature };
-}
-
-/** Texts go as one string under `output`, byte for byte: parsed JSON would lose long numbers. */
-function resultParts(results: readonly ToolResult[], traits: GeminiTraits): readonly GeminiPart[] {
+/**
+ * Texts go as one string under `output`, byte for byte: parsed JSON would lose long numbers. Where results take no media these follow
+ * all of them, each under the name of its call.
+ */
+function resultParts(results: readonly ToolResult[], traits: GeminiTraits, rules: PartRules): readonly GeminiPart[] {
   const loose: GeminiPart[] = [];
-  const responses = results.map(({ call, parts }): GeminiPart => {
-    const media = parts.filter(({ value }) => textOf(value) === undefined).map(geminiPart);
-    if (!traits.signatures) loose.push(...media);
+  const responses = results.map(({ call, parts, message }): GeminiPart => {
+    const media = geminiParts(
+      parts.filter(({ value }) => textOf(value) === undefined),
+      rules,
+    );
+    const { id } = readCallId(call.id);
+    if (!traits.signatures && media.length > 0) loose.push({ text: `Result of call ${id}:` }, ...media);
+    const text = parts.map(({ value }) => textOf(value) ?? '').join('');
     return {
       functionResponse: {
-        id: readCallId(call.id).id,
+        id,
         name: call.name,
-        response: { output: parts.map(({ value }) => textOf(value) ?? '').join('') },
+        response: message.is_error === true ? { error: text } : { output: text },
         ...(traits.signatures && media.length > 0 && { parts: media }),
       },
     };

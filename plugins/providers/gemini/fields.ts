@@ -64,6 +64,11 @@ const FIELDS: FieldRules = Object.freeze({
     rule: 'refused',
     note: 'a cached content belongs to the operator’s account, which all callers share; the option `cachedContent` allows it.',
   },
+  dialect_fields: {
+    rule: 'emulated',
+    note: 'What a caller of Gemini’s own format said beyond the canonical fields is merged; what stands in those is not said twice.',
+  },
+  cache_control: { rule: 'dropped', note: 'The vendor caches by prefix by itself.' },
   google_search: { rule: 'dropped', note: 'Each search costs a fee that no price here knows.' },
   labels: { rule: 'dropped', note: 'Vertex AI has them, the Developer API has not.' },
   modalities: {

@@ -3,6 +3,7 @@ import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions
 import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
 import { geminiFailure } from './errors.ts';
 import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from './fields.ts';
+import { nativeRow } from './native.ts';
 import { geminiRequest } from './request.ts';
 import { geminiResponse } from './response.ts';
 import { geminiStream } from './stream.ts';
@@ -15,7 +16,13 @@ const CONFIG_SCHEMA: object = {
     ...PROVIDER_OPTIONS,
     cachedContent: {
       type: 'boolean',
-      description: 'Lets callers name cached contents of this account (`cached_content`), which all of them share.',
+      description:
+        'Lets callers name cached contents (`cached_content`) and files of this account, which all of them share.',
+    },
+    native: {
+      type: 'boolean',
+      description:
+        'Passes requests in Gemini’s own format on as they are, and the responses back; on unless set. Else they are translated.',
     },
   },
 };
@@ -25,6 +32,7 @@ const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 interface GeminiConfig extends ProviderConfig {
   readonly cachedContent?: boolean;
+  readonly native?: boolean;
 }
 
 /** Google Gemini in its native format. Source: https://ai.google.dev/api */
@@ -57,6 +65,7 @@ export default definePlugin({
         { toolNames: TOOL_NAMES },
       ),
       fields,
+      ...(own.native !== false && { native: (model, stream) => nativeRow(model, stream, own.cachedContent === true) }),
       listModels: { request: listRequest, response: listedModels },
     });
     api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });

@@ -1,5 +1,6 @@
-import { type ContentPart, isObject } from '../../../core/index.ts';
+import { type ContentPart, isObject, type JsonObject, readObject } from '../../../core/index.ts';
 import { invalid, type Located, readDataUrl, textOf, urlOf } from '../kit/index.ts';
+import { signatureOf } from './signatures.ts';
 import type { GeminiPart } from './types.ts';
 
 const AUDIO_TYPE: Readonly<Record<string, string>> = Object.freeze({
@@ -26,10 +27,59 @@ const TYPE_BY_ENDING: Readonly<Record<string, string>> = Object.freeze({
   mov: 'video/quicktime',
 });
 
-/** One part of a message as Gemini's. Throws `invalid_request` for what Gemini does not take. */
-export function geminiPart(part: Located<ContentPart>): GeminiPart {
+/** Whether parts may name what lies in the operator's account at Google. */
+export interface PartRules {
+  readonly references: boolean;
+}
+
+/**
+ * The parts of a message as Gemini's. Throws `invalid_request` for what Gemini does not take. A block of another format becomes
+ * the text that stands for it, or is left out.
+ */
+export function geminiParts(parts: readonly Located<ContentPart>[], rules: PartRules): readonly GeminiPart[] {
+  return parts.flatMap((part) => {
+    if (part.value.type === 'opaque') return opaqueParts(part, rules);
+    const { context } = part.value;
+    const words =
+      part.value.type === 'file' && typeof context === 'string' && context !== '' ? [{ text: context }] : [];
+    return [...words, geminiPart(part)];
+  });
+}
+
+function geminiPart(part: Located<ContentPart>): GeminiPart {
   const text = textOf(part.value);
-  if (text !== undefined) return { text };
+  const signature = signatureOf(part.value);
+  if (text !== undefined) return { text, ...(signature && { thoughtSignature: signature }) };
+  return { ...ownFields(part.value), ...mediaPart(part) };
+}
+
+/** What only Gemini knows of a part, such as the piece of a video that counts; never what the part is. */
+function ownFields({ dialect_fields: fields }: ContentPart): JsonObject {
+  const { videoMetadata, video_metadata, mediaResolution, media_resolution } = readObject(readObject(fields)['gemini']);
+  const video = videoMetadata ?? video_metadata;
+  const resolution = mediaResolution ?? media_resolution;
+  return {
+    ...(isObject(video) && { videoMetadata: video }),
+    ...(resolution !== undefined && resolution !== null && { mediaResolution: resolution }),
+  };
+}
+
+/** A file that was uploaded to the operator's account at Google: all callers share that account. */
+const UPLOADED = /generativelanguage\.googleapis\.com|^(?!https:)/i;
+
+/** A block that came in Gemini's own format goes back as it was. */
+function opaqueParts({ value: part, at }: Located<ContentPart>, { references }: PartRules): readonly GeminiPart[] {
+  const { dialect, value, text } = part;
+  if (dialect !== 'gemini' || !isObject(value)) return typeof text === 'string' && text !== '' ? [{ text }] : [];
+  const file = readObject(value['fileData'] ?? value['file_data']);
+  const uri = file['fileUri'] ?? file['file_uri'];
+  if (!references && uri !== undefined && UPLOADED.test(String(uri))) {
+    throw invalid(at, 'names a file of the operator’s account; the option `cachedContent` of the provider allows that');
+  }
+  return [value];
+}
+
+function mediaPart(part: Located<ContentPart>): GeminiPart {
   switch (part.value.type) {
     case 'image_url':
     case 'video_url':
@@ -70,9 +120,9 @@ function audioPart({ value, at }: Located<ContentPart>): GeminiPart {
 
 function filePart({ value, at }: Located<ContentPart>): GeminiPart {
   const file = value['file'];
-  const data = isObject(file) ? (file['file_data'] ?? file['file_id']) : undefined;
+  const data = isObject(file) ? (file['file_data'] ?? file['file_url'] ?? file['file_id']) : undefined;
   if (typeof data !== 'string' || !/^(data|https):/i.test(data)) {
-    throw invalid(`${at}.file`, 'must hold `file_data` as a base64 data: URL, or an https: URL as `file_id`');
+    throw invalid(`${at}.file`, 'must hold `file_data` as a base64 data: URL, or an https: URL as `file_url`');
   }
   return urlPart(data, `${at}.file.file_data`);
 }

@@ -13,6 +13,8 @@ import { applyFieldRules, invalid, mergeExtraBody } from '../kit/index.ts';
 import { geminiContents } from './contents.ts';
 import { GEMINI_FIELDS } from './fields.ts';
 import { type GeminiTraits, geminiTraits } from './models.ts';
+import { ownThinking, readOwnFields, withCachedContent } from './own-fields.ts';
+import type { PartRules } from './parts.ts';
 import { geminiThinking } from './thinking.ts';
 import { planTools } from './tools.ts';
 import type { GeminiRequest } from './types.ts';
@@ -26,9 +28,10 @@ const EXTRAS: ReadonlySet<string> = new Set([...(GEMINI_FIELDS.extras ?? []), 'g
 /** A chat request as generateContent or streamGenerateContent, by the field table of the instance. */
 export function geminiRequest(request: ChatRequest, call: CodecCall, table: FieldTable = GEMINI_FIELDS): HttpRequest {
   const told: string[] = [];
-  const input = mergeExtraBody(withGoogle(request), (field) => EXTRAS.has(field), told);
+  const input = withCachedContent(mergeExtraBody(withGoogle(request), (field) => EXTRAS.has(field), told));
   const dropped = [...told, ...applyFieldRules(input, table, 'Gemini')];
-  const body = geminiBody(input, call, dropped);
+  const references = table.fields['cached_content']?.rule !== 'refused';
+  const body = geminiBody(input, call, dropped, { references });
   // Without alt=sse a stream is one JSON array, sent piecewise.
   const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
   return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
@@ -42,28 +45,34 @@ function withGoogle(input: ChatRequest): ChatRequest {
   return { ...input, extra_body: { ...rest, ...readObject(google) } };
 }
 
-function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[]): GeminiRequest {
+function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[], rules: PartRules): GeminiRequest {
   const traits = geminiTraits(call.model);
   const plan = planTools(input, traits, dropped);
-  const thinkingConfig = geminiThinking(input, traits, dropped);
+  const own = readOwnFields(input);
+  const thinkingConfig = geminiThinking(input, traits, dropped, ownThinking(own));
   const safetySettings = readSafety(input);
   const cachedContent = readString(input['cached_content']);
   const mediaResolution = readString(input['media_resolution']);
+  const { thinking_config: _, ...ownConfig } = own.generationConfig;
   const generationConfig = {
+    ...ownConfig,
     ...sampling(input, traits, dropped),
     ...plan.format,
     ...readModalities(input),
     ...(mediaResolution && { mediaResolution }),
     ...(thinkingConfig && { thinkingConfig }),
   };
+  const functions = plan.functions.length > 0 ? [{ functionDeclarations: plan.functions }] : [];
+  const toolConfig = { ...own.toolConfig, ...(functions.length > 0 && plan.toolConfig) };
   return {
-    ...geminiContents(input.messages, traits, plan.instruction),
-    ...(plan.functions.length > 0 && { tools: [{ functionDeclarations: plan.functions }] }),
-    ...(plan.functions.length > 0 && plan.toolConfig && { toolConfig: plan.toolConfig }),
+    ...own.top,
+    ...geminiContents(input.messages, traits, plan.instruction, rules),
+    ...(functions.length > 0 && { tools: functions }),
+    ...(Object.keys(toolConfig).length > 0 && { toolConfig }),
     ...(safetySettings.length > 0 && { safetySettings }),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
     ...(cachedContent && { cachedContent }),
-  };
+  } as GeminiRequest;
 }
 
 /** `/models/x`, or the model's own path when it has one (`tunedModels/x`). */

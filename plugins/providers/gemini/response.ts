@@ -9,7 +9,7 @@ import {
   readString,
   StreamFailure,
 } from '../../../core/index.ts';
-import { createCandidateState, finishReason, geminiUsage, isBlocked, readPieces } from './candidates.ts';
+import { createCandidateState, finishReason, geminiUsage, isBlocked, nativeFinish, readPieces } from './candidates.ts';
 import { geminiFailure } from './errors.ts';
 import { geminiLogprobs } from './logprobs.ts';
 import { signatureField } from './signatures.ts';
@@ -41,7 +41,8 @@ export function unwrap(body: unknown): JsonObject {
 function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
   const index = readCount(candidate['index']) ?? position;
   const state = createCandidateState();
-  const { text, reasoning, calls, images, signature } = readPieces(candidate, call, index, state);
+  const { text, reasoning, calls, images, signature, details, order } = readPieces(candidate, call, index, state);
+  const reason = state.reason ?? 'STOP';
   return {
     index,
     message: {
@@ -49,11 +50,14 @@ function toChoice(candidate: JsonObject, call: CodecCall, position: number): Cha
       content: text === '' && (calls.length > 0 || images.length > 0) ? null : text,
       refusal: null,
       ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(details.length > 0 && { reasoning_details: details }),
       ...(calls.length > 0 && { tool_calls: calls }),
       ...(images.length > 0 && { images }),
       ...signatureField(signature),
+      ...(!isUsualOrder(order) && { order }),
     },
-    finish_reason: finishReason(state.reason ?? 'STOP', calls.length > 0),
+    finish_reason: finishReason(reason, calls.length > 0),
+    ...nativeFinish(reason),
     logprobs: geminiLogprobs(candidate),
   };
 }
@@ -65,4 +69,12 @@ function blockedChoice(): ChatChoice {
     finish_reason: 'content_filter',
     logprobs: null,
   };
+}
+
+const RANK: Readonly<Record<string, number>> = Object.freeze({ reasoning: 0, content: 1, tool: 2 });
+
+/** Whether the blocks came as they do where nothing is said of it: thinking, words, calls. */
+function isUsualOrder(order: readonly string[]): boolean {
+  const ranks = order.map((name) => RANK[name.split(':')[0] ?? ''] ?? 0);
+  return ranks.every((rank, at) => at === 0 || rank >= (ranks[at - 1] ?? 0));
 }

@@ -23,6 +23,7 @@ import {
   finishReason,
   geminiUsage,
   isBlocked,
+  nativeFinish,
   type Pieces,
   readPieces,
 } from './candidates.ts';
@@ -64,7 +65,9 @@ export function geminiStream(call: CodecCall): StreamDecoder {
     },
     end() {
       const ends = [...candidates].flatMap(([index, { reason, calls }]) =>
-        reason === undefined ? [] : [deltaChunk(head, {}, { index, finish: finishReason(reason, calls > 0) })],
+        reason === undefined
+          ? []
+          : [withFinish(deltaChunk(head, {}, { index, finish: finishReason(reason, calls > 0) }), reason)],
       );
       const complete = candidates.size > 0 && ends.length === candidates.size;
       return { chunks: usage ? [...ends, usageChunk(head, usage)] : ends, complete };
@@ -96,21 +99,30 @@ function openingChunk(head: ChunkHead, index: number): ChatChunk {
   return deltaChunk(head, { role: 'assistant', content: '', refusal: null }, { index });
 }
 
+function withFinish(chunk: ChatChunk, reason: string): ChatChunk {
+  return { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, ...nativeFinish(reason) })) };
+}
+
 /** What one event adds to a candidate: thinking, words, images, then calls, numbered from `firstCall`. */
 function chunksOfPieces(
   head: ChunkHead,
   index: number,
-  { reasoning, text, signature, images, calls }: Pieces,
+  { reasoning, details, order, text, signature, images, calls }: Pieces,
   firstCall: number,
   logprobs: JsonObject | null,
 ): readonly ChatChunk[] {
   const chunkOf = (delta: ChatDelta): ChatChunk => deltaChunk(head, delta, { index });
   const hasText = text !== '' || signature !== undefined || logprobs !== null;
   const content = { content: text, ...signatureField(signature) };
-  return [
-    ...(reasoning === '' ? [] : [chunkOf({ reasoning_content: reasoning })]),
+  const words = [
     ...(hasText ? [deltaChunk(head, content, { index, logprobs })] : []),
     ...(images.length === 0 ? [] : [chunkOf({ images })]),
-    ...calls.map((toolCall, at) => chunkOf({ tool_calls: [{ index: firstCall + at, ...toolCall }] })),
+  ];
+  const called = calls.map((toolCall, at) => chunkOf({ tool_calls: [{ index: firstCall + at, ...toolCall }] }));
+  const isCallFirst = order.findIndex((name) => name.startsWith('tool:')) < order.indexOf('content:0');
+  return [
+    ...(reasoning === '' ? [] : [chunkOf({ reasoning_content: reasoning })]),
+    ...(details.length === 0 ? [] : [chunkOf({ reasoning_details: details })]),
+    ...(isCallFirst ? [...called, ...words] : [...words, ...called]),
   ];
 }

@@ -1,4 +1,4 @@
-import { type ChatRequest, isObject } from '../../../core/index.ts';
+import { type ChatRequest, isObject, type JsonObject } from '../../../core/index.ts';
 import { invalid } from '../kit/index.ts';
 import type { GeminiTraits, ThinkingLevel } from './models.ts';
 import type { GeminiThinking } from './types.ts';
@@ -22,14 +22,36 @@ const EFFORT: Readonly<Record<string, Effort>> = Object.freeze({
   max: { level: 'xhigh', budget: 32_768 },
 });
 
-/** The thinking part of `generationConfig`; undefined leaves the model its default. Adds what it cannot do to `dropped`. */
+/**
+ * The thinking part of `generationConfig`; undefined leaves the model its default. Adds what it cannot do to `dropped`. `own` is what a
+ * caller of Gemini's format wrote: it goes out as it is, unless a hook set another effort since.
+ */
 export function geminiThinking(
   input: ChatRequest,
   traits: GeminiTraits,
   dropped: string[],
+  own?: JsonObject,
 ): GeminiThinking | undefined {
   const native = nativeThinking(input);
   if (native) return native;
+  if (!own) return effortThinking(input, traits, dropped);
+  if (effortOf(own) === (input.reasoning_effort ?? undefined)) return own;
+  const include = own['includeThoughts'] ?? own['include_thoughts'];
+  const thinking = effortThinking(input, traits, dropped);
+  return { ...thinking, ...(typeof include === 'boolean' && { includeThoughts: include }) };
+}
+
+/** The effort that a `thinkingConfig` stands for, as the dialect reads it. */
+function effortOf(own: JsonObject): string | undefined {
+  const level = own['thinkingLevel'] ?? own['thinking_level'];
+  if (typeof level === 'string' && LEVELS.some((each) => each === level.toLowerCase())) return level.toLowerCase();
+  const budget = own['thinkingBudget'] ?? own['thinking_budget'];
+  if (typeof budget !== 'number' || budget < 0) return undefined;
+  if (budget === 0) return 'none';
+  return (['low', 'medium', 'high'] as const).find((name) => budget <= (EFFORT[name]?.budget ?? 0)) ?? 'xhigh';
+}
+
+function effortThinking(input: ChatRequest, traits: GeminiTraits, dropped: string[]): GeminiThinking | undefined {
   const name = input.reasoning_effort;
   if (name === undefined || name === null) return undefined;
   const effort = Object.hasOwn(EFFORT, name) ? EFFORT[name] : undefined;

@@ -1,4 +1,4 @@
-import type { ChatRequest, JsonObject } from '../../../core/index.ts';
+import { type ChatRequest, isObject, type JsonObject, readArray } from '../../../core/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
@@ -8,6 +8,7 @@ import {
   readToolChoice,
   readTools,
   type ToolMode,
+  tellDropped,
 } from '../kit/index.ts';
 import type { GeminiTraits } from './models.ts';
 import { geminiSchema } from './schema.ts';
@@ -30,7 +31,8 @@ export interface ToolPlan {
  * Plans tools and answer format as one. Models before Gemini 3 refuse a JSON format beside tools, and no model takes it
  * beside a forced call, where it has no use: the answer is a call then.
  */
-export function planTools(input: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
+export function planTools(sent: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
+  const input = withoutOpaque(sent, dropped);
   const tools = readTools(input);
   const choice = readToolChoice(input, tools);
   const wanted = readAnswerFormat(input);
@@ -93,4 +95,22 @@ function toolConfig(choice: ToolMode, tools: readonly FunctionTool[]): GeminiToo
   // VALIDATED is AUTO that holds calls to their schema, and the only non-forcing mode that takes a list of names.
   const validated = choice.only !== undefined || tools.some(({ strict }) => strict);
   return { functionCallingConfig: { mode: validated ? 'VALIDATED' : 'AUTO', ...allowed } };
+}
+
+/**
+ * A request without tools of other formats. One that Gemini runs itself costs the operator money, and who may use it is checked where
+ * Gemini's own format is read; here nobody knows where it came from.
+ */
+function withoutOpaque(input: ChatRequest, dropped: string[]): ChatRequest {
+  const isOpaque = (tool: unknown): tool is JsonObject => isObject(tool) && tool['type'] === 'opaque';
+  const tools = readArray(input.tools);
+  if (!tools.some(isOpaque)) return input;
+  for (const [at, tool] of tools.entries())
+    if (isOpaque(tool) && tool['dialect'] === 'gemini')
+      throw invalid(`tools[${at}]`, 'is a tool that Gemini runs itself: it goes there in Gemini’s own format only');
+  tellDropped(dropped, 'tools');
+  const { tools: _, tool_choice: choice, ...rest } = input;
+  const functions = (input.tools ?? []).filter((tool) => !isOpaque(tool));
+  if (functions.length === 0) return rest;
+  return { ...rest, tools: functions, ...(choice !== undefined && { tool_choice: choice }) };
 }

@@ -81,6 +81,9 @@ describe('gemini parts', () => {
     const newer = contents(messages) as { parts: { functionResponse: { parts?: unknown[] } }[] }[];
     const older = contents(messages, OLD_MODEL) as { parts: unknown[] }[];
     expect(newer[2]?.parts[0]?.functionResponse.parts).to.have.length(1);
-    expect(older[2]?.parts).to.have.length(2);
+    expect(older[2]?.parts.slice(1)).to.deep.equal([
+      { text: 'Result of call a:' },
+      { inlineData: { mimeType: 'image/png', data: PNG.split(',')[1] } },
+    ]);
   });
 });

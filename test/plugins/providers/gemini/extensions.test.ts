@@ -1,0 +1,146 @@
+import { expect } from 'chai';
+import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
+import plugin from '../../../../plugins/providers/gemini/index.ts';
+import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
+import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
+import { setUpProvider } from '../../../conformance/provider-subject.ts';
+import { codecCall, decode } from '../../../support/codec.ts';
+import { translate } from '../../../support/translate.ts';
+
+const model = 'gemini-3.8-flash';
+const send = (fields: Partial<ChatRequest>, config = {}) => translate(plugin, { model, ...fields }, config);
+const user: ChatMessage = { role: 'user', content: 'Hi' };
+const opaque = (value: unknown, dialect = 'gemini') => ({ type: 'opaque' as const, dialect, value });
+const contentsOf = (messages: readonly ChatMessage[]) => send({ messages }).body['contents'];
+
+describe('gemini’s extension fields', () => {
+  it('go back as they came: signed thinking, words and calls in their order', () => {
+    const said: ChatMessage = {
+      ...{ role: 'assistant', content: 'So', order: ['tool:0', 'reasoning:0', 'content:0'] },
+      reasoning_details: [{ kind: 'text', text: 'hm', signature: 'c2ln', format: 'gemini' }],
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    };
+    const parts = (
+      contentsOf([user, said, { role: 'tool', tool_call_id: 'a', content: 'x', is_error: true }]) as {
+        parts: object[];
+      }[]
+    ).map((one) => one.parts);
+    expect(parts[1]?.map((part) => Object.keys(part)[0])).to.deep.equal(['functionCall', 'text', 'text']);
+    expect(parts[1]?.[1]).to.deep.equal({ text: 'hm', thought: true, thoughtSignature: 'c2ln' });
+    expect(parts[2]?.[0]).to.deep.include({ functionResponse: { id: 'a', name: 'f', response: { error: 'x' } } });
+  });
+
+  it('never hold the thinking of another vendor', () => {
+    const detail = { kind: 'text' as const, text: 'hm', signature: 'theirs', format: 'anthropic' };
+    const body = send({
+      messages: [user, { role: 'assistant', content: 'So', reasoning_details: [detail] }, user],
+    }).body;
+    expect(JSON.stringify(body)).not.to.match(/theirs|hm/);
+  });
+
+  it('go back as opaque blocks of its own format; those of others as their text or not at all', () => {
+    const code = { executableCode: { code: 'print(1)' } };
+    const content = [
+      opaque(code),
+      { ...opaque({ x: 1 }, 'messages'), text: 'searched' },
+      opaque({ y: 1 }, 'responses'),
+    ];
+    const [, said] = contentsOf([user, { role: 'assistant', content }, user]) as { parts: object[] }[];
+    expect(said?.parts).to.deep.equal([code, { text: 'searched' }]);
+  });
+
+  it('cannot name a file or a cache of the operator’s account, unless the operator allows it', () => {
+    const part = opaque({ file_data: { file_uri: 'files/1' } });
+    const cached = { dialect_fields: { gemini: { cached_content: 'cachedContents/1' } } };
+    expect(() => send({ messages: [{ role: 'user', content: [part] }] })).to.throw(/cachedContent/);
+    expect(() => send(cached))
+      .to.throw()
+      .with.property('param', 'cached_content');
+    const allowed = send({ ...cached, messages: [{ role: 'user', content: [part] }] }, { cachedContent: true }).body;
+    expect(allowed).to.include({ cachedContent: 'cachedContents/1' });
+    expect(JSON.stringify(allowed)).to.include('files/1');
+  });
+
+  it('bring fields of its own, and never a second word for what was checked and priced', () => {
+    const gemini = {
+      ...{ safetySettings: [{ category: 'A', threshold: 'B' }], brandNew: 1, contents: [], labels: { a: 'b' } },
+      generationConfig: { max_output_tokens: 9999, MaxOutputTokens: 9999, candidateCount: 8, newField: true },
+    };
+    const { body } = send({ max_completion_tokens: 5, dialect_fields: { gemini, messages: { speed: 'fast' } } });
+    expect(body['generationConfig']).to.deep.equal({ newField: true, maxOutputTokens: 5 });
+    expect(body).to.include({ brandNew: 1 }).and.not.have.any.keys('labels', 'speed');
+    expect(body['contents']).to.have.length(1);
+  });
+
+  it('keep the exact thinking that a caller wrote until a hook sets another effort', () => {
+    const dialect_fields = {
+      gemini: { generationConfig: { thinkingConfig: { thinkingBudget: 3000, includeThoughts: true } } },
+    };
+    const thinkingOf = (reasoning_effort: string) =>
+      (send({ dialect_fields, reasoning_effort }).body['generationConfig'] as Record<string, unknown>)[
+        'thinkingConfig'
+      ];
+    expect(thinkingOf('medium')).to.deep.equal({ thinkingBudget: 3000, includeThoughts: true });
+    expect(thinkingOf('low')).to.deep.equal({ thinkingLevel: 'low', includeThoughts: true });
+  });
+
+  it('leave tools of other formats out, and refuse those that Gemini runs with the operator’s account', () => {
+    const foreign = [opaque({ type: 'web_search' }, 'messages')] as never[];
+    expect(send({ tools: foreign }).dropped).to.include('tools');
+    const own = [opaque({ googleSearch: {} })] as never[];
+    expect(() => send({ tools: own }))
+      .to.throw()
+      .with.property('param', 'tools[0]');
+  });
+
+  it('G25: cache marks of other formats are left out and told, with and without a time to live', () => {
+    const cache_control = { type: 'ephemeral', ttl: '1h' };
+    const messages = [{ role: 'user' as const, content: [{ type: 'text', text: 'Hi', cache_control }], cache_control }];
+    const { body, dropped } = send({ messages, cache_control });
+    expect(JSON.stringify(body)).not.to.match(/ephemeral|cache/);
+    expect(dropped).to.deep.equal(['cache_control']);
+  });
+
+  const candidate = {
+    content: {
+      parts: [
+        { functionCall: { name: 'f', args: {} } },
+        { text: 'hm', thought: true, thoughtSignature: 'c2ln' },
+        { text: 'So' },
+      ],
+    },
+    finishReason: 'RECITATION',
+  };
+  const details = [{ kind: 'text', text: 'hm', signature: 'c2ln', format: 'gemini' }];
+
+  it('come with a response: signed thinking, order, and Google’s own reason', () => {
+    const [choice] = geminiResponse({ candidates: [candidate] }, codecCall()).choices;
+    expect(choice?.message).to.deep.include({
+      reasoning_details: details,
+      order: ['tool:0', 'reasoning:0', 'content:0'],
+    });
+    expect(choice).to.deep.include({ finish_reason: 'content_filter', finish: { native: 'RECITATION' } });
+  });
+
+  it('come with a stream, calls before the words that followed them', () => {
+    const { chunks } = decode(geminiStream(codecCall()), [{ data: JSON.stringify({ candidates: [candidate] }) }]);
+    const choices = chunks.flatMap((each) => each.choices);
+    expect(choices.find(({ delta }) => delta.reasoning_details)?.delta.reasoning_details).to.deep.equal(details);
+    const at = (find: (delta: object) => boolean) => choices.findIndex(({ delta }) => find(delta));
+    expect(at((delta) => 'tool_calls' in delta)).to.be.lessThan(
+      at((delta) => 'content' in delta && delta.content === 'So'),
+    );
+    expect(choices.at(-1)?.finish).to.deep.equal({ native: 'RECITATION' });
+  });
+
+  it('have a native lane for every model, whole, streamed and counted, unless it is switched off', () => {
+    const { native } = setUpProvider(plugin, {});
+    expect(native?.('gemini-2.5-pro', false)['gemini']?.path).to.equal('/models/gemini-2.5-pro:generateContent');
+    const row = native?.('gemini-2.5-pro', true)['gemini'];
+    expect(row?.path).to.equal('/models/gemini-2.5-pro:streamGenerateContent?alt=sse');
+    expect(row?.count?.path).to.equal('/models/gemini-2.5-pro:countTokens');
+    expect(row?.count?.response({ totalTokens: 7 })).to.equal(7);
+    expect(row?.count?.response({})).to.equal(undefined);
+    expect(setUpProvider(plugin, { native: false }).native).to.equal(undefined);
+  });
+});
