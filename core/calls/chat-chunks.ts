@@ -1,31 +1,43 @@
-import type { ChatChunk, ChatResponse } from '../contract/chat.ts';
+import type { AssistantMessage, ChatChunk, ChatDelta, ChatResponse } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
 
 /** A whole answer as the chunks of a stream: for vendors that answer a stream request with one JSON object. */
 export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   const { id, created, model, choices, usage } = response;
   const base = { id, object: 'chat.completion.chunk', created, model } as const;
-  const chunks: ChatChunk[] = choices.map(({ index, message, finish_reason, logprobs }) => {
-    const { role, content, refusal, reasoning_content, tool_calls } = message;
-    return {
+  const chunks = choices.flatMap(({ index, message, finish_reason, finish, logprobs }): readonly ChatChunk[] => {
+    const chunkOf = (delta: ChatDelta): ChatChunk => ({
       ...base,
-      choices: [
-        {
-          index,
-          delta: {
-            role,
-            content,
-            ...(refusal !== null && { refusal }),
-            ...(reasoning_content !== undefined && { reasoning_content }),
-            ...(tool_calls && { tool_calls: tool_calls.map((call, at) => ({ index: at, ...call })) }),
-          },
-          finish_reason,
-          logprobs: logprobs ?? null,
-        },
-      ],
-    };
+      choices: [{ index, delta, finish_reason: null, logprobs: null }],
+    });
+    const deltas = deltasOf(message);
+    const last = { index, delta: deltas.at(-1) ?? {}, finish_reason, ...(finish && { finish }), logprobs };
+    return [...deltas.slice(0, -1).map(chunkOf), { ...base, choices: [{ ...last, logprobs: logprobs ?? null }] }];
   });
   return usage ? [...chunks, usageChunk(base, usage)] : chunks;
+}
+
+/** A message as deltas: one for most, one for each block where the message says in what order they came. */
+function deltasOf({ order = [], ...message }: AssistantMessage): readonly ChatDelta[] {
+  const { role, content, refusal, reasoning_content, reasoning_details = [], tool_calls = [], ...rest } = message;
+  const calls = tool_calls.map((call, at) => ({ index: at, ...call }));
+  const reasoning = reasoning_content === undefined ? {} : { reasoning_content };
+  const told = { ...rest, ...(refusal !== null && { refusal }) };
+  if (order.length < 2) {
+    const details = reasoning_details.length > 0 && { reasoning_details };
+    return [{ role, content, ...reasoning, ...details, ...(calls.length > 0 && { tool_calls: calls }), ...told }];
+  }
+  const blocks = order.flatMap((block): readonly ChatDelta[] => {
+    const [kind, at] = block.split(':');
+    const index = Number(at);
+    const [call, detail] = [calls[index], reasoning_details[index]];
+    if (kind === 'content' && index === 0) return [{ content }];
+    if (kind === 'tool' && call) return [{ tool_calls: [call] }];
+    if (kind !== 'reasoning') return [];
+    if (!detail) return index === 0 ? [reasoning] : [];
+    return [{ ...(detail.text !== undefined && { reasoning_content: detail.text }), reasoning_details: [detail] }];
+  });
+  return [{ role, ...blocks[0] }, ...blocks.slice(1), ...(Object.keys(told).length > 0 ? [told] : [])];
 }
 
 /** Whether a chunk holds something of the answer, of whatever kind, or its end. */

@@ -13,6 +13,17 @@ export function isRefusal(thrown: unknown): boolean {
   return isGatewayError(thrown) && REFUSAL in thrown;
 }
 
+const CALLERS_PLACE = Symbol('place of the caller');
+
+/** Notes that an error names a place of the caller's own body already. */
+export function atCallersPlace(error: GatewayError): GatewayError {
+  return Object.defineProperty(error, CALLERS_PLACE, { value: true });
+}
+
+export function isAtCallersPlace(error: GatewayError): boolean {
+  return CALLERS_PLACE in error;
+}
+
 const WEB_PAGE = Symbol('web page');
 
 /** A page of HTML under a good status, as proxies and sign-in walls send: no model wrote it. */

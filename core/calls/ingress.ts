@@ -2,7 +2,9 @@ import type { Principal } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import type { DialectNeed, NativeBody, NativeChange } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
+import { isObject, readArray, readObject } from '../contract/json.ts';
 import type { HttpRequest, NativeRow } from '../contract/provider.ts';
+import { atCallersPlace } from './error-marks.ts';
 import type { PlanFinder } from './plan-finder.ts';
 import { clip } from './targets.ts';
 
@@ -74,19 +76,52 @@ export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow
   for (const { kind, name, param, optional } of needs) {
     if (optional) continue;
     if ((kind === 'native' || kind === 'server tool') && !row)
-      throw new GatewayError(
-        'invalid_request',
+      throw refusal(
+        param,
         `\`${param}\` (${name}) works only with a provider that has it itself; "${provider}" has not. Leave it out, or choose another model.`,
-        { param },
       );
     if (kind === 'reference' && row?.references !== true)
-      throw new GatewayError(
-        'invalid_request',
+      throw refusal(
+        param,
         `\`${param}\` (${name}) refers to something in the operator's account at the provider, which all callers would share. Send the content itself; an operator who wants it sets \`native: { references: allow }\` for the provider.`,
-        { param },
       );
   }
   return needs.filter(({ optional }) => optional).map(({ name }) => name);
+}
+
+function refusal(param: string, message: string): GatewayError {
+  return atCallersPlace(new GatewayError('invalid_request', message, { param }));
+}
+
+/**
+ * Refuses blocks, tools and fields that belong to another dialect than the request came in: only that one's checks know what they need,
+ * so they would reach its vendors unchecked.
+ */
+export function assertOwnBlocks({ dialect, before: { messages, tools, dialect_fields: fields } }: Ingress): void {
+  const assertOpaque = (items: unknown, place: string): void => {
+    for (const [index, item] of readArray(items).entries())
+      if (isObject(item) && item['type'] === 'opaque' && item['dialect'] !== dialect)
+        throw foreign(`${place}[${index}]`, dialect);
+  };
+  const assertFields = (own: unknown, place: string): void => {
+    const other = Object.keys(readObject(own)).find((name) => name !== dialect);
+    if (other !== undefined) throw foreign(`${place}dialect_fields.${other}`, dialect);
+  };
+  assertFields(fields, '');
+  assertOpaque(tools, 'tools');
+  for (const [index, { content, opaque, dialect_fields: own }] of messages.entries()) {
+    assertFields(own, `messages[${index}].`);
+    assertOpaque(content, `messages[${index}].content`);
+    assertOpaque(opaque, `messages[${index}].opaque`);
+  }
+}
+
+function foreign(param: string, dialect: string): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `\`${param}\` belongs to another format than "${dialect}", in which the request came. Leave it out, or send the request in that format.`,
+    { param },
+  );
 }
 
 /** The date that vendors put behind the name of a tool: `_20250305`, `_2025_03_11`. */
@@ -114,9 +149,11 @@ export async function assertServerTools(
   const refused = beyondPlan.find(({ optional }) => !optional);
   if (!refused) return beyondPlan.map(({ param }) => param);
   const { name, param } = refused;
-  throw new GatewayError(
-    'permission_denied',
-    `This key may not use the tool "${clip(name)}", which runs with the operator's account at the provider. Leave it out; an operator allows it by \`serverTools\` of a plan or a key.`,
-    { param },
+  throw atCallersPlace(
+    new GatewayError(
+      'permission_denied',
+      `This key may not use the tool "${clip(name)}", which runs with the operator's account at the provider. Leave it out; an operator allows it by \`serverTools\` of a plan or a key.`,
+      { param },
+    ),
   );
 }

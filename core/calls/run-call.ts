@@ -6,7 +6,7 @@ import type { Answered } from '../contract/hooks.ts';
 import { attemptReport, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { assertNoDisguisedFields } from './disguised-fields.ts';
-import { assertServerTools } from './ingress.ts';
+import { assertOwnBlocks, assertServerTools } from './ingress.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { meterUnfinished } from './meter.ts';
 import { assertPublicMedia } from './remote-media.ts';
@@ -34,6 +34,7 @@ export async function runCall<T>(
     assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
     assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
     assertNamedModels(call, catalog);
+    if (call.ingress) assertOwnBlocks(call.ingress);
     if (call.ingress) call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
     if (call.operation === 'chat') assertPublicMedia(call.request as ChatRequest);
     await hooks.admit?.(call);

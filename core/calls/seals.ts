@@ -128,7 +128,8 @@ export function openReasoning(
     const opened = details.flatMap((detail): readonly ReasoningDetail[] => {
       if (!isSealed(detail.data)) return [detail];
       const data = open(detail.data);
-      if (data !== undefined) return [{ ...detail, data }];
+      // Of shown thinking what is sealed is its maker's signature.
+      if (data !== undefined) return [{ ...detail, data, ...(detail.kind === 'text' && { signature: data }) }];
       leftOut = true;
       return [];
     });

@@ -1,6 +1,7 @@
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
 import { createCounter } from '../calls/count.ts';
+import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { createId } from '../calls/ids.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import type { CallInit, CallRequest } from '../calls/live-call.ts';
@@ -176,7 +177,7 @@ function callInitOf({ state: { requestId, principal, signal, onOutcome } }: Rout
 
 /** An error about a place of the canonical request, as one about the caller's own body. */
 function atCallersPlace(thrown: unknown, { place }: DialectRequest): unknown {
-  if (!place || !isGatewayError(thrown) || thrown.param === undefined) return thrown;
+  if (!place || !isGatewayError(thrown) || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
   const param = place(thrown.param);
   if (param === thrown.param) return thrown;
   const { code, message, retryAfterMs, headers, cause } = thrown;

@@ -7,14 +7,12 @@ describe('Google’s own client, @google/genai', function () {
   this.timeout(30_000);
   let rig: IngressRig;
   let client: GoogleGenAI;
-  let hasLists = false;
 
   before(async () => {
     rig = await startIngressRig();
     const { url, key } = rig.gateway;
     const headers = { authorization: `Bearer ${key}` };
     client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url, headers } });
-    hasLists = (await rig.gateway.get('/v1beta/models')).status === 200;
   });
   after(() => rig.stop());
 
@@ -78,17 +76,14 @@ describe('Google’s own client, @google/genai', function () {
     expect(String(error)).to.include('INVALID_ARGUMENT').and.include('That is wrong.');
   });
 
-  it('lists the models, page by page', async function () {
-    // The lists of dialects are core's.
-    if (!hasLists) this.skip();
+  it('lists the models, page by page', async () => {
     const names: string[] = [];
     for await (const model of await client.models.list({ config: { pageSize: 1 } })) names.push(model.name ?? '');
     expect(names).to.include('models/echo/echo');
     expect(new Set(names).size).to.equal(names.length);
   });
 
-  it('counts tokens', async function () {
-    if (!hasLists) this.skip();
+  it('counts tokens', async () => {
     const few = await client.models.countTokens({ model: MODEL_OF.openai, contents: 'Hi' });
     const many = await client.models.countTokens({ model: MODEL_OF.openai, contents: 'Hi '.repeat(1000) });
     expect(few.totalTokens).to.be.within(1, 20);

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { expect } from 'chai';
 import { CUTS, type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
 import { askResponse, gistOf } from '../support/responses-client.ts';
@@ -13,12 +12,11 @@ import {
 import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
 
 /** Whether core passes requests on to vendors that speak the caller's format. */
-const HAS_LANES = existsSync(new URL('../../core/calls/ingress.ts', import.meta.url));
 
 const MODEL = MODEL_OF.openai;
 const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
 
-(HAS_LANES ? describe : describe.skip)('POST /v1/responses to a vendor that has it', () => {
+describe('POST /v1/responses to a vendor that has it', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig();
@@ -126,7 +124,7 @@ const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
   });
 });
 
-(HAS_LANES ? describe : describe.skip)('reasoning that a vendor encrypted', () => {
+describe('reasoning that a vendor encrypted', () => {
   let rig: IngressRig;
   let east: ScriptedUpstream;
   let west: ScriptedUpstream;
@@ -175,7 +173,7 @@ const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
   });
 });
 
-(HAS_LANES ? describe : describe.skip)('responses that are continued', () => {
+describe('responses that are continued', () => {
   for (const wire of ['openai', 'mistral'] as const)
     it(`are kept for an hour by default, for requests that name them or their items (${wire})`, async () => {
       const rig = await startIngressRig();
