@@ -136,13 +136,13 @@ function openApiPath(path: string): string {
 function reference(components: Record<string, Schema>, schema: Schema): Schema {
   return typeof schema['$id'] === 'string'
     ? { $ref: `#/components/schemas/${register(components, schema)}` }
-    : rewriteRefs(schema);
+    : rewriteRefs(schema, '#');
 }
 
 function register(components: Record<string, Schema>, schema: Schema): string {
   const name = componentName(String(schema['$id']));
   const { $id: _, ...rest } = schema;
-  components[name] ??= rewriteRefs(rest);
+  components[name] ??= rewriteRefs(rest, `#/components/schemas/${name}`);
   return name;
 }
 
@@ -150,15 +150,15 @@ function componentName(id: string): string {
   return id.replace(/^.*[:/]/, '').replaceAll(/[^\w.-]/g, '_');
 }
 
-/** `$ref`s to other schemas' ids as references to their components. */
-function rewriteRefs<T>(value: T): T {
-  if (Array.isArray(value)) return value.map(rewriteRefs) as T;
+/** `$ref`s to other schemas' ids as references to their components, and those into itself to where it stands: below `root`. */
+function rewriteRefs<T>(value: T, root: string): T {
+  if (Array.isArray(value)) return value.map((child: unknown) => rewriteRefs(child, root)) as T;
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, child]) =>
-      key === '$ref' && typeof child === 'string' && !child.startsWith('#')
-        ? [key, `#/components/schemas/${componentName(child)}`]
-        : [key, rewriteRefs(child)],
+      key === '$ref' && typeof child === 'string'
+        ? [key, child.startsWith('#') ? `${root}${child.slice(1)}` : `#/components/schemas/${componentName(child)}`]
+        : [key, rewriteRefs(child, root)],
     ),
   ) as T;
 }

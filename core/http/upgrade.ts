@@ -1,9 +1,28 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { requestIdOf } from '../calls/ids.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { errorHeaders, type GatewayError } from '../contract/errors.ts';
 import { normalisePath } from './paths.ts';
+
+/** Whether a request asks for a websocket; every other protocol (h2c, which curl offers) may be ignored, as HTTP has it. */
+export function isWebsocket({ method, headers: { upgrade } }: IncomingMessage): boolean {
+  return method === 'GET' && upgrade?.toLowerCase() === 'websocket';
+}
+
+/** Serves a request as if it had asked for no upgrade: its head is read once more without that, then what came behind it. */
+export function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
+    if (/^(?:upgrade|http2-settings)$/i.test(name)) continue;
+    const isConnection = /^connection$/i.test(name);
+    lines.push(`${name}: ${isConnection ? value.replace(/\b(?:upgrade|http2-settings)\b/gi, 'keep-alive') : value}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  server.emit('connection', socket);
+}
 
 /** Refuses an upgrade with a whole HTTP response, in the format of the dialect whose path it is; returns the status. */
 export function refuseUpgrade(

@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
 import { clientAddress } from './client-address.ts';
 import { SocketSession } from './socket-session.ts';
-import { headersOfRequests, pathOf, refuseUpgrade } from './upgrade.ts';
+import { headersOfRequests, isWebsocket, pathOf, refuseUpgrade, serveWithoutUpgrade } from './upgrade.ts';
 
 /** What the generation that serves now says about websockets. */
 export interface SocketRules {
@@ -99,6 +99,10 @@ export class Websockets {
   }
 
   readonly #onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    if (!isWebsocket(request)) {
+      serveWithoutUpgrade(this.#deps.server, request, socket, head);
+      return;
+    }
     socket.on('error', () => socket.destroy());
     void this.#admit(request).then(
       (admitted) =>
