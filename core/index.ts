@@ -4,6 +4,7 @@ export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/failures.ts';
 export { costOf } from './calls/pricing.ts';
+export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';

@@ -6,7 +6,8 @@ export default openaiCompatible({
   baseUrl: 'https://api.openai.com/v1',
   apiKeyEnv: 'OPENAI_API_KEY',
   variants: OPENAI_MODELS,
-  toolIds: { valid: /^.{1,40}$/s, length: 40 },
+  toolIds: { valid: /^[A-Za-z0-9_-]{1,40}$/, length: 40 },
+  files: { data: ['application/pdf'], ids: true },
   keepsStop: true,
   // Without the padding every frame is what callers get, and the stream is half as long.
   streamOptions: { include_obfuscation: false },

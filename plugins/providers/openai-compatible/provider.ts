@@ -10,14 +10,16 @@ import {
 import {
   LEGACY_FUNCTIONS,
   lenientChat,
+  nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
   readProviderOptions,
 } from '../kit/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
+import { type FileRules, NO_FILES } from './files.ts';
 import { TOOL_IDS } from './messages.ts';
-import { createRequestMapper } from './request.ts';
+import { cacheRule, createRequestMapper } from './request.ts';
 import { readResponse } from './response.ts';
 import type { CompatibleSpec, Differences } from './spec.ts';
 import { decodeStream } from './stream.ts';
@@ -65,6 +67,9 @@ function createProvider(
   apiKeyEnv: string | undefined,
 ): Provider {
   const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
+  const { remoteMedia } = differences;
+  const path = (model: string): string => differences.path?.('chat/completions', model) ?? '/chat/completions';
+  const native = nativeRows(config, (model) => ({ chat: { path: path(model) } }));
   const configured = readProviderOptions(config, {
     baseUrl,
     ...(credential && { credential }),
@@ -72,6 +77,7 @@ function createProvider(
     ...(apiKeyEnv && { apiKeyEnv }),
     ...(headers && { headers }),
     ...(models && { models }),
+    ...(remoteMedia && { remoteMedia }),
   });
   return {
     specVersion: 1,
@@ -83,6 +89,7 @@ function createProvider(
     ...(transport && { transport }),
     fields: fieldTable(differences),
     chat: createChatCodec(differences),
+    ...(native && { native }),
     ...(listsModels && { listModels: modelLister(differences) }),
     error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
   };
@@ -121,6 +128,7 @@ function fieldTable(differences: Differences): FieldTable {
   return {
     fields: {
       ...LEGACY_FUNCTIONS,
+      cache_control: cacheRule(differences.cacheMarks === true),
       messages: messagesRule(differences),
       stream_options: streamRule(differences),
       ...fields,
@@ -139,15 +147,26 @@ function fieldTable(differences: Differences): FieldTable {
   };
 }
 
-function messagesRule({ roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks }: Differences): FieldRule {
+function messagesRule(differences: Differences): FieldRule {
+  const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES, detailFormats } = differences;
   const notes = [
     roles.developer === 'system' && '`developer` becomes `system`',
     roles.system === 'developer' && '`system` becomes `developer`',
     replay === 'drop' ? 'earlier thinking stays behind' : `earlier thinking goes back as \`${replay}\``,
+    detailFormats && '`reasoning_details` go back to models of the vendor that made them',
     `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
+    filesNote(files),
+    'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
     !cacheMarks && '`cache_control` stays behind',
+    'blocks of other formats become text where there is one, else they are told',
   ];
   return { rule: 'passed', note: `${notes.filter(Boolean).join('; ')}.` };
+}
+
+function filesNote({ data, urls = false }: FileRules): string {
+  const types = data.includes('*') ? 'of all types' : data.map((type) => `\`${type}\``).join(', ');
+  const taken = data.length === 0 ? '' : `documents ${types} go as data${urls ? ' or by their address' : ''}; `;
+  return `${taken}documents of ${data.length === 0 ? '' : 'other '}types become text where they are text, else they are refused`;
 }
 
 function streamRule({ streamUsage = 'ask', streamOptions }: Differences): FieldRule {

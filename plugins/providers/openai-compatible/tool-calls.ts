@@ -7,15 +7,20 @@ import {
   type ToolCall,
   type ToolCallDelta,
 } from '../../../core/index.ts';
+import { toolCallId } from '../kit/index.ts';
 import { shortId } from './messages.ts';
+
+/** What every vendor takes as a call's id, so that the conversation may go on at any of them. */
+const MAX_ID = 64;
 
 /** Tool calls of a whole response: ids made where they are missing or repeated, arguments always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();
   const calls = value.filter(isObject).flatMap((call, position): readonly ToolCall[] => {
-    let id = readString(call['id']);
-    if (id === undefined || ids.has(id)) id = newCallId(seed, position);
+    const given = readString(call['id']);
+    let id = given === undefined ? newCallId(seed, position) : toolCallId(given, MAX_ID);
+    if (ids.has(id)) id = newCallId(seed, position);
     ids.add(id);
     const { index: _index, ...rest } = call;
     const custom: JsonObject = { ...rest, id };
@@ -56,6 +61,7 @@ export interface ToolCallTracker {
 export function trackToolCalls(seed: string): ToolCallTracker {
   const byIndex = new Map<number, OpenCall>();
   const byId = new Map<string, OpenCall>();
+  const ids = new Set<string>();
   let last: OpenCall | undefined;
   let opened = 0;
 
@@ -73,6 +79,14 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     return call;
   }
 
+  /** The id that the caller gets: the vendor's, where it is one that every vendor takes and no other call has. */
+  function idOf(vendorId: string | undefined, position: number): string {
+    const given = vendorId === undefined ? undefined : toolCallId(vendorId, MAX_ID);
+    const id = given === undefined || ids.has(given) ? newCallId(seed, position) : given;
+    ids.add(id);
+    return id;
+  }
+
   function repair(delta: Readonly<Record<string, unknown>>): ToolCallDelta[] {
     const called = isObject(delta['function']) ? delta['function'] : {};
     const id = readString(delta['id']);
@@ -86,7 +100,7 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     const naming = name !== undefined && call.name === undefined;
     if (naming) call.name = name;
     call.written += sent;
-    if (!known) return [firstDelta(delta, called, { index: call.index, id: id ?? newCallId(seed, call.index), sent })];
+    if (!known) return [firstDelta(delta, called, { index: call.index, id: idOf(id, call.index), sent })];
     if (sent === '' && !naming) return [];
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
   }
