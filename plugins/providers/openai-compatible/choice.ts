@@ -93,11 +93,11 @@ export function mapFinishReason(
   return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;
 }
 
-/** Why the model stopped in its vendor's words, where they say more than `finish_reason`; the stop sequence as vLLM tells it. */
+/** Why the model stopped in its vendor's words, where these are no other spelling of OpenAI's; the stop sequence as vLLM tells it. */
 export function readFinish(choice: JsonObject, finishReason: FinishReason): { readonly finish?: NativeFinish } {
   const native = readString(choice['native_finish_reason']) ?? readString(choice['finish_reason']);
   const sequence = finishReason === 'stop' ? readString(choice['stop_reason']) : undefined;
-  const isSaid = native === undefined || native === finishReason;
+  const isSaid = native === undefined || Object.hasOwn(FINISH_REASON, native.toLowerCase());
   if (isSaid && sequence === undefined) return {};
   return { finish: { ...(!isSaid && { native }), ...(sequence !== undefined && { stop_sequence: sequence }) } };
 }
