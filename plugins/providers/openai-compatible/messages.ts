@@ -132,7 +132,7 @@ function isPlainCall(call: ToolCall, toolIds: ToolIds): boolean {
   if (!toolIds.valid.test(call.id)) return false;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return true;
-  return Object.keys(call).length === 3 && Object.keys(call.function).length === 2;
+  return Object.keys(call).length === 3 && Object.keys(call.function).length === 2 && call.function.arguments !== '';
 }
 
 /** A tool call without what other vendors hang on it (thought signatures, indices). */
@@ -140,7 +140,9 @@ function plainCall(call: ToolCall, toolIds: ToolIds): ToolCall {
   const id = !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
-  return { id, type: 'function', function: { name: call.function.name, arguments: call.function.arguments } };
+  const { name, arguments: text } = call.function;
+  // Clients of streams that told no arguments send back none, which is no JSON.
+  return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

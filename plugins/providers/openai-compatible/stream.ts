@@ -117,7 +117,12 @@ function readChoice(
   const reason = state.finished ? undefined : readString(choice['finish_reason']);
   const spoken = readDelta(sent, state, !known && hasRole(sent), differences);
   const details = readDetails(sent, state, hasBegun(spoken) || reason !== undefined);
-  const delta = details.length > 0 ? { reasoning_details: details, ...spoken } : spoken;
+  const missing = reason === undefined ? [] : state.tools.finish();
+  const delta = {
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...spoken,
+    ...(missing.length > 0 && { tool_calls: [...(spoken.tool_calls ?? []), ...missing] }),
+  };
   const extras = extrasOf(choice, CHOICE);
   const meant = Object.keys(delta).length > 0 || reason !== undefined || 'content_filter_results' in extras;
   if (!meant && (known || !(hasRole(sent) || state.details))) return undefined;

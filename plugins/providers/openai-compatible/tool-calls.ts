@@ -45,6 +45,7 @@ interface OpenCall {
   name: string | undefined;
   /** Arguments so far. */
   written: string;
+  isCustom: boolean;
 }
 
 export interface ToolCallTracker {
@@ -52,6 +53,8 @@ export interface ToolCallTracker {
   push(deltas: unknown): readonly ToolCallDelta[] | undefined;
   /** Whether any call was begun. */
   used(): boolean;
+  /** Arguments for the calls that got none until the end: what is not JSON would be refused when it comes back. */
+  finish(): readonly ToolCallDelta[];
 }
 
 /**
@@ -63,7 +66,7 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   const byId = new Map<string, OpenCall>();
   const ids = new Set<string>();
   let last: OpenCall | undefined;
-  let opened = 0;
+  const calls: OpenCall[] = [];
 
   function find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
     if (index === undefined) return id !== undefined ? byId.get(id) : name === undefined ? last : undefined;
@@ -73,7 +76,8 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   }
 
   function open(index: number | undefined, vendorId: string | undefined): OpenCall {
-    const call: OpenCall = { index: opened++, vendorId, name: undefined, written: '' };
+    const call: OpenCall = { index: calls.length, vendorId, name: undefined, written: '', isCustom: false };
+    calls.push(call);
     if (index !== undefined) byIndex.set(index, call);
     if (vendorId !== undefined) byId.set(vendorId, call);
     return call;
@@ -94,6 +98,7 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     const sent = argumentsText(called['arguments']);
     const index = typeof delta['index'] === 'number' && Number.isInteger(delta['index']) ? delta['index'] : undefined;
     const known = find(index, id, name);
+    if (isObject(delta['custom'])) return [customDelta(delta, known ?? open(index, id), known === undefined)];
     if (!known && id === undefined && name === undefined && sent === '') return [];
     const call = known ?? open(index, id);
     last = call;
@@ -105,13 +110,28 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
   }
 
+  /** A piece of a call of a custom tool, which has words for its input in place of arguments. */
+  function customDelta(delta: JsonObject, call: OpenCall, isFirst: boolean): ToolCallDelta {
+    const { id: _id, index: _index, type: _type, ...rest } = delta;
+    last = call;
+    call.isCustom = true;
+    if (!isFirst) return { ...rest, index: call.index };
+    const first: JsonObject = { ...rest, id: idOf(call.vendorId, call.index), type: 'custom' };
+    return { ...first, index: call.index };
+  }
+
   return {
+    finish() {
+      const empty = calls.filter(({ written, isCustom }) => written === '' && !isCustom);
+      for (const call of empty) call.written = '{}';
+      return empty.map(({ index }) => ({ index, function: { arguments: '{}' } }));
+    },
     push(deltas) {
       if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
       const repaired = deltas.filter(isObject).flatMap(repair);
       return repaired.length > 0 ? repaired : undefined;
     },
-    used: () => opened > 0,
+    used: () => calls.length > 0,
   };
 }
 
