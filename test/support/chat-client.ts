@@ -93,7 +93,7 @@ export function vendorScript(
   return async (wire) => {
     const isStream =
       wire.request.path.includes('streamGenerateContent') ||
-      wire.request.json<{ readonly stream?: boolean }>().stream === true;
+      (wire.request.json() as { readonly stream?: boolean }).stream === true;
     if (!isStream) {
       const body = Buffer.from(JSON.stringify(whole));
       await wire.send(head(200, { 'content-type': 'application/json', 'content-length': String(body.length) }));

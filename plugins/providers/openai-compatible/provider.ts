@@ -148,7 +148,8 @@ function fieldTable(differences: Differences): FieldTable {
 }
 
 function messagesRule(differences: Differences): FieldRule {
-  const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES, detailFormats } = differences;
+  const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES } = differences;
+  const { detailFormats, historyTools } = differences;
   const notes = [
     roles.developer === 'system' && '`developer` becomes `system`',
     roles.system === 'developer' && '`system` becomes `developer`',
@@ -157,6 +158,8 @@ function messagesRule(differences: Differences): FieldRule {
     `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
     filesNote(files),
     'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
+    historyTools &&
+      `models \`${historyTools.source}\` get the tools that the history called where \`tools\` is not there`,
     !cacheMarks && '`cache_control` stays behind',
     'blocks of other formats become text where there is one, else they are told',
   ];

@@ -17,7 +17,8 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     const dropped: string[] = [];
     const input = withTools(
       mergeExtraBody(request, (field) => isExtraField(field, ruleOf), dropped),
-      { ...differences, ...variant },
+      call.model,
+      differences,
     );
     const fields = mapFields(input, ruleOf);
     const defaults = missingDefaults(defaultsOf(variant), input);
@@ -38,12 +39,13 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
 /** A request with tools as the vendor takes them: without those of other formats, with those that its history called. */
 function withTools(
   request: ChatRequest,
-  { cacheMarks = false, historyTools = false }: Pick<Differences, 'cacheMarks' | 'historyTools'>,
+  model: string,
+  { cacheMarks = false, historyTools }: Pick<Differences, 'cacheMarks' | 'historyTools'>,
 ): ChatRequest {
   const input = cacheMarks ? fitCacheMarks(request) : request;
   const { tools, tool_choice: _choice, ...rest } = input;
   if (!Array.isArray(tools) || tools.length === 0) {
-    const called = historyTools ? toolsOfHistory(input.messages) : [];
+    const called = historyTools?.test(model) ? toolsOfHistory(input.messages) : [];
     return called.length > 0 ? { ...input, tools: called } : input;
   }
   const plain = plainTools(tools, cacheMarks);

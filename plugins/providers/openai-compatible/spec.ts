@@ -26,7 +26,6 @@ export interface Variant {
   readonly fields?: CompatibleRules;
   readonly roles?: RoleRules;
   readonly defaults?: Readonly<Record<string, unknown>>;
-  readonly historyTools?: boolean;
 }
 
 /** What a message role is sent as; a role that is not named is kept. */
@@ -63,8 +62,8 @@ export interface Differences extends UsageRules {
   readonly detailFormats?: (model: string) => readonly string[];
   /** Which documents it takes; none unless set, but those whose content is text become text. */
   readonly files?: FileRules;
-  /** True where calls in the history need `tools`: they are derived from the history where the request has none. */
-  readonly historyTools?: boolean;
+  /** The models for which calls in the history need `tools`: they are derived from the history where the request has none. */
+  readonly historyTools?: RegExp;
   /**
    * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. By default those are that
    * are not 1 to 64 letters, digits, `_` and `-`.
