@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type ChatMessage, type ContentPart, isObject, readArray, type ToolCall } from '../../../core/index.ts';
 import { textOfDetails, writeRelayDetails } from '../kit/index.ts';
 import { NO_FILES } from './files.ts';
-import { mapContent } from './parts.ts';
+import { mapContent, type PartRules } from './parts.ts';
 import type { Differences, RoleRules } from './spec.ts';
 
 type ToolIds = NonNullable<Differences['toolIds']>;
@@ -11,6 +11,15 @@ type ToolIds = NonNullable<Differences['toolIds']>;
 export type MessageRules = Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks' | 'files' | 'detailFormats'> & {
   readonly roles: RoleRules;
 };
+
+/** What one request's messages are mapped with. */
+interface Mapping {
+  readonly model: string;
+  readonly rules: MessageRules;
+  readonly parts: PartRules;
+  /** What was left out. */
+  readonly told: Set<string>;
+}
 
 /** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
 const MESSAGE_FIELDS = new Set(
@@ -33,16 +42,18 @@ export function mapMessages(
   rules: MessageRules,
   told: Set<string>,
 ): readonly ChatMessage[] {
+  const { files = NO_FILES, cacheMarks = false } = rules;
+  const mapping: Mapping = { model, rules, told, parts: { files, cacheMarks, told } };
   const mapped: ChatMessage[] = [];
   let media: ContentPart[] = [];
-  for (const [index, message] of messages.entries()) {
+  messages.forEach((message, index) => {
     if (media.length > 0 && message.role !== 'tool') {
       mapped.push({ role: 'user', content: media });
       media = [];
     }
-    const result = mapMessage(message, `messages[${index}].content`, model, rules, told);
+    const result = mapMessage(message, index, mapping);
     mapped.push(result.role === 'tool' ? withoutMedia(result, media) : result);
-  }
+  });
   if (media.length > 0) mapped.push({ role: 'user', content: media });
   return mapped;
 }
@@ -59,23 +70,18 @@ function withoutMedia(message: ChatMessage, media: ContentPart[]): ChatMessage {
   return { ...message, content: texts.length > 0 ? texts : ELSEWHERE };
 }
 
-function mapMessage(
-  message: ChatMessage,
-  at: string,
-  model: string,
-  rules: MessageRules,
-  told: Set<string>,
-): ChatMessage {
-  const { roles, toolIds = TOOL_IDS, cacheMarks = false, files = NO_FILES } = rules;
+function mapMessage(message: ChatMessage, index: number, mapping: Mapping): ChatMessage {
+  const { rules, parts } = mapping;
+  const { roles, toolIds = TOOL_IDS } = rules;
   const changes: Record<string, unknown> = {};
   if (message.role === 'system' && roles.system === 'developer') changes['role'] = 'developer';
   if (message.role === 'developer' && roles.developer === 'system') changes['role'] = 'system';
   for (const field in message) {
     if (!MESSAGE_FIELDS.has(field) && field !== rules.replay) changes[field] = undefined;
   }
-  const content = mapContent(message.content, at, { files, cacheMarks }, told);
+  const content = mapContent(message.content, index, parts);
   if (content !== message.content) changes['content'] = content === '' && message.tool_calls ? null : content;
-  mapReasoning(message, model, rules, changes, told);
+  mapReasoning(message, mapping, changes);
   if (message.tool_calls?.some((call) => !isPlainCall(call, toolIds))) {
     changes['tool_calls'] = message.tool_calls.map((call) => plainCall(call, toolIds));
   }
@@ -88,12 +94,11 @@ function mapMessage(
 /** Earlier thinking: as text where the vendor wants it, in details where it can read them; what is lost is told. */
 function mapReasoning(
   message: ChatMessage,
-  model: string,
-  { replay = 'drop', detailFormats }: MessageRules,
+  { model, rules: { replay = 'drop', detailFormats }, told }: Mapping,
   changes: Record<string, unknown>,
-  told: Set<string>,
 ): void {
   const details: unknown = message.reasoning_details;
+  if (!details && !message.reasoning_content) return;
   const text = message.reasoning_content ?? textOfDetails(details);
   if (replay !== 'drop' && text && (message[replay] === undefined || message[replay] === null)) changes[replay] = text;
   const count = readArray(details).length;

@@ -8,17 +8,16 @@ export interface PartRules {
   readonly files: FileRules;
   /** Whether `cache_control` stays. */
   readonly cacheMarks: boolean;
+  /** Gets what is left out. */
+  readonly told: Set<string>;
 }
 
-/** Content as the vendor takes it; the same value where nothing has to change. Adds what is left out to `told`. */
-export function mapContent(
-  content: ChatMessage['content'],
-  at: string,
-  rules: PartRules,
-  told: Set<string>,
-): ChatMessage['content'] {
+/** The content of the message with this index as the vendor takes it; the same value where nothing has to change. */
+export function mapContent(content: ChatMessage['content'], at: number, rules: PartRules): ChatMessage['content'] {
   if (!Array.isArray(content) || content.every((part) => isPlain(part, rules))) return content;
-  const parts = content.flatMap((part: ContentPart, index) => mapPart(part, `${at}[${index}]`, rules, told));
+  const parts = content.flatMap((part: ContentPart, index) =>
+    mapPart(part, `messages[${at}].content[${index}]`, rules),
+  );
   return parts.length > 0 ? parts : '';
 }
 
@@ -29,7 +28,8 @@ function isPlain(part: unknown, { cacheMarks }: PartRules): boolean {
   return !FOREIGN.some((field) => field in part);
 }
 
-function mapPart(part: ContentPart, at: string, rules: PartRules, told: Set<string>): readonly ContentPart[] {
+function mapPart(part: ContentPart, at: string, rules: PartRules): readonly ContentPart[] {
+  const { told } = rules;
   if (isPlain(part, rules)) return [part];
   if (part.type === 'opaque') return mapOpaque(part, told);
   const { cache_control: mark, ...rest } = part;

@@ -12,6 +12,7 @@ import {
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
+  type ToolCallDelta,
   type Usage,
 } from '../../../core/index.ts';
 import { extrasOf, mapFinishReason, readContent, readFinish, readLogprobs } from './choice.ts';
@@ -27,6 +28,8 @@ const CHOICE = new Set('index delta message finish_reason logprobs usage text se
 const DELTA = new Set(
   'role content refusal tool_calls reasoning_content reasoning reasoning_text reasoning_details'.split(' '),
 );
+
+const NONE: readonly never[] = Object.freeze([]);
 
 interface ChoiceState {
   readonly tools: ToolCallTracker;
@@ -117,12 +120,8 @@ function readChoice(
   const reason = state.finished ? undefined : readString(choice['finish_reason']);
   const spoken = readDelta(sent, state, !known && hasRole(sent), differences);
   const details = readDetails(sent, state, hasBegun(spoken) || reason !== undefined);
-  const missing = reason === undefined ? [] : state.tools.finish();
-  const delta = {
-    ...(details.length > 0 && { reasoning_details: details }),
-    ...spoken,
-    ...(missing.length > 0 && { tool_calls: [...(spoken.tool_calls ?? []), ...missing] }),
-  };
+  const missing = reason === undefined ? NONE : state.tools.finish();
+  const delta = details.length + missing.length === 0 ? spoken : withEndings(spoken, details, missing);
   const extras = extrasOf(choice, CHOICE);
   const meant = Object.keys(delta).length > 0 || reason !== undefined || 'content_filter_results' in extras;
   if (!meant && (known || !(hasRole(sent) || state.details))) return undefined;
@@ -139,6 +138,18 @@ function readChoice(
   };
 }
 
+function withEndings(
+  spoken: ChatDelta,
+  details: readonly ReasoningDetail[],
+  missing: readonly ToolCallDelta[],
+): ChatDelta {
+  return {
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...spoken,
+    ...(missing.length > 0 && { tool_calls: [...(spoken.tool_calls ?? []), ...missing] }),
+  };
+}
+
 /** Whether a delta holds something else than reasoning, so that the reasoning before it is over. */
 function hasBegun({ content, refusal, tool_calls: calls }: ChatDelta): boolean {
   return (typeof content === 'string' && content !== '') || refusal !== undefined || calls !== undefined;
@@ -147,7 +158,7 @@ function hasBegun({ content, refusal, tool_calls: calls }: ChatDelta): boolean {
 function readDetails(sent: JsonObject, state: ChoiceState, isOver: boolean): readonly ReasoningDetail[] {
   const { reasoning_details: pieces } = sent;
   if (Array.isArray(pieces) && pieces.length > 0) state.details ??= trackDetails();
-  return state.details?.push(pieces, isOver) ?? [];
+  return state.details ? state.details.push(pieces, isOver) : NONE;
 }
 
 function readDelta(sent: JsonObject, state: ChoiceState, opening: boolean, differences: Differences): ChatDelta {
