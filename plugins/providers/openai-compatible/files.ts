@@ -48,7 +48,9 @@ function mapDocument(
     if (urls) return write(rules, filename ?? lastOf(url), url);
     throw invalid(`${at}.file`, 'is an address: this provider takes documents as data URLs only');
   }
-  const mediaType = /^data:([^;,]*)/i.exec(url)?.[1]?.trim().toLowerCase() || 'text/plain';
+  const [, type] = /^data:([^;,]*)/i.exec(url) ?? [];
+  if (type === undefined) throw invalid(`${at}.file`, 'must hold a data URL, or an https: URL');
+  const mediaType = type.trim().toLowerCase() || 'text/plain';
   if (mediaType.startsWith('image/')) return { type: 'image_url', image_url: { url } };
   if (!data.includes(mediaType) && TEXTUAL.test(mediaType)) {
     return { type: 'text', text: `Document${named(filename)}:\n${readText(url, at)}` };
@@ -67,7 +69,7 @@ function named(filename: string | undefined): string {
 }
 
 function lastOf(url: string): string {
-  return new URL(url).pathname.split('/').at(-1) || 'document';
+  return (URL.canParse(url) && new URL(url).pathname.split('/').at(-1)) || 'document';
 }
 
 /** The text of a data URL, in base64 or percent-encoded. */

@@ -1,5 +1,6 @@
 /** What requests of other formats bring along, on its way to vendors of OpenAI's wire. */
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { type ChatRequest, isGatewayError, type Plugin } from '../../../../core/index.ts';
 import deepseek from '../../../../plugins/providers/deepseek.ts';
 import mistral from '../../../../plugins/providers/mistral.ts';
@@ -94,6 +95,9 @@ describe('a document', () => {
     expect(fileOf(openrouter, file({ file_url: url }))).to.deep.equal([
       { type: 'file', file: { filename: 'report.pdf', file_data: url } },
     ]);
+    expect(fileOf(openrouter, file({ file_url: 'https://' }))).to.deep.equal([
+      { type: 'file', file: { filename: 'document', file_data: 'https://' } },
+    ]);
     expect(fileOf(mistral, file({ file_url: url, filename: 'R' }))).to.deep.equal([
       { type: 'document_url', document_url: url, document_name: 'R' },
     ]);
@@ -105,6 +109,8 @@ describe('a document', () => {
       [deepseek, { file_data: PDF }],
       [deepseek, { file_id: 'file-1' }],
       [openai, { file_data: 'data:application/zip;base64,UEs=' }],
+      [openrouter, { file_url: 'http://files.example/a.txt' }],
+      [mistral, { file_data: 'JVBERi0=' }],
     ] as const)
       expect(refusalOf(() => fileOf(plugin, file(fields)))).to.equal('messages[0].content[0].file');
   });
@@ -133,6 +139,37 @@ describe('a document', () => {
       file({ filename: 'a.pdf', file_data: PDF }),
     ]);
     expect(dropped).to.deep.equal(['citations']);
+  });
+});
+
+describe('whatever stands in the fields of other formats', () => {
+  it('becomes a request or a refusal, never a crash', () => {
+    const json = fc.jsonValue();
+    const part = fc.oneof(
+      fc.record({ type: fc.constantFrom('opaque', 'file', 'text', 'image_url'), text: json, file: json, value: json }),
+      fc.record({ type: fc.constant('file'), file: fc.record({ file_data: fc.string(), file_url: fc.string() }) }),
+      fc.record({
+        type: fc.constant('file'),
+        file: fc.record({ file_data: fc.string().map((text) => `data:${text}`) }),
+      }),
+    );
+    const message = fc.record({
+      role: fc.constantFrom('user', 'assistant', 'tool', 'system'),
+      content: fc.oneof(fc.string(), fc.array(part)),
+      tool_call_id: fc.string(),
+      ...{ reasoning_details: json, thinking_blocks: json, order: json, cache_control: json, dialect_fields: json },
+    });
+    fc.assert(
+      fc.property(
+        fc.array(message),
+        json,
+        fc.constantFrom(openai, openrouter, mistral, deepseek),
+        (list, mark, plugin) => {
+          const messages = [{ role: 'user', content: 'Hi' }, ...list];
+          refusalOf(() => translate(plugin, { messages, cache_control: mark, dialect_fields: mark }));
+        },
+      ),
+    );
   });
 });
 
