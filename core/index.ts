@@ -6,6 +6,7 @@ export { failureToError } from './calls/failures.ts';
 export type { AccountRecord, NamedPlan } from './calls/plan-finder.ts';
 export { ACCOUNTS, accountKey, createPlanFinder } from './calls/plan-finder.ts';
 export { costOf } from './calls/pricing.ts';
+export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';

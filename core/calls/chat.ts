@@ -169,7 +169,7 @@ function planAttempt(
     ];
     // A dialect whose shape is the canonical one is written by the codec: between equals that is its native lane.
     const lane = ingress && (row && !ingress.patch ? 'native' : 'translated');
-    return { request: { ...request, dropped }, codec, lane, passesOn: false };
+    return { request: { ...request, dropped: [...new Set(dropped)] }, codec, lane, passesOn: false };
   } catch (thrown) {
     throw asRefusal(thrown);
   }

@@ -43,7 +43,11 @@ export function assertPublicMedia(request: ChatRequest): void {
 function isPublicHttps(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);
-  if (protocol !== 'https:' || username !== '' || password !== '') return false;
+  return protocol === 'https:' && username === '' && password === '' && isPublicHost(hostname);
+}
+
+/** Whether a host, as a URL has it, is neither an address of a private or loopback range nor a name for an inner network. */
+export function isPublicHost(hostname: string): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')

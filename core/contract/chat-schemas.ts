@@ -40,6 +40,12 @@ const toolCall: Schema = {
   },
 };
 
+/** A piece of a model's reasoning that came back. */
+const reasoningDetail: Schema = {
+  type: 'object',
+  properties: { text: nullable('string'), data: nullable('string'), signature: nullable('string') },
+};
+
 /** What an assistant may have said in place of words. */
 const CALLS = [{ required: ['tool_calls'] }, { required: ['function_call'] }];
 
@@ -63,6 +69,10 @@ const message: Schema = {
     }),
     refusal: nullable('string'),
     reasoning_content: nullable('string'),
+    reasoning_details: nullable('array', { items: reasoningDetail, maxItems: 1024 }),
+    thinking_blocks: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
+    order: nullable('array', { items: { type: 'string', maxLength: 64 }, maxItems: 4096 }),
+    is_error: nullable('boolean'),
   },
   allOf: [
     {

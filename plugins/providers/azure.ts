@@ -13,18 +13,14 @@ export default openaiCompatible({
   credential: { header: 'api-key' },
   anyModel: true,
   variants: OPENAI_MODELS,
-  toolIds: { valid: /^.{1,40}$/s, length: 40 },
+  toolIds: { valid: /^[A-Za-z0-9_-]{1,40}$/, length: 40 },
+  files: { data: ['application/pdf'], ids: true },
   keepsStop: true,
   streamOptions: { include_obfuscation: false },
   embeddings: {},
   lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
   responsesPath: () => '/responses',
   options: {
-    native: {
-      type: 'boolean',
-      default: true,
-      description: 'Whether requests in the format of OpenAI’s Responses API are passed on to the vendor’s own.',
-    },
     resource: {
       type: 'string',
       pattern: '^[A-Za-z0-9][A-Za-z0-9-]{0,62}$',

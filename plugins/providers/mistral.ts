@@ -23,9 +23,17 @@ export default openaiCompatible({
   unknown: 'dropped',
   extras: ['random_seed', 'prompt_mode', 'guardrails', 'safe_prompt'],
   roles: { developer: 'system' },
+  files: {
+    data: ['application/pdf'],
+    urls: true,
+    part: (name, url) => ({ type: 'document_url', document_url: url, document_name: name }),
+  },
   toolIds: { valid: /^[a-zA-Z0-9]{9}$/, length: 9 },
-  messages: closedMessages,
+  messages: (messages) => closedMessages(bridgedMessages(messages)),
   streamUsage: 'always',
+  notes: [
+    'Between tools’ results and a user’s words an assistant’s `OK.` is put: the vendor refuses the one right after the other.',
+  ],
   lacks: {
     'log probabilities': 'requests and responses have no field for them',
     'reasoning tokens': 'its usage, a closed schema, does not count them apart',
@@ -52,6 +60,15 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = Object.freeze({
   assistant: ['role', 'content', 'tool_calls', 'prefix'],
   tool: ['role', 'content', 'tool_call_id', 'name'],
 });
+
+/** A user's words right after tools' results are refused there: a word of the model goes between them. */
+function bridgedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const isJump = ({ role }: ChatMessage, at: number): boolean => role === 'user' && messages[at - 1]?.role === 'tool';
+  if (!messages.some(isJump)) return messages;
+  return messages.flatMap((message, at) =>
+    isJump(message, at) ? [{ role: 'assistant', content: 'OK.' }, message] : [message],
+  );
+}
 
 /** Messages with the keys of their role only; an answer that is begun for the model needs `prefix`. */
 function closedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {

@@ -28,6 +28,7 @@ export default openaiCompatible({
   },
   roles: { developer: 'system' },
   replay: 'reasoning',
+  remoteMedia: 'refuse',
   messages: checkImages,
   lacks: { 'cached tokens': 'its usage is three counts', 'reasoning tokens': 'its usage is three counts' },
   embeddings: { fields: { user: drop() } },

@@ -2,10 +2,12 @@
  * The public entry `tollgate/openai-compatible`: a provider plugin made of data, for every vendor that speaks
  * OpenAI's chat completions. The default export is the plugin `openai-compatible` itself, for any base URL.
  */
+import { isPublicHost } from '../../core/index.ts';
 import { openaiCompatible } from './openai-compatible/provider.ts';
 import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
 
 export { classifyError, type ErrorRules, readVendorError, type VendorError } from './openai-compatible/errors.ts';
+export type { FileRules } from './openai-compatible/files.ts';
 export { shortId } from './openai-compatible/messages.ts';
 export { OPENAI_MODELS } from './openai-compatible/openai-models.ts';
 export { openaiCompatible } from './openai-compatible/provider.ts';
@@ -37,6 +39,8 @@ export default openaiCompatible({
   unlimited: true,
   roles: { developer: 'system' },
   replay: 'reasoning_content',
+  // Which documents a server takes is its own to say.
+  files: { data: ['*'], ids: true },
   embeddings: {},
   requiredOptions: ['baseUrl'],
   options: {
@@ -48,7 +52,8 @@ export default openaiCompatible({
     },
     developerRole: { type: 'boolean', description: 'Sends the role `developer` as it is, not as `system`.' },
   },
-  configure: ({ drop: dropped, rename: renamed, developerRole }) => ({
+  configure: ({ baseUrl = '', drop: dropped, rename: renamed, developerRole }) => ({
+    ...(URL.canParse(baseUrl) && !isPublicHost(new URL(baseUrl).hostname) && { remoteMedia: 'refuse' }),
     fields: operatorRules(dropped as readonly string[] | undefined, renamed as Readonly<Record<string, string>>),
     ...(developerRole === true && { roles: {} }),
   }),

@@ -9,7 +9,8 @@ export default openaiCompatible({
   baseUrl: 'https://api.openai.com/v1',
   apiKeyEnv: 'OPENAI_API_KEY',
   variants: OPENAI_MODELS,
-  toolIds: { valid: /^.{1,40}$/s, length: 40 },
+  toolIds: { valid: /^[A-Za-z0-9_-]{1,40}$/, length: 40 },
+  files: { data: ['application/pdf'], ids: true },
   keepsStop: true,
   // Without the padding every frame is what callers get, and the stream is half as long.
   streamOptions: { include_obfuscation: false },
@@ -17,11 +18,6 @@ export default openaiCompatible({
   lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
   responsesPath: (model) => (CHAT_ONLY.test(model) ? undefined : '/responses'),
   options: {
-    native: {
-      type: 'boolean',
-      default: true,
-      description: 'Whether requests in the format of OpenAI’s Responses API are passed on to the vendor’s own.',
-    },
     organization: { type: 'string', description: 'Sent as `OpenAI-Organization`.' },
     project: { type: 'string', description: 'Sent as `OpenAI-Project`.' },
   },

@@ -22,6 +22,9 @@ export default openaiCompatible({
   ],
   roles: { developer: 'system' },
   replay: 'reasoning',
+  detailFormats: formatsOf,
+  historyTools: /^~?anthropic\//,
+  files: { data: ['application/pdf'], urls: true },
   cacheMarks: true,
   streamUsage: 'always',
   usageCost,
@@ -46,6 +49,19 @@ export default openaiCompatible({
         : undefined,
   },
 });
+
+/** Whose reasoning the model behind it can read, by the vendor in the model's name. */
+const FORMATS: Readonly<Record<string, readonly string[]>> = Object.freeze({
+  anthropic: ['anthropic'],
+  google: ['gemini'],
+  openai: ['responses', 'azure'],
+  'x-ai': ['xai'],
+});
+
+function formatsOf(model: string): readonly string[] {
+  const vendor = /^~?([^/]+)\//.exec(model)?.[1] ?? '';
+  return (Object.hasOwn(FORMATS, vendor) ? FORMATS[vendor] : undefined) ?? [];
+}
 
 /** Credits, which are dollars; with a key of the operator's own for the vendor behind, that vendor's bill comes on top. */
 function usageCost({ cost, is_byok: ownKey, cost_details: details }: JsonObject): number | undefined {

@@ -49,13 +49,6 @@ export default openaiCompatible({
     },
   ],
   responsesPath: () => '/responses',
-  options: {
-    native: {
-      type: 'boolean',
-      default: true,
-      description: 'Whether requests in the format of OpenAI’s Responses API are passed on to the vendor’s own.',
-    },
-  },
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
   // Ten thousand million ticks are a dollar.

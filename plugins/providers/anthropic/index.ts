@@ -6,7 +6,7 @@ import {
   readObject,
   readString,
 } from '../../../core/index.ts';
-import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { anthropicFailure } from './errors.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { type BetaRules, betaHeader, betaNames, nativeMessages } from './native.ts';
@@ -27,11 +27,6 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
-    native: {
-      type: 'boolean',
-      description:
-        'False translates every request, also of callers that speak the vendor’s own format; true unless set.',
-    },
     betas: {
       type: 'object',
       additionalProperties: false,
@@ -62,6 +57,7 @@ export default definePlugin({
     });
     const rules = readBetaRules(config, options.headers);
     const rows = { messages: nativeMessages(rules) };
+    const native = nativeRows(config as ProviderConfig, () => rows);
     api.provider({
       specVersion: 1,
       vendor: 'anthropic',
@@ -70,7 +66,7 @@ export default definePlugin({
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
       chat: lenientChat(withBetas(rules)),
-      ...(readObject(config)['native'] !== false && { native: () => rows }),
+      ...(native && { native }),
       fields: ANTHROPIC_FIELDS,
       listModels: { request: listRequest, response: listedModels },
       error: anthropicFailure,

@@ -1,5 +1,5 @@
 import { definePlugin, type HttpRequest, type Offer, readArray, readObject, readString } from '../../../core/index.ts';
-import { lenientChat, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
+import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
 import { geminiFailure } from './errors.ts';
 import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from './fields.ts';
@@ -19,11 +19,6 @@ const CONFIG_SCHEMA: object = {
       description:
         'Lets callers name cached contents (`cached_content`) and files of this account, which all of them share.',
     },
-    native: {
-      type: 'boolean',
-      description:
-        'Passes requests in Gemini’s own format on as they are, and the responses back; on unless set. Else they are translated.',
-    },
   },
 };
 
@@ -32,7 +27,6 @@ const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 interface GeminiConfig extends ProviderConfig {
   readonly cachedContent?: boolean;
-  readonly native?: boolean;
 }
 
 /** Google Gemini in its native format. Source: https://ai.google.dev/api */
@@ -54,6 +48,7 @@ export default definePlugin({
       }),
       error: geminiFailure,
     };
+    const native = nativeRows(own, (model, stream) => nativeRow(model, stream, own.cachedContent === true));
     api.provider({
       ...endpoint,
       chat: lenientChat(
@@ -65,7 +60,7 @@ export default definePlugin({
         { toolNames: TOOL_NAMES },
       ),
       fields,
-      ...(own.native !== false && { native: (model, stream) => nativeRow(model, stream, own.cachedContent === true) }),
+      ...(native && { native }),
       listModels: { request: listRequest, response: listedModels },
     });
     api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });

@@ -1,14 +1,18 @@
 /** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. */
 
+export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
 export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
+export { toolsOfHistory } from './history-tools.ts';
 export { LEGACY_FUNCTIONS } from './legacy-functions.ts';
 export { type Leniency, lenientChat } from './lenient-chat.ts';
-export type { EndpointDefaults, ProviderConfig } from './options.ts';
+export { nativeRows } from './native-rows.ts';
+export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
+export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
 export { createResponsesCodec } from './responses-codec.ts';
 export { readReasoningItem } from './responses-items.ts';
 export { customArguments, customInput, namespacedName } from './responses-tools.ts';

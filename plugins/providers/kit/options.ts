@@ -67,6 +67,36 @@ export const PROVIDER_OPTIONS = Object.freeze({
     description: 'Extra request headers.',
     additionalProperties: { type: 'string' },
   },
+  native: {
+    anyOf: [
+      { type: 'boolean' },
+      {
+        type: 'object',
+        additionalProperties: false,
+        properties: { references: { enum: ['allow', 'refuse'] } },
+      },
+    ],
+    description:
+      'Whether requests in a format that the vendor speaks itself go to it as they are; `true` unless set. `{ references: allow }` lets them name files, containers and the like in your account at the vendor, which all callers then share.',
+  },
+  affinity: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 128,
+    description:
+      'A name that providers with the same account at the vendor share: what the vendor encrypted for one of them, such as reasoning, the others get back too.',
+  },
+  remoteMedia: {
+    enum: ['allow', 'refuse'],
+    description:
+      'Whether the provider is sent the addresses of images and files. `refuse` takes data URLs only; it is the default for servers on your own network, which would fetch addresses from there.',
+  },
+  countFactor: {
+    type: 'number',
+    exclusiveMinimum: 0,
+    maximum: 10,
+    description: 'What an estimate of input tokens is multiplied with for this provider’s models; 1 unless set.',
+  },
 } as const satisfies Record<string, Schema>);
 
 /** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
@@ -80,6 +110,10 @@ export interface ProviderConfig {
     | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly refreshModels?: string | undefined;
+  readonly native?: boolean | { readonly references?: 'allow' | 'refuse' } | undefined;
+  readonly affinity?: string | undefined;
+  readonly remoteMedia?: 'allow' | 'refuse' | undefined;
+  readonly countFactor?: number | undefined;
 }
 
 export interface EndpointDefaults {
@@ -92,14 +126,21 @@ export interface EndpointDefaults {
   readonly keyRequired?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly models?: readonly ModelInfo[];
+  /** For servers that are usually on the operator's own network; `allow` unless set. */
+  readonly remoteMedia?: 'allow' | 'refuse';
 }
 
+/** What {@link readProviderOptions} reads of a provider. */
+export type ConfiguredProvider = Omit<Endpoint, 'error'> &
+  Pick<
+    Provider,
+    'models' | 'addModels' | 'anyModel' | 'prices' | 'refreshModelsMs' | 'affinity' | 'remoteMedia' | 'countFactor'
+  >;
+
 /** The configured half of a {@link Provider} or speech vendor: where it is, with which key, which models, which clocks. */
-export function readProviderOptions(
-  config: ProviderConfig,
-  defaults: EndpointDefaults,
-): Omit<Endpoint, 'error'> & Pick<Provider, 'models' | 'addModels' | 'anyModel' | 'prices' | 'refreshModelsMs'> {
+export function readProviderOptions(config: ProviderConfig, defaults: EndpointDefaults): ConfiguredProvider {
   const { header, prefix } = defaults.credential ?? { header: 'authorization', prefix: 'Bearer ' };
+  const { affinity, countFactor, remoteMedia = defaults.remoteMedia } = config;
   return {
     baseUrl: (config.baseUrl ?? defaults.baseUrl).replace(/\/+$/, ''),
     credential: {
@@ -113,6 +154,9 @@ export function readProviderOptions(
     ...(config.timeouts && { timeouts: readTimeouts(config.timeouts) }),
     ...(config.prices && { prices: config.prices }),
     ...(config.refreshModels !== undefined && { refreshModelsMs: parseDuration(config.refreshModels) }),
+    ...(affinity !== undefined && { affinity }),
+    ...(remoteMedia !== undefined && { remoteMedia }),
+    ...(countFactor !== undefined && { countFactor }),
     ...readModels(config.models, defaults.models),
   };
 }

@@ -3,9 +3,11 @@ import {
   type FinishReason,
   isObject,
   type JsonObject,
+  type NativeFinish,
   readString,
   StreamFailure,
 } from '../../../core/index.ts';
+import { textOfDetails } from '../kit/index.ts';
 import type { Differences } from './spec.ts';
 
 /** Names under which vendors send the model's thinking; the first that is not empty is taken, some send it twice. */
@@ -22,7 +24,7 @@ export function readContent(message: Readonly<Record<string, unknown>>): Content
   const { content } = message;
   const named = REASONING.map((name) => readString(message[name])).find((value) => value !== undefined);
   if (typeof content === 'string' || content === null || content === undefined) {
-    return { content, reasoning: named ?? detailsText(message['reasoning_details']) };
+    return { content, reasoning: named ?? textOfDetails(message['reasoning_details']) };
   }
   const parts = Array.isArray(content) ? content : [content];
   const reasoning = parts.map(thinkingText).join('');
@@ -41,16 +43,6 @@ function thinkingText(part: unknown): string {
   if (!isObject(part) || part['type'] !== 'thinking') return '';
   const { thinking } = part;
   return Array.isArray(thinking) ? thinking.map(plainText).join('') : (readString(thinking) ?? '');
-}
-
-/** OpenRouter: the readable ones of `reasoning_details`. */
-function detailsText(details: unknown): string | undefined {
-  if (!Array.isArray(details)) return undefined;
-  return readString(
-    details
-      .map((part) => (isObject(part) ? (readString(part['text']) ?? readString(part['summary']) ?? '') : ''))
-      .join(''),
-  );
 }
 
 type Meaning = FinishReason | { readonly failure: FailureClass };
@@ -99,6 +91,15 @@ export function mapFinishReason(
     });
   }
   return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;
+}
+
+/** Why the model stopped in its vendor's words, where these are no other spelling of OpenAI's; the stop sequence as vLLM tells it. */
+export function readFinish(choice: JsonObject, finishReason: FinishReason): { readonly finish?: NativeFinish } {
+  const native = readString(choice['native_finish_reason']) ?? readString(choice['finish_reason']);
+  const sequence = finishReason === 'stop' ? readString(choice['stop_reason']) : undefined;
+  const isSaid = native === undefined || Object.hasOwn(FINISH_REASON, native.toLowerCase());
+  if (isSaid && sequence === undefined) return {};
+  return { finish: { ...(!isSaid && { native }), ...(sequence !== undefined && { stop_sequence: sequence }) } };
 }
 
 /** Lists of log probabilities; the last is DeepSeek's, of the tokens the model thought. */

@@ -1,40 +1,87 @@
 import { createHash } from 'node:crypto';
-import { type ChatMessage, isObject, type ToolCall } from '../../../core/index.ts';
+import { type ChatMessage, type ContentPart, isObject, readArray, type ToolCall } from '../../../core/index.ts';
+import { textOfDetails, writeRelayDetails } from '../kit/index.ts';
+import { NO_FILES } from './files.ts';
+import { mapContent, type PartRules } from './parts.ts';
 import type { Differences, RoleRules } from './spec.ts';
 
 type ToolIds = NonNullable<Differences['toolIds']>;
 
-/** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
-const MESSAGE_FIELDS = new Set(
-  'role content name tool_calls tool_call_id refusal function_call audio prefix reasoning_details'.split(' '),
-);
+/** What a vendor takes in messages. */
+export type MessageRules = Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks' | 'files' | 'detailFormats'> & {
+  readonly roles: RoleRules;
+};
 
-/** For vendors that name no limit: their own ids are short, but another's may hold a signature of thousands of characters. */
-export const TOOL_IDS = Object.freeze({ valid: /^.{1,64}$/s, length: 40 });
-
-/** Messages as the vendor takes them: roles, earlier thinking, tool call ids. */
-export function mapMessages(
-  messages: readonly ChatMessage[],
-  roles: RoleRules,
-  { replay = 'drop', toolIds = TOOL_IDS, cacheMarks = false }: Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks'>,
-): readonly ChatMessage[] {
-  return messages.map((message) => mapMessage(cacheMarks ? message : withoutMarks(message), roles, replay, toolIds));
+/** What one request's messages are mapped with. */
+interface Mapping {
+  readonly model: string;
+  readonly rules: MessageRules;
+  readonly parts: PartRules;
+  /** What was left out. */
+  readonly told: Set<string>;
 }
 
-function mapMessage(
-  message: ChatMessage,
-  roles: RoleRules,
-  replay: NonNullable<Differences['replay']>,
-  toolIds: ToolIds,
-): ChatMessage {
+/** Fields of a message that vendors of this wire know; others (a native vendor's signatures, say) stay behind. */
+const MESSAGE_FIELDS = new Set(
+  'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' '),
+);
+
+/** For vendors that name no limit: others' ids have characters that some refuse, or a signature of thousands of characters. */
+export const TOOL_IDS = Object.freeze({ valid: /^[A-Za-z0-9_-]{1,64}$/, length: 40 });
+
+/** What stands in a tool's result all of which is images and files. */
+const ELSEWHERE = 'The result follows in the next user message.';
+
+/**
+ * Messages as the vendor takes them: roles, earlier thinking, tool call ids, documents. Images and files in tools' results follow in
+ * one user message after the results of their turn. Adds what is left out to `told`.
+ */
+export function mapMessages(
+  messages: readonly ChatMessage[],
+  model: string,
+  rules: MessageRules,
+  told: Set<string>,
+): readonly ChatMessage[] {
+  const { files = NO_FILES, cacheMarks = false } = rules;
+  const mapping: Mapping = { model, rules, told, parts: { files, cacheMarks, told } };
+  const mapped: ChatMessage[] = [];
+  let media: ContentPart[] = [];
+  messages.forEach((message, index) => {
+    if (media.length > 0 && message.role !== 'tool') {
+      mapped.push({ role: 'user', content: media });
+      media = [];
+    }
+    const result = mapMessage(message, index, mapping);
+    mapped.push(result.role === 'tool' ? withoutMedia(result, media) : result);
+  });
+  if (media.length > 0) mapped.push({ role: 'user', content: media });
+  return mapped;
+}
+
+/** A tool's result with its text alone; what else it holds is added to `media`, with a head that names the call. */
+function withoutMedia(message: ChatMessage, media: ContentPart[]): ChatMessage {
+  const { content, tool_call_id: id } = message;
+  if (!Array.isArray(content)) return message;
+  const parts: readonly ContentPart[] = content;
+  const others = parts.filter(({ type }) => type !== 'text');
+  if (others.length === 0) return message;
+  media.push({ type: 'text', text: `Result of call ${id}:` }, ...others);
+  const texts = parts.filter(({ type }) => type === 'text');
+  return { ...message, content: texts.length > 0 ? texts : ELSEWHERE };
+}
+
+function mapMessage(message: ChatMessage, index: number, mapping: Mapping): ChatMessage {
+  const { rules, parts } = mapping;
+  const { roles, toolIds = TOOL_IDS } = rules;
   const changes: Record<string, unknown> = {};
   if (message.role === 'system' && roles.system === 'developer') changes['role'] = 'developer';
   if (message.role === 'developer' && roles.developer === 'system') changes['role'] = 'system';
   for (const field in message) {
-    if (!MESSAGE_FIELDS.has(field) && field !== replay) changes[field] = undefined;
+    if (!MESSAGE_FIELDS.has(field) && field !== rules.replay) changes[field] = undefined;
   }
-  const thinking = message.reasoning_content;
-  if (replay === 'reasoning' && thinking && message['reasoning'] === undefined) changes['reasoning'] = thinking;
+  const content = mapContent(message.content, index, parts);
+  if (content !== message.content) changes['content'] = content === '' && message.tool_calls ? null : content;
+  mapReasoning(message, mapping, changes);
   if (message.tool_calls?.some((call) => !isPlainCall(call, toolIds))) {
     changes['tool_calls'] = message.tool_calls.map((call) => plainCall(call, toolIds));
   }
@@ -44,20 +91,41 @@ function mapMessage(
   return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
 }
 
-function withoutMarks(message: ChatMessage): ChatMessage {
-  if (!Array.isArray(message.content)) return message;
-  const content = withoutCacheMarks(message.content);
-  return content === message.content ? message : { ...message, content };
+/** Earlier thinking: as text where the vendor wants it, in details where it can read them; what is lost is told. */
+function mapReasoning(
+  message: ChatMessage,
+  { model, rules: { replay = 'drop', detailFormats }, told }: Mapping,
+  changes: Record<string, unknown>,
+): void {
+  const details: unknown = message.reasoning_details;
+  if (!details && !message.reasoning_content) return;
+  const text = message.reasoning_content ?? textOfDetails(details);
+  if (replay !== 'drop' && text && (message[replay] === undefined || message[replay] === null)) changes[replay] = text;
+  const count = readArray(details).length;
+  if (count === 0) return;
+  const sent = detailFormats ? writeRelayDetails(details, detailFormats(model)) : [];
+  if (sent.length > 0) changes['reasoning_details'] = sent;
+  if (sent.length < count && (replay === 'drop' || readArray(details).some(isBeyondText))) told.add('reasoning');
 }
 
-/** The items without their `cache_control`; the same list when none has one. */
-export function withoutCacheMarks<T>(items: readonly T[]): readonly T[] {
-  if (!items.some((item) => isObject(item) && 'cache_control' in item)) return items;
-  return items.map((item) => {
-    if (!isObject(item)) return item;
-    const { cache_control: _mark, ...rest } = item;
-    return rest as T;
-  });
+/** Whether a detail holds more than the text of a thought. */
+function isBeyondText(detail: unknown): boolean {
+  return isObject(detail) && (typeof detail['data'] === 'string' || typeof detail['signature'] === 'string');
+}
+
+/** The items without marks for a cache that the vendor does not have, and without what is for other formats. */
+export function plainTools(tools: readonly unknown[], cacheMarks: boolean): readonly unknown[] {
+  const isForeign = (tool: unknown): boolean => isObject(tool) && tool['type'] === 'opaque';
+  const isPlain = (tool: unknown): boolean =>
+    !isObject(tool) || !('dialect_fields' in tool || (!cacheMarks && 'cache_control' in tool));
+  if (tools.every((tool) => isPlain(tool) && !isForeign(tool))) return tools;
+  return tools
+    .filter((tool) => !isForeign(tool))
+    .map((tool) => {
+      if (!isObject(tool) || isPlain(tool)) return tool;
+      const { cache_control: mark, dialect_fields: _fields, ...rest } = tool;
+      return cacheMarks && mark !== undefined ? { ...rest, cache_control: mark } : rest;
+    });
 }
 
 function withChanges(message: ChatMessage, changes: Readonly<Record<string, unknown>>): ChatMessage {
@@ -69,7 +137,7 @@ function isPlainCall(call: ToolCall, toolIds: ToolIds): boolean {
   if (!toolIds.valid.test(call.id)) return false;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return true;
-  return Object.keys(call).length === 3 && Object.keys(call.function).length === 2;
+  return Object.keys(call).length === 3 && Object.keys(call.function).length === 2 && call.function.arguments !== '';
 }
 
 /** A tool call without what other vendors hang on it (thought signatures, indices). */
@@ -77,7 +145,9 @@ function plainCall(call: ToolCall, toolIds: ToolIds): ToolCall {
   const id = !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
-  return { id, type: 'function', function: { name: call.function.name, arguments: call.function.arguments } };
+  const { name, arguments: text } = call.function;
+  // Clients of streams that told no arguments send back none, which is no JSON.
+  return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

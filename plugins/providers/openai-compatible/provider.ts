@@ -11,14 +11,16 @@ import {
   createResponsesCodec,
   LEGACY_FUNCTIONS,
   lenientChat,
+  nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
   readProviderOptions,
 } from '../kit/index.ts';
 import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
+import { type FileRules, NO_FILES } from './files.ts';
 import { TOOL_IDS } from './messages.ts';
-import { createRequestMapper } from './request.ts';
+import { cacheRule, createRequestMapper } from './request.ts';
 import { readResponse } from './response.ts';
 import type { CompatibleSpec, Differences } from './spec.ts';
 import { decodeStream } from './stream.ts';
@@ -66,6 +68,8 @@ function createProvider(
   apiKeyEnv: string | undefined,
 ): Provider {
   const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
+  const { remoteMedia } = differences;
+  const native = nativeRows(config, rowsOf(differences));
   const configured = readProviderOptions(config, {
     baseUrl,
     ...(credential && { credential }),
@@ -73,6 +77,7 @@ function createProvider(
     ...(apiKeyEnv && { apiKeyEnv }),
     ...(headers && { headers }),
     ...(models && { models }),
+    ...(remoteMedia && { remoteMedia }),
   });
   return {
     specVersion: 1,
@@ -84,18 +89,19 @@ function createProvider(
     ...(transport && { transport }),
     fields: fieldTable(differences),
     chat: createChatCodec(differences),
-    ...(differences.responsesPath && config['native'] !== false && { native: nativeRows(differences) }),
+    ...(native && { native }),
     ...(listsModels && { listModels: modelLister(differences) }),
     error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
   };
 }
 
-/** How the vendor speaks other formats than chat itself. */
-function nativeRows({ responsesPath, errors, usageCost }: Differences): NonNullable<Provider['native']> {
+/** What the vendor speaks itself: chat, and the Responses API where it has that. */
+function rowsOf({ path, responsesPath, errors, usageCost }: Differences): NonNullable<Provider['native']> {
   const codec = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost);
   return (model) => {
-    const path = responsesPath?.(model);
-    return path === undefined ? {} : { responses: { path, headers: betaHeaders, codec } };
+    const chat = { path: path?.('chat/completions', model) ?? '/chat/completions' };
+    const own = responsesPath?.(model);
+    return { chat, ...(own !== undefined && { responses: { path: own, headers: betaHeaders, codec } }) };
   };
 }
 
@@ -139,6 +145,7 @@ function fieldTable(differences: Differences): FieldTable {
   return {
     fields: {
       ...LEGACY_FUNCTIONS,
+      cache_control: cacheRule(differences.cacheMarks === true),
       messages: messagesRule(differences),
       stream_options: streamRule(differences),
       ...fields,
@@ -157,15 +164,29 @@ function fieldTable(differences: Differences): FieldTable {
   };
 }
 
-function messagesRule({ roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks }: Differences): FieldRule {
+function messagesRule(differences: Differences): FieldRule {
+  const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES } = differences;
+  const { detailFormats, historyTools } = differences;
   const notes = [
     roles.developer === 'system' && '`developer` becomes `system`',
     roles.system === 'developer' && '`system` becomes `developer`',
     replay === 'drop' ? 'earlier thinking stays behind' : `earlier thinking goes back as \`${replay}\``,
+    detailFormats && '`reasoning_details` go back to models of the vendor that made them',
     `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
+    filesNote(files),
+    'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
+    historyTools &&
+      `models \`${historyTools.source}\` get the tools that the history called where \`tools\` is not there`,
     !cacheMarks && '`cache_control` stays behind',
+    'blocks of other formats become text where there is one, else they are told',
   ];
   return { rule: 'passed', note: `${notes.filter(Boolean).join('; ')}.` };
+}
+
+function filesNote({ data, urls = false }: FileRules): string {
+  const types = data.includes('*') ? 'of all types' : data.map((type) => `\`${type}\``).join(', ');
+  const taken = data.length === 0 ? '' : `documents ${types} go as data${urls ? ' or by their address' : ''}; `;
+  return `${taken}documents of ${data.length === 0 ? '' : 'other '}types become text where they are text, else they are refused`;
 }
 
 function streamRule({ streamUsage = 'ask', streamOptions }: Differences): FieldRule {

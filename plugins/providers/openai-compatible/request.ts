@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ChatCodec, type ChatRequest, type CodecCall, GatewayError } from '../../../core/index.ts';
-import { mergeExtraBody } from '../kit/index.ts';
-import { mapMessages, withoutCacheMarks } from './messages.ts';
+import { fitCacheMarks, mergeExtraBody, tellDropped, toolsOfHistory } from '../kit/index.ts';
+import { mapMessages, plainTools } from './messages.ts';
 import type { CompatibleRule, CompatibleRules } from './rules.ts';
 import type { Differences, Variant } from './spec.ts';
 
@@ -14,16 +14,20 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     variant?.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults;
   return (request, call) => {
     const { variant, ruleOf } = rulesFor(request);
-    const told: string[] = [];
-    const input = mergeExtraBody(request, (field) => isExtraField(field, ruleOf), told);
+    const dropped: string[] = [];
+    const input = withTools(
+      mergeExtraBody(request, (field) => isExtraField(field, ruleOf), dropped),
+      call.model,
+      differences,
+    );
     const fields = mapFields(input, ruleOf);
-    const dropped = [...told, ...fields.dropped];
     const defaults = missingDefaults(defaultsOf(variant), input);
     const roles = variant?.roles ?? differences.roles ?? {};
-    const mapped = mapMessages(input.messages, roles, differences);
+    const told = new Set<string>();
+    const mapped = mapMessages(input.messages, call.model, { ...differences, roles }, told);
     const messages = differences.messages?.(mapped, input) ?? mapped;
-    if (!differences.cacheMarks) stripTools(fields.body);
     const stream = streamFields(input, call, differences);
+    for (const field of [...fields.dropped, ...told]) tellDropped(dropped, field);
     return {
       path: differences.path?.('chat/completions', call.model) ?? '/chat/completions',
       body: { model: call.model, messages, ...stream, ...defaults, ...fields.body },
@@ -32,10 +36,21 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
   };
 }
 
-/** Takes cache marks off the tools. */
-function stripTools(body: Record<string, unknown>): void {
-  const { tools } = body;
-  if (Array.isArray(tools)) body['tools'] = withoutCacheMarks(tools);
+/** A request with tools as the vendor takes them: without those of other formats, with those that its history called. */
+function withTools(
+  request: ChatRequest,
+  model: string,
+  { cacheMarks = false, historyTools }: Pick<Differences, 'cacheMarks' | 'historyTools'>,
+): ChatRequest {
+  const input = cacheMarks ? fitCacheMarks(request) : request;
+  const { tools, tool_choice: _choice, ...rest } = input;
+  if (!Array.isArray(tools) || tools.length === 0) {
+    const called = historyTools?.test(model) ? toolsOfHistory(input.messages) : [];
+    return called.length > 0 ? { ...input, tools: called } : input;
+  }
+  const plain = plainTools(tools, cacheMarks);
+  if (plain === tools) return input;
+  return plain.length > 0 ? { ...input, tools: plain as NonNullable<ChatRequest['tools']> } : rest;
 }
 
 function missingDefaults(
@@ -58,7 +73,7 @@ function streamFields(
   return { stream: true, stream_options: { ...input.stream_options, ...streamOptions, include_usage: true } };
 }
 
-/** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`). */
+/** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`; `dialect_fields` is for other formats). */
 export const CHAT_FIELDS: ReadonlySet<string> = new Set(
   `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
   modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
@@ -72,9 +87,7 @@ const ROUTING_FIELDS: ReadonlySet<string> = new Set(
   extra_headers extra_query fallbacks headers organization project provider timeout`.split(/\s+/),
 );
 
-const OWN = new Set(['model', 'messages', 'stream', 'stream_options']);
-const PLAIN_NAME = /^[\w.-]{1,64}$/;
-const MAX_TOLD = 32;
+const OWN = new Set(['model', 'messages', 'stream', 'stream_options', 'dialect_fields']);
 const PASSED: CompatibleRule = Object.freeze({ rule: 'passed' });
 const DROPPED: CompatibleRule = Object.freeze({ rule: 'dropped' });
 
@@ -85,9 +98,10 @@ interface MappedFields {
 
 /** Finds the rule of a field for a request; a vendor's tables are laid over each other once. */
 export function compileRules(
-  differences: Pick<Differences, 'fields' | 'unknown' | 'extras' | 'variants'>,
+  differences: Pick<Differences, 'fields' | 'unknown' | 'extras' | 'variants' | 'cacheMarks'>,
 ): (request: ChatRequest) => { readonly variant: Variant | undefined; ruleOf(field: string): CompatibleRule } {
-  const { fields = {}, unknown = 'passed', extras = [], variants = [] } = differences;
+  const { unknown = 'passed', extras = [], variants = [], cacheMarks = false } = differences;
+  const fields = { cache_control: cacheRule(cacheMarks), ...differences.fields };
   const own = new Set(extras);
   const base = finder(fields, unknown, own);
   const varied = new Map(variants.map((variant) => [variant, finder({ ...fields, ...variant.fields }, unknown, own)]));
@@ -95,6 +109,14 @@ export function compileRules(
     const variant = variants.find(({ applies }) => applies(request));
     return { variant, ruleOf: (variant && varied.get(variant)) ?? base };
   };
+}
+
+/** What becomes of the mark by which a request as a whole is kept in the vendor's cache. */
+export function cacheRule(cacheMarks: boolean): CompatibleRule {
+  const note = cacheMarks
+    ? 'here and in messages and tools: at most four marks, none of `1h` after one of five minutes'
+    : 'its cache takes no marks';
+  return { rule: cacheMarks ? 'passed' : 'dropped', note };
 }
 
 function finder(
@@ -158,13 +180,13 @@ function mapField(
     const sent = rule.convert ? rule.convert(value) : value;
     checkRange(field, sent, rule);
     if (sent !== undefined) body[field] = sent;
-    else tell(dropped, field);
+    else tellDropped(dropped, field);
   } else if (rule.rule === 'renamed') {
     const to = rule.to ?? field;
     if (request[to] === undefined || request[to] === null) body[to] = rule.convert ? rule.convert(value) : value;
   } else if (!rule.neutral?.some((neutral) => isDeepStrictEqual(value, neutral))) {
     if (rule.rule === 'refused') throw refusal(field, rule.note);
-    tell(dropped, field);
+    tellDropped(dropped, field);
   }
 }
 
@@ -176,17 +198,12 @@ function emulateField(
   request: ChatRequest,
 ): void {
   const { body = {}, dropped = false, told = [] } = rule.apply?.(value, request) ?? {};
-  if (dropped) tell(mapped.dropped, field);
-  for (const part of told) tell(mapped.dropped, part);
+  if (dropped) tellDropped(mapped.dropped, field);
+  for (const part of told) tellDropped(mapped.dropped, part);
   for (const [name, replacement] of Object.entries(body)) {
     if (replacement === undefined) delete mapped.body[name];
     else mapped.body[name] = replacement;
   }
-}
-
-/** Names come from the caller and go into a header: only plain ones, and not for ever. */
-function tell(dropped: string[], field: string): void {
-  if (dropped.length < MAX_TOLD && PLAIN_NAME.test(field)) dropped.push(field);
 }
 
 function checkRange(field: string, value: unknown, rule: CompatibleRule): void {

@@ -7,14 +7,15 @@ import {
   readString,
   StreamFailure,
 } from '../../../core/index.ts';
-import { extrasOf, mapFinishReason, readContent, readLogprobs } from './choice.ts';
+import { readRelayDetails } from '../kit/index.ts';
+import { extrasOf, mapFinishReason, readContent, readFinish, readLogprobs } from './choice.ts';
 import { failureIn } from './errors.ts';
 import type { Differences } from './spec.ts';
 import { readToolCalls } from './tool-calls.ts';
 import { count, readUsage } from './usage.ts';
 
 const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
-const CHOICE = new Set(['index', 'message', 'finish_reason', 'logprobs', 'text', 'delta']);
+const CHOICE = new Set(['index', 'message', 'finish_reason', 'logprobs', 'text', 'delta', 'finish', 'stop_reason']);
 const MESSAGE = new Set([
   'role',
   'content',
@@ -23,6 +24,7 @@ const MESSAGE = new Set([
   'reasoning_content',
   'reasoning',
   'reasoning_text',
+  'reasoning_details',
 ]);
 
 /** A whole response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
@@ -54,23 +56,27 @@ function readChoice(
   const calledTools = message.tool_calls !== undefined;
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
   const reason = readString(choice['finish_reason']) ?? 'stop';
+  const finishReason = mapFinishReason(reason, calledTools, differences);
   return {
     index: count(choice['index']) ?? position,
     message,
     logprobs: readLogprobs(choice['logprobs']),
-    finish_reason: mapFinishReason(reason, calledTools, differences),
+    finish_reason: finishReason,
+    ...readFinish(choice, finishReason),
     ...extrasOf(choice, CHOICE),
   };
 }
 
 function readMessage(message: Readonly<Record<string, unknown>>, seed: string): AssistantMessage {
   const { content, reasoning } = readContent(message);
+  const details = readRelayDetails(message['reasoning_details']);
   const toolCalls = readToolCalls(message['tool_calls'], seed);
   return {
     role: 'assistant',
     content: content ?? null,
     refusal: readString(message['refusal']) ?? null,
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
+    ...(details.length > 0 && { reasoning_details: details }),
     ...(toolCalls && { tool_calls: toolCalls }),
     ...extrasOf(message, MESSAGE),
   };

@@ -12,6 +12,7 @@ import type {
 } from '../../../core/index.ts';
 import type { ProviderConfig } from '../kit/index.ts';
 import type { ErrorRules } from './errors.ts';
+import type { FileRules } from './files.ts';
 import type { CompatibleRules } from './rules.ts';
 import type { UsageRules } from './usage.ts';
 
@@ -55,8 +56,17 @@ export interface Differences extends UsageRules {
   /** The name under which earlier thinking is sent back; `drop` unless set. */
   readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
   /**
-   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. By default ids
-   * of more than 64 characters are: no vendor gives such, but Gemini's carry a signature.
+   * Whose `reasoning_details` the model behind a relay reads: the names of formats, beside the relay's own. Others never get any;
+   * without it nobody does.
+   */
+  readonly detailFormats?: (model: string) => readonly string[];
+  /** Which documents it takes; none unless set, but those whose content is text become text. */
+  readonly files?: FileRules;
+  /** The models for which calls in the history need `tools`: they are derived from the history where the request has none. */
+  readonly historyTools?: RegExp;
+  /**
+   * Tool call ids that do not match are replaced by a hash of this length, the same in call and result. By default those are that
+   * are not 1 to 64 letters, digits, `_` and `-`.
    */
   readonly toolIds?: { readonly valid: RegExp; readonly length: number };
   /** True where `cache_control` on content parts and tools means something; elsewhere the marks stay behind. */
@@ -89,6 +99,8 @@ export interface Differences extends UsageRules {
   readonly addModels?: readonly ModelInfo[];
   /** True where `max_tokens: 0` or `-1` means "no limit", as at servers of one's own; elsewhere it is refused. */
   readonly unlimited?: boolean;
+  /** For servers on the operator's own network, which would fetch addresses of images and files from there. */
+  readonly remoteMedia?: 'allow' | 'refuse';
   /** True accepts every model name while the configuration lists none. */
   readonly anyModel?: boolean;
   readonly keyRequired?: boolean;

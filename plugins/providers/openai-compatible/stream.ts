@@ -5,15 +5,18 @@ import {
   type CodecCall,
   isObject,
   type JsonObject,
+  type ReasoningDetail,
   readArray,
   readObject,
   readString,
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
+  type ToolCallDelta,
   type Usage,
 } from '../../../core/index.ts';
-import { extrasOf, mapFinishReason, readContent, readLogprobs } from './choice.ts';
+import { extrasOf, mapFinishReason, readContent, readFinish, readLogprobs } from './choice.ts';
+import { type DetailTracker, trackDetails } from './details.ts';
 import { failureIn } from './errors.ts';
 import { unixSeconds } from './response.ts';
 import type { Differences } from './spec.ts';
@@ -21,13 +24,19 @@ import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
 import { count, readUsage } from './usage.ts';
 
 const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
-const CHOICE = new Set(['index', 'delta', 'message', 'finish_reason', 'logprobs', 'usage', 'text', 'seed']);
-const DELTA = new Set(['role', 'content', 'refusal', 'tool_calls', 'reasoning_content', 'reasoning', 'reasoning_text']);
+const CHOICE = new Set('index delta message finish_reason logprobs usage text seed finish stop_reason'.split(' '));
+const DELTA = new Set(
+  'role content refusal tool_calls reasoning_content reasoning reasoning_text reasoning_details'.split(' '),
+);
+
+const NONE: readonly never[] = Object.freeze([]);
 
 interface ChoiceState {
   readonly tools: ToolCallTracker;
   finished: boolean;
   lastReasoning: string | undefined;
+  /** Once the vendor has sent details of its reasoning. */
+  details: DetailTracker | undefined;
 }
 
 interface Head {
@@ -102,21 +111,54 @@ function readChoice(
   // Azure annotates with choices that have no delta; one vendor is said to send `message` for it.
   const sent = isObject(choice['delta']) ? choice['delta'] : readObject(choice['message']);
   const known = choices.get(index);
-  const state = known ?? { tools: trackToolCalls(`${call.id}:${index}`), finished: false, lastReasoning: undefined };
-  const delta = readDelta(sent, state, !known && hasRole(sent), differences);
+  const state: ChoiceState = known ?? {
+    tools: trackToolCalls(`${call.id}:${index}`),
+    finished: false,
+    lastReasoning: undefined,
+    details: undefined,
+  };
   const reason = state.finished ? undefined : readString(choice['finish_reason']);
+  const spoken = readDelta(sent, state, !known && hasRole(sent), differences);
+  const details = readDetails(sent, state, hasBegun(spoken) || reason !== undefined);
+  const missing = reason === undefined ? NONE : state.tools.finish();
+  const delta = details.length + missing.length === 0 ? spoken : withEndings(spoken, details, missing);
   const extras = extrasOf(choice, CHOICE);
   const meant = Object.keys(delta).length > 0 || reason !== undefined || 'content_filter_results' in extras;
-  if (!meant && (known || !hasRole(sent))) return undefined;
+  if (!meant && (known || !(hasRole(sent) || state.details))) return undefined;
   choices.set(index, state);
   if (reason !== undefined) state.finished = true;
+  const finishReason = reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences);
   return {
     index,
     delta: known ? delta : { role: 'assistant', ...delta },
     logprobs: readLogprobs(choice['logprobs'], delta.content),
-    finish_reason: reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences),
+    finish_reason: finishReason,
+    ...(finishReason !== null && readFinish(choice, finishReason)),
     ...extras,
   };
+}
+
+function withEndings(
+  spoken: ChatDelta,
+  details: readonly ReasoningDetail[],
+  missing: readonly ToolCallDelta[],
+): ChatDelta {
+  return {
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...spoken,
+    ...(missing.length > 0 && { tool_calls: [...(spoken.tool_calls ?? []), ...missing] }),
+  };
+}
+
+/** Whether a delta holds something else than reasoning, so that the reasoning before it is over. */
+function hasBegun({ content, refusal, tool_calls: calls }: ChatDelta): boolean {
+  return (typeof content === 'string' && content !== '') || refusal !== undefined || calls !== undefined;
+}
+
+function readDetails(sent: JsonObject, state: ChoiceState, isOver: boolean): readonly ReasoningDetail[] {
+  const { reasoning_details: pieces } = sent;
+  if (Array.isArray(pieces) && pieces.length > 0) state.details ??= trackDetails();
+  return state.details ? state.details.push(pieces, isOver) : NONE;
 }
 
 function readDelta(sent: JsonObject, state: ChoiceState, opening: boolean, differences: Differences): ChatDelta {

@@ -7,15 +7,20 @@ import {
   type ToolCall,
   type ToolCallDelta,
 } from '../../../core/index.ts';
+import { toolCallId } from '../kit/index.ts';
 import { shortId } from './messages.ts';
+
+/** What every vendor takes as a call's id, so that the conversation may go on at any of them. */
+const MAX_ID = 64;
 
 /** Tool calls of a whole response: ids made where they are missing or repeated, arguments always text. */
 export function readToolCalls(value: unknown, seed: string): readonly ToolCall[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const ids = new Set<string>();
   const calls = value.filter(isObject).flatMap((call, position): readonly ToolCall[] => {
-    let id = readString(call['id']);
-    if (id === undefined || ids.has(id)) id = newCallId(seed, position);
+    const given = readString(call['id']);
+    let id = given === undefined ? newCallId(seed, position) : toolCallId(given, MAX_ID);
+    if (ids.has(id)) id = newCallId(seed, position);
     ids.add(id);
     const { index: _index, ...rest } = call;
     const custom: JsonObject = { ...rest, id };
@@ -40,6 +45,7 @@ interface OpenCall {
   name: string | undefined;
   /** Arguments so far. */
   written: string;
+  isCustom: boolean;
 }
 
 export interface ToolCallTracker {
@@ -47,6 +53,8 @@ export interface ToolCallTracker {
   push(deltas: unknown): readonly ToolCallDelta[] | undefined;
   /** Whether any call was begun. */
   used(): boolean;
+  /** Arguments for the calls that got none until the end: what is not JSON would be refused when it comes back. */
+  finish(): readonly ToolCallDelta[];
 }
 
 /**
@@ -56,8 +64,9 @@ export interface ToolCallTracker {
 export function trackToolCalls(seed: string): ToolCallTracker {
   const byIndex = new Map<number, OpenCall>();
   const byId = new Map<string, OpenCall>();
+  const ids = new Set<string>();
   let last: OpenCall | undefined;
-  let opened = 0;
+  const calls: OpenCall[] = [];
 
   function find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
     if (index === undefined) return id !== undefined ? byId.get(id) : name === undefined ? last : undefined;
@@ -67,10 +76,19 @@ export function trackToolCalls(seed: string): ToolCallTracker {
   }
 
   function open(index: number | undefined, vendorId: string | undefined): OpenCall {
-    const call: OpenCall = { index: opened++, vendorId, name: undefined, written: '' };
+    const call: OpenCall = { index: calls.length, vendorId, name: undefined, written: '', isCustom: false };
+    calls.push(call);
     if (index !== undefined) byIndex.set(index, call);
     if (vendorId !== undefined) byId.set(vendorId, call);
     return call;
+  }
+
+  /** The id that the caller gets: the vendor's, where it is one that every vendor takes and no other call has. */
+  function idOf(vendorId: string | undefined, position: number): string {
+    const given = vendorId === undefined ? undefined : toolCallId(vendorId, MAX_ID);
+    const id = given === undefined || ids.has(given) ? newCallId(seed, position) : given;
+    ids.add(id);
+    return id;
   }
 
   function repair(delta: Readonly<Record<string, unknown>>): ToolCallDelta[] {
@@ -80,24 +98,40 @@ export function trackToolCalls(seed: string): ToolCallTracker {
     const sent = argumentsText(called['arguments']);
     const index = typeof delta['index'] === 'number' && Number.isInteger(delta['index']) ? delta['index'] : undefined;
     const known = find(index, id, name);
+    if (isObject(delta['custom'])) return [customDelta(delta, known ?? open(index, id), known === undefined)];
     if (!known && id === undefined && name === undefined && sent === '') return [];
     const call = known ?? open(index, id);
     last = call;
     const naming = name !== undefined && call.name === undefined;
     if (naming) call.name = name;
     call.written += sent;
-    if (!known) return [firstDelta(delta, called, { index: call.index, id: id ?? newCallId(seed, call.index), sent })];
+    if (!known) return [firstDelta(delta, called, { index: call.index, id: idOf(id, call.index), sent })];
     if (sent === '' && !naming) return [];
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
   }
 
+  /** A piece of a call of a custom tool, which has words for its input in place of arguments. */
+  function customDelta(delta: JsonObject, call: OpenCall, isFirst: boolean): ToolCallDelta {
+    const { id: _id, index: _index, type: _type, ...rest } = delta;
+    last = call;
+    call.isCustom = true;
+    if (!isFirst) return { ...rest, index: call.index };
+    const first: JsonObject = { ...rest, id: idOf(call.vendorId, call.index), type: 'custom' };
+    return { ...first, index: call.index };
+  }
+
   return {
+    finish() {
+      const empty = calls.filter(({ written, isCustom }) => written === '' && !isCustom);
+      for (const call of empty) call.written = '{}';
+      return empty.map(({ index }) => ({ index, function: { arguments: '{}' } }));
+    },
     push(deltas) {
       if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
       const repaired = deltas.filter(isObject).flatMap(repair);
       return repaired.length > 0 ? repaired : undefined;
     },
-    used: () => opened > 0,
+    used: () => calls.length > 0,
   };
 }
 

@@ -5,7 +5,10 @@ import {
   type ChatRequest,
   type DialectDefinition,
   definePlugin,
-} from '../../core/index.ts';
+  isObject,
+} from '../../../core/index.ts';
+import { readRequest } from './read.ts';
+import { writeChunk, writeResponse } from './write.ts';
 
 const DESCRIPTION =
   'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.';
@@ -31,14 +34,14 @@ const chat: DialectDefinition<ChatRequest> = {
   ],
   keepAlive: ': keep-alive\n\n',
   read({ body, params: { provider } }) {
-    return { request: body, ...(provider !== undefined && { provider }) };
+    return { ...readRequest(body), ...(provider !== undefined && { provider }) };
   },
-  write: (response) => response,
-  stream({ request: { stream_options } }) {
+  write: (response, { seal }) => writeResponse(response, seal),
+  stream({ request: { stream_options }, seal }) {
     // The final usage chunk, which has no choices, is for those who ask for it.
     const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
     return {
-      push: (chunk) => (isWanted(chunk) ? frame(chunk) : ''),
+      push: (chunk) => (isWanted(chunk) ? frame(writeChunk(chunk, seal)) : ''),
       end: () => 'data: [DONE]\n\n',
       fail: (error, requestId) => frame(error.toBody(requestId)),
     };
@@ -50,8 +53,28 @@ export default definePlugin({
   name: 'chat',
   kind: 'dialect',
   apiVersion: 1,
-  configSchema: { type: 'object', additionalProperties: false },
-  setup(api) {
-    api.dialect(chat);
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      models: {
+        type: 'object',
+        description:
+          'Model names of this format’s clients, such as `gpt-5`, and what each stands for: `provider/model`, or a list to fall back along.',
+        additionalProperties: {
+          type: ['string', 'array'],
+          minLength: 1,
+          minItems: 1,
+          items: { type: 'string', minLength: 1 },
+        },
+      },
+    },
+  },
+  setup(api, config) {
+    const models = isObject(config) && isObject(config['models']) ? config['models'] : {};
+    const aliases = Object.fromEntries(
+      Object.entries(models).map(([name, target]) => [name, [target].flat().map(String)]),
+    );
+    api.dialect({ ...chat, aliases });
   },
 });

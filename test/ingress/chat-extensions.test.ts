@@ -1,0 +1,137 @@
+/** What chat carries beyond OpenAI's fields, through a whole gateway: reasoning that comes back, files, addresses. */
+import { expect } from 'chai';
+import { completion, completionEvents, type ReceivedChat, receiveChat, vendorScript } from '../support/chat-client.ts';
+import { CUTS, type IngressRig, startIngressRig } from '../support/ingress-rig.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const THOUGHT = { type: 'reasoning.text', text: 'Hm, é.', signature: 'sig', format: 'anthropic-claude-v1', index: 0 };
+const SECRET = {
+  type: 'reasoning.encrypted',
+  data: 'gAAAA-secret',
+  format: 'openai-responses-v1',
+  id: 'rs_1',
+  index: 1,
+};
+const IMAGE = 'https://images.example/cat.png';
+
+/** A turn as a client keeps it whose SDK keeps the fields that it does not know. */
+function turnOf({ content, parts }: ReceivedChat): Record<string, unknown> {
+  const field = (name: string) => parts.flatMap((part) => (part[name] ?? []) as readonly unknown[]);
+  return {
+    ...{ role: 'assistant', content },
+    reasoning_details: field('reasoning_details'),
+    thinking_blocks: field('thinking_blocks'),
+  };
+}
+
+describe('chat beyond OpenAI’s fields', () => {
+  let vendor: ScriptedUpstream;
+  let rig: IngressRig;
+  before(async () => {
+    vendor = await startScriptedUpstream();
+    const relay = { plugin: 'openrouter', apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] };
+    const own = { plugin: 'openai-compatible', baseUrl: `${vendor.url}/v1` };
+    rig = await startIngressRig({
+      providers: {
+        ...{ openrouter: { ...relay, affinity: 'shared' }, sister: { ...relay, affinity: 'shared' }, stranger: relay },
+        ...{ vllm: own, trusted: { ...own, remoteMedia: 'allow', native: { references: 'allow' } } },
+      },
+    });
+  });
+  after(async () => {
+    await rig.stop();
+    await vendor.close();
+  });
+
+  const lastMessages = () =>
+    ((vendor.requests.at(-1)?.json() ?? {}) as { messages: Record<string, unknown>[] }).messages;
+  const post = (model: string, content: readonly object[]) =>
+    rig.gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content }] });
+
+  for (const stream of [false, true])
+    for (const cut of CUTS) {
+      const how = `${stream ? 'streamed' : 'whole'}, ${cut} bytes at a time`;
+      const think = (model: string) => {
+        const deltas = [
+          { reasoning: 'Hm, ', reasoning_details: [{ ...THOUGHT, text: 'Hm, ', signature: null }] },
+          { reasoning: 'é.', reasoning_details: [{ ...THOUGHT, text: 'é.', signature: null }] },
+          { reasoning_details: [{ ...THOUGHT, text: null }] },
+          { reasoning_details: [SECRET] },
+          { content: 'So.' },
+        ];
+        const message = { content: 'So.', reasoning: 'Hm, é.', reasoning_details: [THOUGHT, SECRET] };
+        vendor.script(vendorScript(completion(message, 'stop'), completionEvents(deltas, 'stop'), cut));
+        return receiveChat(rig, { model, stream });
+      };
+      const goOn = async (model: string, turn: object) => {
+        vendor.script(
+          vendorScript(completion({ content: 'x' }, 'stop'), completionEvents([{ content: 'x' }], 'stop'), cut),
+        );
+        const messages = [{ role: 'user', content: 'Hi' }, turn, { role: 'user', content: 'And?' }];
+        const { headers } = await receiveChat(rig, { model, stream, messages });
+        return { details: lastMessages()[1]?.['reasoning_details'], dropped: headers.get('x-tollgate-dropped') };
+      };
+
+      it(`G52: reasoning that a relay’s vendor encrypted comes back to the account that made it, and to no other (${how})`, async () => {
+        const turn = turnOf(await think('openrouter/openai/gpt-5'));
+        expect(JSON.stringify(turn)).to.include('tg1.shared.');
+        const there = { details: [{ ...SECRET, index: 1 }], dropped: 'reasoning' };
+        expect(await goOn('openrouter/openai/gpt-5', turn)).to.deep.equal(there);
+        expect(await goOn('sister/openai/gpt-5', turn)).to.deep.equal(there);
+        const elsewhere = await goOn('stranger/openai/gpt-5', turn);
+        expect(elsewhere.details).to.equal(undefined);
+        expect(elsewhere.dropped).to.equal('reasoning');
+      });
+
+      it(`G27: a signed thought is in thinking_blocks, and goes back byte for byte from there (${how})`, async () => {
+        const { thinking_blocks } = turnOf(await think('openrouter/anthropic/claude-sonnet-5'));
+        expect(thinking_blocks).to.deep.equal([{ type: 'thinking', thinking: 'Hm, é.', signature: 'sig' }]);
+        const turn = { role: 'assistant', content: 'So.', thinking_blocks };
+        expect((await goOn('openrouter/anthropic/claude-sonnet-5', turn)).details).to.deep.equal([THOUGHT]);
+        expect((await goOn('openrouter/openai/gpt-5', turn)).details).to.equal(undefined);
+      });
+    }
+
+  it('refuses a file of the operator’s account unless he allows it', async () => {
+    const part = { type: 'file', file: { file_id: 'file-1' } };
+    const refused = await post('vllm/m', [part]);
+    expect(refused.status).to.equal(400);
+    expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content[0].file.file_id' });
+    vendor.script(answer(200, completion({ content: 'x' }, 'stop')));
+    expect((await post('trusted/m', [part])).status).to.equal(200);
+    expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
+  });
+
+  it('sends no addresses of images to a server of one’s own network unless the operator allows it', async () => {
+    const part = { type: 'image_url', image_url: { url: IMAGE } };
+    const refused = await post('vllm/m', [part]);
+    expect(refused.status).to.equal(400);
+    expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content[0].image_url.url' });
+    vendor.script(answer(200, completion({ content: 'x' }, 'stop')));
+    expect((await post('trusted/m', [part])).status).to.equal(200);
+    expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
+  });
+
+  it('names the place of a document that the vendor does not take', async () => {
+    const refused = await post('deepseek/deepseek-chat', [
+      { type: 'text', text: 'Read' },
+      { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' } },
+    ]);
+    expect(refused.status).to.equal(400);
+    expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content[1].file' });
+  });
+
+  it('answers 400, not 5xx, to extension fields of another shape', async () => {
+    for (const turn of [
+      { reasoning_details: [null] },
+      { reasoning_details: 'x' },
+      { reasoning_details: [{ kind: 'encrypted', data: 7, format: 'x' }] },
+      { thinking_blocks: [1] },
+      { order: [1] },
+    ]) {
+      const messages = [{ role: 'assistant', content: 'x', ...turn }];
+      const response = await rig.gateway.post('/v1/chat/completions', { model: 'echo/echo', messages });
+      expect(response.status, JSON.stringify(turn)).to.equal(400);
+    }
+  });
+});

@@ -1,0 +1,201 @@
+import { expect } from 'chai';
+import type { ChatRequest, ChatResponse, DialectDefinition, Plugin } from '../../../core/index.ts';
+import plugin from '../../../plugins/dialects/chat/index.ts';
+
+/** The dialect as the plugin registers it. */
+function setUp(config: Readonly<Record<string, unknown>> = {}): DialectDefinition<ChatRequest> {
+  let registered: DialectDefinition<ChatRequest> | undefined;
+  const api = {
+    dialect(dialect: DialectDefinition<ChatRequest>) {
+      registered = dialect;
+    },
+  };
+  void (plugin as Plugin).setup(api as never, config);
+  return registered ?? expect.fail('no dialect');
+}
+
+const chat = setUp();
+const request: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
+const [route = expect.fail('no route')] = chat.routes;
+const inputOf = (body: object) => ({
+  ...{ body: { ...request, ...body }, params: {}, query: {}, headers: {}, route },
+});
+const read = (body: object) => chat.read(inputOf(body));
+const readTurn = (turn: object) =>
+  read({ messages: [...request.messages, { role: 'assistant', content: 'x', ...turn }] });
+const context = {
+  ...{ input: inputOf({}), request, id: 'id', created: 1, requestId: 'r', estimatedInputTokens: 1 },
+  seal: (data: string) => `sealed(${data})`,
+};
+const responseWith = (message: object, more: object = {}): ChatResponse => ({
+  ...{ id: 'i', object: 'chat.completion', created: 1, model: 'm', ...more },
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: 'x', refusal: null, ...message },
+      finish_reason: 'stop',
+      logprobs: null,
+    },
+  ],
+});
+
+describe('the chat dialect reading', () => {
+  it('passes a request on as it is', () => {
+    const input = inputOf({});
+    expect(chat.read(input).request).to.equal(input.body);
+  });
+
+  it('takes thinking_blocks as reasoning of Anthropic, and an unsigned one as nobody’s', () => {
+    const { request: canonical } = readTurn({
+      thinking_blocks: [
+        { type: 'thinking', thinking: 'Hm', signature: 'sig' },
+        { type: 'redacted_thinking', data: 'abc' },
+        { type: 'thinking', thinking: 'Eh', signature: '' },
+      ],
+    });
+    expect(canonical.messages[1]).to.deep.equal({
+      ...{ role: 'assistant', content: 'x' },
+      reasoning_details: [
+        { kind: 'text', text: 'Hm', signature: 'sig', format: 'anthropic' },
+        { kind: 'encrypted', data: 'abc', format: 'anthropic' },
+        { kind: 'text', text: 'Eh', format: 'none' },
+      ],
+    });
+  });
+
+  it('takes a relay’s details too, and of both forms the details', () => {
+    const { request: canonical } = readTurn({
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'Hm', signature: 's', format: 'anthropic-claude-v1', index: 0 },
+      ],
+      thinking_blocks: [{ type: 'thinking', thinking: 'other', signature: 'x' }],
+    });
+    expect(canonical.messages[1]).to.deep.equal({
+      ...{ role: 'assistant', content: 'x' },
+      reasoning_details: [{ kind: 'text', text: 'Hm', signature: 's', format: 'anthropic' }],
+    });
+  });
+
+  it('keeps order, marks of caches and signatures of calls', () => {
+    const turn = {
+      order: ['tool:0', 'content:0'],
+      cache_control: { type: 'ephemeral' },
+      tool_calls: [
+        {
+          ...{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } },
+          extra_content: { google: { thought_signature: 's' } },
+        },
+      ],
+    };
+    expect(readTurn(turn).request.messages[1]).to.deep.include(turn);
+  });
+
+  it('leaves out and tells what only another format’s codecs read, wherever it stands', () => {
+    const inner = { dialect_fields: { messages: { container: 'c' } } };
+    const opaque = { type: 'opaque', dialect: 'messages', value: {} };
+    const tool = { type: 'function', function: { name: 'f' } };
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const { request: canonical, dropped } = read({
+      ...inner,
+      messages: [
+        {
+          role: 'user',
+          ...inner,
+          content: [opaque, { type: 'text', text: 'x', ...inner }],
+          tool_calls: [{ ...call, ...inner }],
+        },
+      ],
+      tools: [opaque, { ...tool, ...inner }],
+    });
+    expect(canonical).to.deep.equal({
+      model: 'm',
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }], tool_calls: [call] }],
+      tools: [tool],
+    });
+    expect([...(dropped ?? [])].sort()).to.deep.equal(['dialect_fields', 'opaque']);
+  });
+
+  it('needs the operator’s leave for a file of his account, and takes an address for one', () => {
+    const file = (id: string) => ({
+      messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: id } }] }],
+    });
+    expect(read(file('file-1')).needs).to.deep.equal([
+      { kind: 'reference', name: 'file_id', param: 'messages[0].content[0].file.file_id' },
+    ]);
+    const { request: canonical, needs } = read(file('https://files.example/a.pdf'));
+    expect(needs).to.equal(undefined);
+    expect(canonical.messages[0]?.content).to.deep.equal([
+      { type: 'file', file: { file_url: 'https://files.example/a.pdf' } },
+    ]);
+  });
+
+  it('needs leave for tools that are not the caller’s', () => {
+    const tools = [
+      { type: 'function', function: { name: 'f' } },
+      { type: 'custom', custom: { name: 'g' } },
+      { type: 'web_search' },
+    ];
+    expect(read({ tools }).needs).to.deep.equal([{ kind: 'server tool', name: 'web_search', param: 'tools[2].type' }]);
+  });
+});
+
+describe('the chat dialect writing', () => {
+  it('passes a response on as it is', () => {
+    const response = responseWith({});
+    expect(chat.write(response, context)).to.equal(response);
+  });
+
+  it('seals what a vendor encrypted, but for Anthropic’s, which is in thinking_blocks too', () => {
+    const details = [
+      { kind: 'text', text: 'Hm', signature: 'sig', format: 'anthropic' },
+      { kind: 'encrypted', data: 'abc', format: 'anthropic' },
+      { kind: 'encrypted', data: 'def', format: 'responses' },
+    ] as const;
+    const written = {
+      reasoning_details: [...details.slice(0, 2), { ...details[2], data: 'sealed(def)' }],
+      thinking_blocks: [
+        { type: 'thinking', thinking: 'Hm', signature: 'sig' },
+        { type: 'redacted_thinking', data: 'abc' },
+      ],
+    };
+    const whole = chat.write(responseWith({ reasoning_details: details }), context) as ChatResponse;
+    expect(whole.choices[0]?.message).to.deep.include(written);
+    const frame = chat.stream(context).push({
+      ...{ id: 'i', object: 'chat.completion.chunk', created: 1, model: 'm' },
+      choices: [{ index: 0, delta: { reasoning_details: details }, finish_reason: null }],
+    });
+    expect(JSON.parse(frame.slice('data: '.length))).to.have.deep.nested.property('choices[0].delta', written);
+  });
+
+  it('gives back what it read', () => {
+    const thinking_blocks = [{ type: 'thinking', thinking: 'Hm', signature: 'sig' }];
+    const turn = readTurn({ thinking_blocks }).request.messages[1];
+    const { choices } = chat.write(responseWith({ ...turn }), context) as ChatResponse;
+    expect(choices[0]?.message).to.deep.include({ thinking_blocks });
+  });
+
+  it('leaves out what it would not take back', () => {
+    const inner = { dialect_fields: { messages: { container: 'c' } } };
+    const message = { opaque: [{}], order: ['opaque:0', 'tool:0', 'content:0'], ...inner };
+    expect(chat.write(responseWith(message, inner), context)).to.deep.equal(
+      responseWith({ order: ['tool:0', 'content:0'] }),
+    );
+  });
+
+  it('leaves a sealed detail out while seals cannot be made', () => {
+    const seal = (): string => {
+      throw new TypeError('no keys');
+    };
+    const message = { reasoning_details: [{ kind: 'encrypted', data: 'x', format: 'gemini' }] };
+    expect(chat.write(responseWith(message), { ...context, seal })).to.deep.equal(responseWith({}));
+  });
+});
+
+describe('the chat dialect’s option models', () => {
+  it('names what clients’ model names stand for', () => {
+    expect(setUp({ models: { 'gpt-5': 'openai/gpt-5', fast: ['a/b', 'c/d'] } }).aliases).to.deep.equal({
+      'gpt-5': ['openai/gpt-5'],
+      fast: ['a/b', 'c/d'],
+    });
+  });
+});
