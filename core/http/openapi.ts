@@ -61,7 +61,9 @@ function operation(owner: string, route: Route, components: Record<string, Schem
 /** The body of a route: JSON, or a form with files. */
 function requestBody(route: Route, components: Record<string, Schema>): { requestBody?: unknown } {
   if (!route.body && !route.form) return {};
-  const body = (route.body ?? { type: 'object' }) as Schema;
+  const given = (route.body ?? { type: 'object' }) as Schema;
+  // What refers into itself needs a place of its own.
+  const body = '$defs' in given ? { $id: operationId(route), ...given } : given;
   const schema = reference(components, body);
   const required = !route.bodyOptional;
   if (route.form) return { requestBody: { required, content: { 'multipart/form-data': { schema } } } };

@@ -66,7 +66,7 @@ describe('the flow of sound', () => {
   const errors: readonly [string, Buffer, number, string][] = [
     ['a bad key of the operator', answer(401, { error: { message: 'no' } }), 503, 'provider_auth_failed'],
     ['a limit of the vendor', answer(429, { error: { message: 'no' } }), 429, 'upstream_rate_limited'],
-    ['an overloaded vendor', answer(503, 'busy'), 503, 'provider_unavailable'],
+    ['an overloaded vendor', answer(503, 'busy'), 503, 'provider_overloaded'],
     ['a vendor’s refusal', answer(400, { error: { message: 'bad', param: 'input' } }), 400, 'invalid_request'],
     ['an answer without sound', answer(200, '', MP3), 503, 'provider_unavailable'],
     ['JSON with a good status', answer(200, { oops: true }), 503, 'provider_invalid_response'],

@@ -24,8 +24,9 @@ describe('the option native', () => {
     expect(rowsOf({ references: 'allow' })).to.deep.equal({ chat: { path: '/c', references: true }, other: undefined });
   });
 
-  it('is about the path of chat at vendors of OpenAI’s wire', () => {
-    expect(setUpProvider(openai, {}).native?.('gpt-5', true)).to.deep.equal({ chat: { path: '/chat/completions' } });
+  it('is about the paths of chat and of the Responses API at OpenAI', () => {
+    const { chat, responses } = setUpProvider(openai, {}).native?.('gpt-5', true) ?? {};
+    expect([chat?.path, responses?.path]).to.deep.equal(['/chat/completions', '/responses']);
   });
 });
 
