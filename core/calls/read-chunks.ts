@@ -50,12 +50,13 @@ async function* readEventStream({
 }: OpenedChat): Batches {
   const decoder = codec.stream(codecCall);
   const reader = createEventReader();
-  let hasBegun = false;
+  // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
+  const progress = { hasBegun: false };
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
   const decode = (events: readonly SseEvent[]): Decoded => {
     const decoded = decodeEvents(decoder, events, passesOn);
-    if (decoded.error !== undefined && !hasBegun) throw decoded.error;
-    hasBegun = hasBegun || decoded.chunks.some(hasContent);
+    if (decoded.error !== undefined && !progress.hasBegun) throw decoded.error;
+    progress.hasBegun ||= decoded.chunks.some(hasContent);
     return decoded;
   };
   for await (const bytes of body) {
@@ -69,7 +70,7 @@ async function* readEventStream({
   const { chunks, complete } = decoder.end();
   if (chunks.length > 0) yield batchOf(chunks);
   if (complete) return;
-  throw !hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
+  throw !progress.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
 }
 
 interface Decoded extends Batch {

@@ -98,7 +98,9 @@ function patchTools(
 }
 
 function writeTool(tool: Tool): MessagesTool | undefined {
-  const { type, function: called } = tool;
+  const { function: called } = tool;
+  // Of hooks in JavaScript it may be any.
+  const type: string = tool.type;
   if (type !== 'function') return undefined;
   const { name, description, parameters } = called;
   return {
