@@ -25,7 +25,7 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly stream: boolean;
   readonly targets: readonly Target[];
   /** The model as the caller wrote it, when that was an alias. */
-  readonly requested?: string;
+  readonly requested?: string | undefined;
   /** The client's own format, for a chat that came in over HTTP. */
   readonly ingress?: Ingress;
 }
@@ -52,6 +52,8 @@ export interface CallRecord {
   /** Providers that could not be sent this request at all. */
   readonly skipped: string[];
 }
+
+const NOTHING: ReadonlySet<never> = new Set();
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
 export class LiveCall implements Call {
@@ -98,7 +100,7 @@ export class LiveCall implements Call {
     this.requestId = init.requestId;
     this.principal = deepFreeze(init.principal);
     this.signal = init.signal;
-    this.skip = new Set(init.skip);
+    this.skip = init.skip ? new Set(init.skip) : NOTHING;
     this.hooks = hooks;
     this.#ingress = callRequest.ingress;
     this.#onOutcome = init.onOutcome;

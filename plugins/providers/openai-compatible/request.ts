@@ -24,11 +24,9 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     const messages = differences.messages?.(mapped, input) ?? mapped;
     if (!differences.cacheMarks) stripTools(fields.body);
     const stream = streamFields(input, call, differences);
-    return {
-      path: differences.path?.('chat/completions', call.model) ?? '/chat/completions',
-      body: { model: call.model, messages, ...stream, ...defaults, ...fields.body },
-      ...(dropped.length > 0 && { dropped }),
-    };
+    const path = differences.path?.('chat/completions', call.model) ?? '/chat/completions';
+    const body = Object.assign({ model: call.model, messages }, stream, defaults, fields.body);
+    return dropped.length > 0 ? { path, body, dropped } : { path, body };
   };
 }
 
