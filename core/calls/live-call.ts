@@ -160,20 +160,21 @@ export class LiveCall implements Call {
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
     const { target, attempts, usage, metered, sentTo, firstByteMs, upstreamMs } = this.record;
     const told = usage ?? (metered && usageOfUnits(metered.units));
-    return deepFreeze({
+    const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
       status,
       attempts,
       estimated: metered?.estimated ?? false,
       sent: sentTo.length > 0,
       upstreamMs,
       durationMs: this.elapsedMs,
-      ...(error && { error }),
-      ...(target && { target }),
-      ...(told && { usage: told }),
-      ...(metered && { units: metered.units }),
-      ...(metered?.cost !== undefined && { cost: metered.cost }),
-      ...(firstByteMs !== undefined && { firstByteMs }),
-    });
+    };
+    if (error) outcome.error = error;
+    if (target) outcome.target = target;
+    if (told) outcome.usage = told;
+    if (metered) outcome.units = metered.units;
+    if (metered?.cost !== undefined) outcome.cost = metered.cost;
+    if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
+    return deepFreeze(outcome);
   }
 }
 
