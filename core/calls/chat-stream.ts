@@ -126,8 +126,12 @@ class RunningStream {
       // Not `for await`: that would hang up where its reader stops.
       else
         for (let batch = await this.#next(); batch; batch = await this.#next()) {
-          for (const chunk of batch.chunks) this.#count(chunk);
-          const chunks = batch.chunks.flatMap(withoutUsage);
+          const chunks: ChatChunk[] = [];
+          for (const chunk of batch.chunks) {
+            this.#count(chunk);
+            if (chunk.usage === undefined) chunks.push(chunk);
+            else chunks.push(...withoutUsage(chunk));
+          }
           if (chunks.length > 0 || batch.events.length > 0) yield { chunks, events: batch.events };
         }
       this.#meter();

@@ -21,7 +21,7 @@ import { BYTES_PER_TOKEN } from './tokens.ts';
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
   /** The vendor's own response, parsed, where the caller gets that. */
-  readonly native?: unknown;
+  readonly native: unknown;
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
@@ -43,11 +43,11 @@ async function respond(call: LiveCall, result: ChatResult): Promise<ChatResult> 
   // What was charged is what is told, also where the vendor told no count of its own or a hook left it out.
   if (!response.usage && call.record.usage) response = { ...response, usage: call.record.usage };
   void call.finish('ok');
-  return { ...result, response, native };
+  return { call, headers: result.headers, response, native };
 }
 
 async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
-  const { upstreamResponse, codec, codecCall, ...notes } = await openChat(deps, call, target);
+  const { upstreamResponse, codec, codecCall, passesOn, headers } = await openChat(deps, call, target);
   const startedMs = performance.now();
   const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
   call.record.upstreamMs += performance.now() - startedMs;
@@ -57,7 +57,7 @@ async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promi
   meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
   const { usage, metered } = call.record;
   const response = metered?.estimated && usage ? { ...decoded, usage } : decoded;
-  return { ...notes, response, ...(notes.passesOn && { native: body }) };
+  return { call, headers, response, native: passesOn ? body : undefined };
 }
 
 /** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
@@ -68,6 +68,7 @@ export function noteAnswered(call: LiveCall, { response, cost = 0, headers = {} 
   return {
     ...responseNotes(call, first, { headers }),
     response: (usage ? response : { ...response, usage: NO_USAGE }) as ChatResponse,
+    native: undefined,
   };
 }
 
@@ -112,7 +113,8 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
       param: 'model',
     });
   const { input, told } = requestFor(deps, call.request as ChatRequest, target);
-  const codecCall = { ...codecCallOf(call, target), request: input };
+  const { model, stream, created, id } = codecCallOf(call, target);
+  const codecCall = { model, stream, created, id, request: input };
   const { request, codec, lane, passesOn } = planAttempt(
     deps,
     call,
@@ -121,14 +123,12 @@ export async function openChat(deps: CallDeps, call: LiveCall, target: Target): 
     codecCall,
     target.provider,
   );
-  const dropped = [...told, ...(request.dropped ?? [])];
+  const dropped = request.dropped ? [...told, ...request.dropped] : told;
   call.record.serviceTier = dropped.includes('service_tier') ? undefined : requestedTier(input);
   call.record.lane = lane;
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
-  return {
-    ...responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers }),
-    ...{ upstreamResponse, codec, codecCall, passesOn },
-  };
+  const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
+  return { call, headers, upstreamResponse, codec, codecCall, passesOn };
 }
 
 interface AttemptPlan extends Pick<OpenedChat, 'codec' | 'passesOn'> {
@@ -155,21 +155,23 @@ function planAttempt(
     const row = ingress && provider.native?.(model, stream)[ingress.dialect];
     const lacking = ingress ? assertNeeds(ingress, instance, row) : [];
     assertMedia(provider, instance, input);
-    const without = ingress?.without ?? [];
-    const change = { after: input, model, stream, without, open, scope: (text: string) => seals.scope(account, text) };
-    const native = ingress && row && nativeRequest(ingress, row, { ...change, before: ingress.before });
-    if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
+    if (ingress?.patch && row) {
+      const { before, without = [] } = ingress;
+      const scope = (text: string) => seals.scope(account, text);
+      const native = nativeRequest(ingress, row, { before, after: input, model, stream, without, open, scope });
+      if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
+    }
     const opened = openReasoning(input, open);
-    const request = codec.request(opened.request, codecCall);
-    const dropped = [
-      ...(ingress?.dropped ?? []),
-      ...lacking,
-      ...(request.dropped ?? []),
-      ...(opened.leftOut ? ['reasoning'] : []),
-    ];
+    const written = codec.request(opened.request, codecCall);
+    const before = [...(ingress?.dropped ?? []), ...lacking];
+    const after = opened.leftOut ? ['reasoning'] : [];
+    const request =
+      before.length + after.length > 0
+        ? { ...written, dropped: [...new Set([...before, ...(written.dropped ?? []), ...after])] }
+        : written;
     // A dialect whose shape is the canonical one is written by the codec: between equals that is its native lane.
     const lane = ingress && (row && !ingress.patch ? 'native' : 'translated');
-    return { request: { ...request, dropped: [...new Set(dropped)] }, codec, lane, passesOn: false };
+    return { request, codec, lane, passesOn: false };
   } catch (thrown) {
     throw asRefusal(thrown);
   }

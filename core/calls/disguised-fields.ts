@@ -18,11 +18,14 @@ export function assertNoDisguisedFields(value: unknown, schema: Schema, path = '
   }
   const known = schema['properties'];
   if (!isObject(value) || !isObject(known)) return;
-  for (const [field, inner] of Object.entries(value)) {
-    const place = path === '' ? field : `${path}.${field}`;
+  const placeOf = (field: string): string => (path === '' ? field : `${path}.${field}`);
+  for (const field of Object.keys(value)) {
+    const inner = value[field];
     if (Object.hasOwn(known, field)) {
-      if (typeof inner === 'object' && inner !== null) assertNoDisguisedFields(inner, readObject(known[field]), place);
-    } else if (!PLAIN.test(field) && Object.hasOwn(known, foldCase(field))) throw refusal(place, foldCase(field));
+      if (typeof inner === 'object' && inner !== null)
+        assertNoDisguisedFields(inner, readObject(known[field]), placeOf(field));
+    } else if (!PLAIN.test(field) && Object.hasOwn(known, foldCase(field)))
+      throw refusal(placeOf(field), foldCase(field));
   }
 }
 

@@ -25,7 +25,7 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly stream: boolean;
   readonly targets: readonly Target[];
   /** The model as the caller wrote it, when that was an alias. */
-  readonly requested?: string;
+  readonly requested?: string | undefined;
   /** The client's own format, for a chat that came in over HTTP. */
   readonly ingress?: Ingress;
 }
@@ -52,6 +52,8 @@ export interface CallRecord {
   /** Providers that could not be sent this request at all. */
   readonly skipped: string[];
 }
+
+const NOTHING: ReadonlySet<never> = new Set();
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
 export class LiveCall implements Call {
@@ -98,7 +100,7 @@ export class LiveCall implements Call {
     this.requestId = init.requestId;
     this.principal = deepFreeze(init.principal);
     this.signal = init.signal;
-    this.skip = new Set(init.skip);
+    this.skip = init.skip ? new Set(init.skip) : NOTHING;
     this.hooks = hooks;
     this.#ingress = callRequest.ingress;
     this.#onOutcome = init.onOutcome;
@@ -158,20 +160,21 @@ export class LiveCall implements Call {
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
     const { target, attempts, usage, metered, sentTo, firstByteMs, upstreamMs } = this.record;
     const told = usage ?? (metered && usageOfUnits(metered.units));
-    return deepFreeze({
+    const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
       status,
       attempts,
       estimated: metered?.estimated ?? false,
       sent: sentTo.length > 0,
       upstreamMs,
       durationMs: this.elapsedMs,
-      ...(error && { error }),
-      ...(target && { target }),
-      ...(told && { usage: told }),
-      ...(metered && { units: metered.units }),
-      ...(metered?.cost !== undefined && { cost: metered.cost }),
-      ...(firstByteMs !== undefined && { firstByteMs }),
-    });
+    };
+    if (error) outcome.error = error;
+    if (target) outcome.target = target;
+    if (told) outcome.usage = told;
+    if (metered) outcome.units = metered.units;
+    if (metered?.cost !== undefined) outcome.cost = metered.cost;
+    if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
+    return deepFreeze(outcome);
   }
 }
 

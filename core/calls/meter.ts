@@ -64,6 +64,8 @@ export function estimateCall(deps: CallDeps, call: Call): Metered {
 }
 
 function estimateMost(deps: CallDeps, call: Call): Metered {
+  const [only] = call.targets;
+  if (only && call.targets.length === 1) return estimateAt(deps, call, only);
   const each = call.targets.map((target) => estimateAt(deps, call, target));
   const units: Record<string, number> = {};
   for (const { units: some } of each)

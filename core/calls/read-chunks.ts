@@ -79,16 +79,15 @@ interface Decoded extends Batch {
 
 function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], passesOn: boolean): Decoded {
   const chunks: ChatChunk[] = [];
-  let read = 0;
-  const passed = (): readonly SseEvent[] => (passesOn ? events.slice(0, read) : NO_EVENTS);
+  const passed: SseEvent[] = [];
   try {
     for (const event of events) {
       chunks.push(...decoder.push(event));
-      read += 1;
+      if (passesOn) passed.push(event);
     }
-    return { chunks, events: passed() };
+    return { chunks, events: passed };
   } catch (error) {
-    return { chunks, events: passed(), error };
+    return { chunks, events: passed, error };
   }
 }
 

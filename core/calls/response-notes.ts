@@ -23,25 +23,23 @@ interface NotesInput {
 /** Tells how a response came about (docs/http.md lists the headers). */
 export function responseNotes(call: LiveCall, target: Target | undefined, input: NotesInput): ResponseNotes {
   const { dropped = [], endpoint, upstream = {}, headers = {} } = input;
-  const rateLimits = endpoint ? readRateLimits(endpoint, upstream) : {};
   return {
     call,
     headers() {
       const { attempts, metered, upstreamMs, lane, skipped } = call.record;
       const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
-      return {
-        ...rateLimits,
-        ...(target && { 'x-tollgate-provider': target.provider, 'x-tollgate-model': headerSafe(target.model) }),
-        'x-tollgate-attempts': String(attempts),
-        ...(lane && { 'x-tollgate-lane': lane }),
-        ...(skipped.length > 0 && { 'x-tollgate-skipped': skipped.join(', ') }),
-        'server-timing': `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`,
-        ...(dropped.length > 0 && { 'x-tollgate-dropped': headerSafe(dropped.join(', ')) }),
-        ...(metered && {
-          'x-tollgate-cost-usd': metered.cost === undefined ? 'unknown' : formatUsd(metered.cost),
-        }),
-        ...headers,
-      };
+      const told = endpoint ? readRateLimits(endpoint, upstream) : {};
+      if (target) {
+        told['x-tollgate-provider'] = target.provider;
+        told['x-tollgate-model'] = headerSafe(target.model);
+      }
+      told['x-tollgate-attempts'] = String(attempts);
+      if (lane) told['x-tollgate-lane'] = lane;
+      if (skipped.length > 0) told['x-tollgate-skipped'] = skipped.join(', ');
+      told['server-timing'] = `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`;
+      if (dropped.length > 0) told['x-tollgate-dropped'] = headerSafe(dropped.join(', '));
+      if (metered) told['x-tollgate-cost-usd'] = metered.cost === undefined ? 'unknown' : formatUsd(metered.cost);
+      return Object.assign(told, headers);
     },
   };
 }
@@ -58,11 +56,12 @@ const RATE_VALUE =
   /^(?:-?\d{1,15}(?:\.\d{1,9})?|(?:\d{1,9}(?:\.\d{1,9})?(?:ms|us|µs|ns|d|h|m|s))+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))$/;
 
 /** A vendor's own limits as `x-ratelimit-*`. Values that are none are left out. */
-function readRateLimits(endpoint: Endpoint, headers: ResponseHeaders): Readonly<Record<string, string>> {
+function readRateLimits(endpoint: Endpoint, headers: ResponseHeaders): Record<string, string> {
   const told = endpoint.rateLimits?.(headers) ?? headers;
-  return Object.fromEntries(
-    Object.entries(told).filter(
-      (entry): entry is [string, string] => RATE_LIMIT.test(entry[0]) && RATE_VALUE.test(entry[1] ?? ''),
-    ),
-  );
+  const limits: Record<string, string> = {};
+  for (const name of Object.keys(told)) {
+    const value = told[name];
+    if (RATE_LIMIT.test(name) && value !== undefined && RATE_VALUE.test(value)) limits[name] = value;
+  }
+  return limits;
 }

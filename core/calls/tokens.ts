@@ -35,9 +35,11 @@ const UNREAD: ReadonlySet<string> = new Set([
 /** The tokens of a chat request's input: of its messages, and of every other field that is more than a word or a number. */
 export function estimateInputTokens(request: ChatRequest): number {
   let tokens = 0;
-  for (const [name, value] of Object.entries(request))
+  for (const name of Object.keys(request)) {
+    const value = request[name];
     if (typeof value === 'object' && value !== null && !UNREAD.has(name))
       tokens += estimateTextTokens(JSON.stringify(value));
+  }
   for (const message of request.messages) tokens += estimateMessage(message);
   return tokens;
 }
@@ -52,7 +54,8 @@ type Message = ChatRequest['messages'][number];
 
 function estimateMessage(message: Message): number {
   let tokens = TOKENS_PER_MESSAGE;
-  for (const [name, value] of Object.entries(message)) {
+  for (const name of Object.keys(message)) {
+    const value = message[name];
     if (name === 'role' || name === 'tool_call_id') continue;
     if (typeof value === 'string') tokens += estimateTextTokens(value);
     else if (name === 'content' && Array.isArray(value)) for (const part of value) tokens += estimatePart(part);

@@ -50,7 +50,8 @@ type Fields = Record<string, unknown>;
  */
 function redactFields(fields: Fields, levels: number): Fields {
   let copy: Fields | undefined;
-  for (const [name, value] of Object.entries(fields)) {
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
     const shown = SECRETS.has(name) ? REDACTED : redactValue(value, levels);
     if (shown === value) continue;
     copy ??= { ...fields };

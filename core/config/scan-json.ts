@@ -38,9 +38,8 @@ const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const UNICODE_ESCAPE = /\\u[\da-fA-F]{4}/y;
 const SIMPLE_ESCAPES: ReadonlySet<number> = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
 const LETTER_U = 0x75;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const FIRST_PRINTABLE = 0x20;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a string may not hold
+const UNESCAPED = /[^"\\\u0000-\u001f]*/y;
 
 /**
  * Reads strict JSON (RFC 8259) from the first to the last character. Throws a {@link JsonError} where it is none, and where
@@ -131,22 +130,21 @@ function readName(scan: Scan): void {
 function skipString(scan: Scan): boolean {
   const { text } = scan;
   let isPlain = true;
-  for (let at = scan.at + 1; at < text.length; ) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) {
-      scan.at = at + 1;
+  for (scan.at += 1; scan.at < text.length; ) {
+    UNESCAPED.lastIndex = scan.at;
+    UNESCAPED.test(text);
+    scan.at = UNESCAPED.lastIndex;
+    const mark = text[scan.at];
+    if (mark === '"') {
+      scan.at += 1;
       return isPlain;
     }
-    if (code === BACKSLASH) {
+    if (mark === '\\') {
       isPlain = false;
-      const length = lengthOfEscape(text, at);
-      scan.at = at;
+      const length = lengthOfEscape(text, scan.at);
       if (length === 0) throw missing(scan, 'a valid escape');
-      at += length;
-    } else if (code < FIRST_PRINTABLE) {
-      scan.at = at;
-      throw missing(scan, 'an escape for a control character');
-    } else at += 1;
+      scan.at += length;
+    } else if (mark !== undefined) throw missing(scan, 'an escape for a control character');
   }
   scan.at = text.length;
   throw missing(scan, 'the closing quote');

@@ -61,7 +61,8 @@ export function parseErrorBody(text: string): unknown {
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value) || !isPlain(value)) return value;
   Object.freeze(value);
-  for (const member of Object.values(value)) deepFreeze(member);
+  if (Array.isArray(value)) for (const member of value) deepFreeze(member);
+  else for (const name of Object.keys(value)) deepFreeze((value as JsonObject)[name]);
   return value;
 }
 

@@ -44,9 +44,11 @@ export function createAuthenticator(
     const { method, path, headers } = ctx;
     const principal = await authenticate?.(
       Object.freeze({
-        ...(presented ?? { credential: '', bearer: false }),
+        credential: presented?.credential ?? '',
+        bearer: presented?.bearer ?? false,
         now: Date.now(),
-        ...{ method, path },
+        method,
+        path,
         headers: Object.freeze({ ...headers }),
         rawBody: () => rawBody().catch(tellAborted),
         address: ctx.state.ip,

@@ -105,7 +105,9 @@ async function readConversation(
   const ingress = ingressOf(dialect, input, request, read);
   const responder = { provider: '' };
   const context: DialectContext = {
-    ...{ input, request, requestId },
+    input,
+    request,
+    requestId,
     id: createId(''),
     created: Math.floor(Date.now() / 1000),
     estimatedInputTokens: estimateInputTokens(request),
@@ -116,13 +118,11 @@ async function readConversation(
         data,
       ),
   };
-  const callRequest: CallRequest<'chat'> = {
-    ...{ operation: 'chat', request, ingress },
-    stream: request.stream === true,
-    ...targetsOf(deps, dialect, read),
-  };
+  const { targets, requested } = targetsOf(deps, dialect, read);
+  const stream = request.stream === true;
   return {
-    ...{ context, callRequest },
+    context,
+    callRequest: { operation: 'chat', request, ingress, stream, targets, requested },
     init: callInitOf(ctx),
     onCall: ({ record: { target } }) => Object.assign(responder, target),
     atCallersPlace: (thrown) => atCallersPlace(thrown, read),
@@ -148,8 +148,9 @@ function ingressOf(
   before: CallRequest<'chat'>['request'],
   { needs = [], dropped = [] }: DialectRequest,
 ): Ingress {
+  if (!native) return { dialect: name, before, headers: {}, needs, dropped };
   const headers = Object.fromEntries(
-    (native?.headers ?? []).flatMap((header) => {
+    (native.headers ?? []).flatMap((header) => {
       const value = input.headers[header];
       return value === undefined ? [] : [[header, [value].flat().join(',')]];
     }),
@@ -159,7 +160,7 @@ function ingressOf(
     throw new GatewayError('headers_too_large', `The headers ${Object.keys(headers).join(', ')} are over 4 KiB.`);
   return {
     ...{ dialect: name, before, headers, needs, dropped },
-    ...(native && { patch: (change) => native.patch(input.body, change) }),
+    patch: (change) => native.patch(input.body, change),
   };
 }
 

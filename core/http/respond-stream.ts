@@ -78,7 +78,14 @@ interface FrameWriter extends Omit<DialectStream, 'push'> {
 }
 
 function ofChunks(stream: DialectStream): FrameWriter {
-  return { ...stream, write: ({ chunks }) => chunks.map((chunk) => stream.push(chunk)).join('') };
+  return {
+    ...stream,
+    write({ chunks }) {
+      let frames = '';
+      for (const chunk of chunks) frames += stream.push(chunk);
+      return frames;
+    },
+  };
 }
 
 function ofEvents(stream: ReturnType<NonNullable<DialectDefinition['native']>['stream']>): FrameWriter {

@@ -21,8 +21,8 @@ export function noteRunning(): void {
 }
 
 /** Runs code of a plugin, so that whatever it starts (timers, emitters, promises nobody waits for) is known as its own. */
-export function runAs<T>(owner: string, run: () => T): T {
-  return hasOthers ? running.run(owner, run) : run();
+export function runAs<T, Args extends readonly unknown[]>(owner: string, run: (...args: Args) => T, ...args: Args): T {
+  return hasOthers ? running.run(owner, run, ...args) : run(...args);
 }
 
 /** The plugin whose code is running, or started what is running; undefined for core's own. */

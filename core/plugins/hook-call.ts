@@ -12,36 +12,37 @@ export interface Step {
   readonly run: (...args: readonly unknown[]) => unknown;
 }
 
-/** Runs a step; whatever it throws is attributed to its plugin, and a promise that never settles ends in an error. */
-export async function runStep(step: Step, ...args: readonly unknown[]): Promise<unknown> {
+/**
+ * Runs a step: what it returns, or a promise of it when it returns one. Whatever it throws is attributed to its plugin, and a
+ * promise that never settles ends in an error.
+ */
+export function runStep(step: Step, ...args: readonly unknown[]): unknown {
   try {
-    const result = runAs(step.owner, () => step.run(...args));
-    return isPromise(result) ? await settleInTime(result) : result;
+    const result = runAs(step.owner, step.run, ...args);
+    return isPromise(result) ? settleInTime(step, result) : result;
   } catch (error) {
     throw attributeError(step, error);
   }
 }
 
-function isPromise(value: unknown): value is PromiseLike<unknown> {
+export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-function settleInTime(work: PromiseLike<unknown>): Promise<unknown> {
+function settleInTime(step: Step, work: PromiseLike<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
+    const fail = (error: unknown): void => {
+      clearTimeout(late);
+      reject(attributeError(step, error));
+    };
     const late = setTimeout(
-      () => reject(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
+      () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
       HOOK_TIMEOUT_MS,
     ).unref();
-    work.then(
-      (value) => {
-        clearTimeout(late);
-        resolve(value);
-      },
-      (error: unknown) => {
-        clearTimeout(late);
-        reject(error);
-      },
-    );
+    work.then((value) => {
+      clearTimeout(late);
+      resolve(value);
+    }, fail);
   });
 }
 

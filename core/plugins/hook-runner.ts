@@ -12,7 +12,7 @@ import {
 } from '../contract/hooks.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
+import { isPromise, placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
 import { COUNT } from './registry.ts';
 
@@ -135,20 +135,26 @@ function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
 /** All at once; what one throws is reported and reaches neither the others nor the call. */
 function observe(steps: readonly Step[], { onObserverError, track }: CompileOptions): Runner {
   const observers = steps.map((step) => ({ step, place: placeOf(step) }));
-  const runObserver = async (step: Step, args: readonly unknown[]): Promise<void> => {
+  const runObserver = async (step: Step, work: PromiseLike<unknown>): Promise<void> => {
     try {
-      await runStep(step, ...args);
+      await work;
     } catch (error) {
       onObserverError(step.owner, step.name, error);
     }
   };
   return async (...args) => {
-    const all = observers.map(({ step, place }) => {
-      const work = runObserver(step, args);
-      track(work, place);
-      return work;
-    });
-    await Promise.all(all);
+    const all: Promise<void>[] = [];
+    for (const { step, place } of observers)
+      try {
+        const work = runStep(step, ...args);
+        if (!isPromise(work)) continue;
+        const observed = runObserver(step, work);
+        track(observed, place);
+        all.push(observed);
+      } catch (error) {
+        onObserverError(step.owner, step.name, error);
+      }
+    if (all.length > 0) await Promise.all(all);
   };
 }
 

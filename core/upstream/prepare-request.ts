@@ -1,11 +1,13 @@
 import type { Credential, Endpoint, HttpRequest } from '../contract/provider.ts';
 
+const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' });
+
 /** A request as undici takes it, and where it goes. */
 export interface PreparedRequest {
   readonly origin: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly headers: Record<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | null;
 }
 
@@ -15,6 +17,8 @@ interface KnownEndpoint {
   /** In lower case. A request's own may replace them, but not the key. */
   readonly headers: Readonly<Record<string, string>>;
   readonly credential: Readonly<Record<string, string>>;
+  /** All that a JSON body is sent with where the request has no headers of its own, as almost all have none. */
+  readonly ofJson: Readonly<Record<string, string>>;
 }
 
 /** What frames a message or names its receiver is ours to say: `host` would even change whose certificate is checked. */
@@ -29,14 +33,17 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
 export function createRequestPreparer(): (endpoint: Endpoint, request: HttpRequest) => PreparedRequest {
   const known = new WeakMap<Endpoint, KnownEndpoint>();
   return (endpoint, request) => {
-    const { address, headers, credential } = known.get(endpoint) ?? knowEndpoint(endpoint, known);
+    const { address, headers, credential, ofJson } = known.get(endpoint) ?? knowEndpoint(endpoint, known);
     const body = encodeBody(request.body);
-    const type = body === null ? {} : { 'content-type': 'application/json' };
+    const type = body === null ? {} : JSON_TYPE;
     return {
       origin: address.origin,
       method: request.method ?? (body === null ? 'GET' : 'POST'),
       path: joinPath(address, request.path),
-      headers: { ...type, ...headers, ...readHeaders(request.headers), ...credential },
+      headers:
+        request.headers || body === null
+          ? { ...type, ...headers, ...readHeaders(request.headers), ...credential }
+          : ofJson,
       body,
     };
   };
@@ -45,8 +52,9 @@ export function createRequestPreparer(): (endpoint: Endpoint, request: HttpReque
 function knowEndpoint(endpoint: Endpoint, known: WeakMap<Endpoint, KnownEndpoint>): KnownEndpoint {
   const address = parseBaseUrl(endpoint.baseUrl);
   const headers = { 'user-agent': 'tollgate', ...readHeaders(endpoint.headers), 'accept-encoding': 'identity' };
-  const credential = bindCredential(endpoint, address);
-  const found = { address, headers, credential: credential ? { [credential[0]]: credential[1] } : {} };
+  const bound = bindCredential(endpoint, address);
+  const credential = bound ? { [bound[0]]: bound[1] } : {};
+  const found = { address, headers, credential, ofJson: { ...JSON_TYPE, ...headers, ...credential } };
   known.set(endpoint, found);
   return found;
 }

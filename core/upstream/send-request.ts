@@ -22,16 +22,17 @@ export async function sendRequest(
   attempt: Attempt,
   log: Log,
 ): Promise<TransportResponse> {
+  const { path, method, headers, body } = request;
   const { firstByteMs: headersTimeout, idleMs: bodyTimeout } = attempt.timeouts;
   for (let isRetry = false; ; isRetry = true) {
     const connection = connections.take(isRetry);
     if (!connection)
       throw attempt.fail('all connections to the provider are in use', { failure: 'overloaded', phase: 'connect' });
-    const traffic = watchTraffic(connection);
-    attempt.isSent = traffic.isSent;
+    const traffic = new Traffic(connection);
+    attempt.isSent = () => traffic.isSent();
     attempt.onStop = () => connections.drop(connection);
     try {
-      const response = await connection.client.request({ ...request, headersTimeout, bodyTimeout });
+      const response = await connection.client.request({ path, method, headers, body, headersTimeout, bodyTimeout });
       return receive(response, connection, connections, attempt);
     } catch (error) {
       connections.drop(connection);
@@ -59,23 +60,38 @@ function receive(
     attempt.end();
   });
   // Undici gives a header that came more than once as a list; ours are text.
-  const joined = Object.entries(headers).map(([name, value]) => [
-    name,
-    Array.isArray(value) ? value.join(', ') : value,
-  ]);
-  return { status: statusCode, headers: Object.fromEntries(joined), body };
+  for (const name of Object.keys(headers)) {
+    const value = headers[name];
+    if (Array.isArray(value)) headers[name] = value.join(', ');
+  }
+  return { status: statusCode, headers: headers as ResponseHeaders, body };
 }
 
-/** Tells what goes over a connection from now on. Its socket may be another then: undici replaces a kept one that closed. */
-function watchTraffic(connection: Connection) {
-  const kept = connection.socket;
-  const before = { read: kept?.bytesRead ?? 0, written: kept?.bytesWritten ?? 0 };
-  const isKept = () => kept !== undefined && connection.socket === kept;
-  return {
-    isKept,
-    isSent: () => (connection.socket?.bytesWritten ?? 0) > (isKept() ? before.written : 0),
-    hasResponded: () => (connection.socket?.bytesRead ?? 0) > (isKept() ? before.read : 0),
-  };
+/** What goes over a connection from now on. Its socket may be another then: undici replaces a kept one that closed. */
+class Traffic {
+  readonly #connection: Connection;
+  readonly #kept: Connection['socket'];
+  readonly #read: number;
+  readonly #written: number;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#kept = connection.socket;
+    this.#read = this.#kept?.bytesRead ?? 0;
+    this.#written = this.#kept?.bytesWritten ?? 0;
+  }
+
+  isKept(): boolean {
+    return this.#kept !== undefined && this.#connection.socket === this.#kept;
+  }
+
+  isSent(): boolean {
+    return (this.#connection.socket?.bytesWritten ?? 0) > (this.isKept() ? this.#written : 0);
+  }
+
+  hasResponded(): boolean {
+    return (this.#connection.socket?.bytesRead ?? 0) > (this.isKept() ? this.#read : 0);
+  }
 }
 
 /** A response as an operation sees it, and also one of a bad status, 400 to 599. Errors are {@link UpstreamError}s. */
@@ -99,12 +115,11 @@ export function openResponse(head: TransportResponse, attempt: Attempt, maxBytes
     // An encoded error page is still an error: its status counts, its text is dropped.
     attempt.leave();
   }
-  const body = readBody(head.body, attempt, maxBytes);
   return {
     status,
     headers,
-    body,
-    readAll: (limit = maxBytes) => readAll(body, attempt, limit),
+    body: readBody(head.body, attempt, maxBytes),
+    readAll: (limit = maxBytes) => readAll(head.body, attempt, Math.min(limit, maxBytes)),
     destroy: () => attempt.leave(),
   };
 }
@@ -126,13 +141,21 @@ async function* readBody(body: AsyncIterable<Uint8Array>, attempt: Attempt, maxB
   }
 }
 
-async function readAll(body: AsyncIterable<Buffer>, attempt: Attempt, maxBytes: number): Promise<Buffer> {
-  const parts: Buffer[] = [];
+async function readAll(body: AsyncIterable<Uint8Array>, attempt: Attempt, maxBytes: number): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
   let size = 0;
-  for await (const part of body) {
-    size += part.length;
-    if (size > maxBytes) throw tooLong(attempt, maxBytes);
-    parts.push(part);
+  try {
+    for await (const part of body) {
+      if (attempt.wasLeft) break;
+      size += part.byteLength;
+      if (size > maxBytes) throw tooLong(attempt, maxBytes);
+      parts.push(part);
+    }
+    attempt.end();
+  } catch (error) {
+    if (!attempt.wasLeft) throw attempt.explain(error, 'body');
+  } finally {
+    attempt.leave();
   }
   return Buffer.concat(parts, size);
 }

@@ -83,7 +83,9 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
 
   return {
     async send(endpoint, request, { signal, deadlines }) {
-      const attempt = new Attempt(signal, { ...defaults, ...endpoint.timeouts, ...deadlines }, running);
+      const own = endpoint.timeouts || deadlines;
+      const timeouts = own ? { ...defaults, ...endpoint.timeouts, ...deadlines } : defaults;
+      const attempt = new Attempt(signal, timeouts, running);
       try {
         if (isClosed) throw attempt.abort(CLOSING);
         if (attempt.error) throw attempt.error;

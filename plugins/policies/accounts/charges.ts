@@ -64,21 +64,23 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const now = Date.now();
   const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
   running.set(call.id, expiresAt);
-  const reservation = { requestId: call.id, amount: cost ?? 0, expiresAt, facts: factsOf(call, undefined), now };
+  const amount = cost ?? 0;
+  const requestId = call.id;
+  const facts = factsOf(call, undefined);
   // An account of its own whose balance is what the user has spent, and which may go down to the budget.
   const ofUser = userBudgetAccount(call.principal);
   if (ofUser !== undefined)
-    await hold(api, holds, { ...reservation, account: ofUser, floor: -(userLimits?.budget ?? 0) }, 'user');
-  await hold(
-    api,
-    holds,
-    {
-      ...{ ...reservation, account, floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY },
-      // Also for keys without a budget, so that `spent_usd` is known of them too.
-      ...(limitsId !== undefined && { budget: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } }),
-    },
-    'account',
-  );
+    await hold(
+      api,
+      holds,
+      { requestId, amount, expiresAt, facts, now, account: ofUser, floor: -(userLimits?.budget ?? 0) },
+      'user',
+    );
+  const floor = rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY;
+  const reservation = { requestId, amount, expiresAt, facts, now, account, floor };
+  // Also for keys without a budget, so that `spent_usd` is known of them too.
+  const ofKey = limitsId === undefined ? {} : { budget: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } };
+  await hold(api, holds, Object.assign(reservation, ofKey), 'account');
 }
 
 async function hold(api: PluginApi, holds: Hold[], reservation: Reservation, whose: 'user' | 'account'): Promise<void> {
@@ -146,18 +148,19 @@ function unknownPrice({ targets: [target] }: Call): GatewayError {
 
 function factsOf(call: Call, outcome: Outcome | undefined): UsageFacts {
   const target = outcome?.target ?? call.targets[0];
-  const { usage, units = {} } = outcome ?? {};
-  const { characters } = units;
-  return {
+  const usage = outcome?.usage;
+  const characters = outcome?.units?.['characters'];
+  const facts: { -readonly [Fact in keyof UsageFacts]: UsageFacts[Fact] } = {
     operation: call.operation,
     provider: target?.provider ?? '-',
     model: target?.model ?? '-',
     key: call.principal.keyId ?? '-',
     outcome: outcome?.status ?? 'unknown',
     estimated: outcome === undefined || outcome.estimated || outcome.cost === undefined,
-    ...(usage && { tokens: { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens } }),
-    ...(characters !== undefined && { characters }),
   };
+  if (usage) facts.tokens = { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens };
+  if (characters !== undefined) facts.characters = characters;
+  return facts;
 }
 
 /** How long the charge may wait for the store. */

@@ -112,7 +112,7 @@ function tokenLimits({ call, estimate }: CountedRequest, sources: readonly Sourc
 
 function windowOf(source: Source, unit: Limit['unit'], rate: 'rpm' | 'tpm', limit: number, amount: number): Limit {
   const key = `${rate}:${source.scope}:${source.id}`;
-  return { key, windowMs: MINUTE_MS, limit, amount, unit, ...originOf(source) };
+  return Object.assign({ key, windowMs: MINUTE_MS, limit, amount, unit }, originOf(source));
 }
 
 function originOf({ ofUser, plan, provider }: Origin): Origin {

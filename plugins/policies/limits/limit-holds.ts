@@ -44,9 +44,10 @@ export async function reserveLimits(
 }
 
 function tokenWindows(windows: readonly Limit[], states: readonly WindowState[], now: number): readonly TokenWindow[] {
-  return windows.flatMap(({ key, unit, amount }, at) =>
-    unit === 'tokens' ? [{ key, reserved: amount, endsAt: now + (states[at]?.resetMs ?? MINUTE_MS) }] : [],
-  );
+  const tokens: TokenWindow[] = [];
+  for (const [at, { key, unit, amount }] of windows.entries())
+    if (unit === 'tokens') tokens.push({ key, reserved: amount, endsAt: now + (states[at]?.resetMs ?? MINUTE_MS) });
+  return tokens;
 }
 
 /** Ends the leases, and corrects the token windows from the estimate to what was used. */

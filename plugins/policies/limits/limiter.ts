@@ -99,8 +99,8 @@ export function createLimiter(
   };
 }
 
-function countedCall(request: CountedRequest): CountedCall {
-  return { ...request, counted: { requests: new Set(), tokens: new Set() }, holds: [] };
+function countedCall({ call, plan, estimate }: CountedRequest): CountedCall {
+  return { call, plan, estimate, counted: { requests: new Set(), tokens: new Set() }, holds: [] };
 }
 
 /** The slots of running calls, renewed while their gateway lives, so that those of one that died are soon free. */

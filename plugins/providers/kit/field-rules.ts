@@ -48,8 +48,8 @@ export function mergeExtraBody(
   isTaken: (field: string) => boolean,
   dropped: string[],
 ): ChatRequest {
+  if (input['extra_body'] === undefined || input['extra_body'] === null) return input;
   const { extra_body: body, ...request } = input;
-  if (body === undefined || body === null) return input;
   if (!isObject(body)) {
     tellDropped(dropped, 'extra_body');
     return request;

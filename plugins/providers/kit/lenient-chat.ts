@@ -100,13 +100,11 @@ const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
  */
 function canonicalRequest(input: ChatRequest, unlimited: boolean): ChatRequest {
   const { messages, tools, stream_options, logit_bias } = input;
-  const changes: JsonObject = {
-    ...(messages.some(isLoose) && { messages: messages.map(canonicalMessage) }),
-    ...(Array.isArray(tools) && tools.some(isLooseTool) && { tools: tools.map(canonicalTool) }),
-    ...(isObject(stream_options) && { stream_options: withoutNulls(stream_options) }),
-    ...(isObject(logit_bias) && Object.keys(logit_bias).length === 0 && { logit_bias: undefined }),
-    ...canonicalLimits(input, unlimited),
-  };
+  const changes = canonicalLimits(input, unlimited);
+  if (messages.some(isLoose)) changes['messages'] = messages.map(canonicalMessage);
+  if (Array.isArray(tools) && tools.some(isLooseTool)) changes['tools'] = tools.map(canonicalTool);
+  if (isObject(stream_options)) changes['stream_options'] = withoutNulls(stream_options);
+  if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
   if (Object.keys(changes).length === 0 && !hasNulls(input)) return input;
   return withoutNulls({ ...input, ...changes });
 }
@@ -120,9 +118,8 @@ function canonicalLimits(input: ChatRequest, unlimited: boolean): JsonObject {
     if (!unlimited) throw invalid(field, 'must be at least 1 for this provider');
     changes[field] = undefined;
   }
-  const limits = LIMITS.map((field) => input[field]).filter((limit) => typeof limit === 'number' && limit > 0);
-  const [first, second] = limits;
-  if (typeof first !== 'number' || typeof second !== 'number') return changes;
+  const { max_tokens: first, max_completion_tokens: second } = input;
+  if (typeof first !== 'number' || typeof second !== 'number' || first <= 0 || second <= 0) return changes;
   return { max_tokens: Math.max(first, second), max_completion_tokens: undefined };
 }
 
@@ -164,7 +161,9 @@ function withType<T>(tool: T): T {
 }
 
 function hasNulls(value: unknown): boolean {
-  return isObject(value) && Object.values(value).some((field) => field === null || field === undefined);
+  if (!isObject(value)) return false;
+  for (const field of Object.keys(value)) if (value[field] === null || value[field] === undefined) return true;
+  return false;
 }
 
 /** Null means "not set". */

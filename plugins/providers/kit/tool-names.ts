@@ -29,6 +29,7 @@ export interface ToolNames {
 
 /** The names of a request that `valid` does not match; undefined when there is none. */
 export function findToolNames(request: ChatRequest, valid: RegExp): ToolNames | undefined {
+  if (!namesTools(request)) return undefined;
   const names = namesOf(request);
   const refused = [...names].filter((name) => !valid.test(name));
   if (refused.length === 0) return undefined;
@@ -46,6 +47,11 @@ export function findToolNames(request: ChatRequest, valid: RegExp): ToolNames | 
     restoreChoice: (choice) => restoreChoice(choice, told),
     restoreChunk: (chunk) => restoreChunk(chunk, told),
   };
+}
+
+/** Whether a request has anything to do with tools, as most have not. */
+function namesTools({ tools, tool_choice, messages }: ChatRequest): boolean {
+  return Boolean(tools || tool_choice) || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
 }
 
 function namesOf({ tools, tool_choice, messages }: ChatRequest): ReadonlySet<string> {

@@ -22,13 +22,21 @@ interface Content {
 /** Text and thinking of a message or delta; content that comes as a list of parts (Mistral) is flattened. */
 export function readContent(message: Readonly<Record<string, unknown>>): Content {
   const { content } = message;
-  const named = REASONING.map((name) => readString(message[name])).find((value) => value !== undefined);
+  const named = readReasoning(message);
   if (typeof content === 'string' || content === null || content === undefined) {
     return { content, reasoning: named ?? textOfDetails(message['reasoning_details']) };
   }
   const parts = Array.isArray(content) ? content : [content];
   const reasoning = parts.map(thinkingText).join('');
   return { content: parts.map(plainText).join(''), reasoning: named ?? readString(reasoning) };
+}
+
+function readReasoning(message: Readonly<Record<string, unknown>>): string | undefined {
+  for (const name of REASONING) {
+    const text = readString(message[name]);
+    if (text !== undefined) return text;
+  }
+  return undefined;
 }
 
 function plainText(part: unknown): string {

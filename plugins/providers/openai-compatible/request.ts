@@ -28,11 +28,9 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     const messages = differences.messages?.(mapped, input) ?? mapped;
     const stream = streamFields(input, call, differences);
     for (const field of [...fields.dropped, ...told]) tellDropped(dropped, field);
-    return {
-      path: differences.path?.('chat/completions', call.model) ?? '/chat/completions',
-      body: { model: call.model, messages, ...stream, ...defaults, ...fields.body },
-      ...(dropped.length > 0 && { dropped }),
-    };
+    const path = differences.path?.('chat/completions', call.model) ?? '/chat/completions';
+    const body = Object.assign({ model: call.model, messages }, stream, defaults, fields.body);
+    return dropped.length > 0 ? { path, body, dropped } : { path, body };
   };
 }
 

@@ -35,15 +35,14 @@ export function readResponse(body: unknown, call: CodecCall, differences: Differ
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
   }
   const usage = readUsage(body['usage'], differences);
-  return {
+  const response: ChatResponse = {
     id: readString(body['id']) ?? call.id,
     object: 'chat.completion',
     created: unixSeconds(body['created']) ?? call.created,
     model: readString(body['model']) ?? call.model,
     choices: body['choices'].filter(isObject).map((choice, at) => readChoice(choice, at, call, differences)),
-    ...(usage && { usage }),
-    ...extrasOf(body, TOP),
   };
+  return Object.assign(response, usage && { usage }, extrasOf(body, TOP));
 }
 
 function readChoice(
@@ -57,29 +56,31 @@ function readChoice(
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
   const reason = readString(choice['finish_reason']) ?? 'stop';
   const finishReason = mapFinishReason(reason, calledTools, differences);
-  return {
+  const read: ChatChoice = {
     index: count(choice['index']) ?? position,
     message,
     logprobs: readLogprobs(choice['logprobs']),
     finish_reason: finishReason,
-    ...readFinish(choice, finishReason),
-    ...extrasOf(choice, CHOICE),
   };
+  return Object.assign(read, readFinish(choice, finishReason), extrasOf(choice, CHOICE));
 }
 
 function readMessage(message: Readonly<Record<string, unknown>>, seed: string): AssistantMessage {
   const { content, reasoning } = readContent(message);
   const details = readRelayDetails(message['reasoning_details']);
   const toolCalls = readToolCalls(message['tool_calls'], seed);
-  return {
+  const read: AssistantMessage = {
     role: 'assistant',
     content: content ?? null,
     refusal: readString(message['refusal']) ?? null,
-    ...(reasoning !== undefined && { reasoning_content: reasoning }),
-    ...(details.length > 0 && { reasoning_details: details }),
-    ...(toolCalls && { tool_calls: toolCalls }),
-    ...extrasOf(message, MESSAGE),
   };
+  return Object.assign(
+    read,
+    reasoning !== undefined && { reasoning_content: reasoning },
+    details.length > 0 && { reasoning_details: details },
+    toolCalls && { tool_calls: toolCalls },
+    extrasOf(message, MESSAGE),
+  );
 }
 
 /** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */

@@ -48,35 +48,39 @@ interface Head {
 /** Decodes one stream into OpenAI's exact chunks; usage comes last, in a chunk of its own. */
 export function decodeStream(call: CodecCall, differences: Differences): StreamDecoder {
   const choices = new Map<number, ChoiceState>();
-  let head: Head = { id: '', model: '', created: 0 };
+  /** Of the first chunk that says something. */
+  let head: Head | undefined;
   let usage: Usage | undefined;
   /** Azure's first chunk has no choice to stand beside: what it says goes out with the next one. */
-  let promptFilter: JsonObject = {};
+  let promptFilter: JsonObject | undefined;
   let done = false;
 
   function read(chunk: JsonObject): readonly ChatChunk[] {
     usage = usageOf(chunk, differences) ?? usage;
-    const sent = readArray(chunk['choices']).filter(isObject);
-    const found = sent.flatMap((choice) => readChoice(choice, choices, call, differences) ?? []);
+    const found: ChunkChoice[] = [];
+    for (const sent of readArray(chunk['choices'])) {
+      const choice = isObject(sent) ? readChoice(sent, choices, call, differences) : undefined;
+      if (choice) found.push(choice);
+    }
     if (found.length === 0) {
       const { prompt_filter_results } = chunk;
       if (Array.isArray(prompt_filter_results)) promptFilter = { prompt_filter_results };
       return [];
     }
-    head = {
-      id: head.id || (readString(chunk['id']) ?? call.id),
-      model: head.model || (readString(chunk['model']) ?? call.model),
-      created: head.created || (unixSeconds(chunk['created']) ?? call.created),
+    head ??= {
+      id: readString(chunk['id']) ?? call.id,
+      model: readString(chunk['model']) ?? call.model,
+      created: unixSeconds(chunk['created']) ?? call.created,
     };
-    const extras = { ...promptFilter, ...extrasOf(chunk, TOP) };
-    promptFilter = {};
-    return [{ ...newChunk(head, found), ...extras }];
+    const told = Object.assign(newChunk(head, found), promptFilter, extrasOf(chunk, TOP));
+    promptFilter = undefined;
+    return [told];
   }
 
   /** The usage chunk, once. */
   function lastChunks(): readonly ChatChunk[] {
     if (!usage) return [];
-    const last = { ...newChunk(completeHead(head, call), []), usage };
+    const last = { ...newChunk(head ?? call, []), usage };
     usage = undefined;
     return [last];
   }
@@ -128,14 +132,13 @@ function readChoice(
   choices.set(index, state);
   if (reason !== undefined) state.finished = true;
   const finishReason = reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences);
-  return {
+  const read: ChunkChoice = {
     index,
     delta: known ? delta : { role: 'assistant', ...delta },
     logprobs: readLogprobs(choice['logprobs'], delta.content),
     finish_reason: finishReason,
-    ...(finishReason !== null && readFinish(choice, finishReason)),
-    ...extras,
   };
+  return Object.assign(read, finishReason !== null && readFinish(choice, finishReason), extras);
 }
 
 function withEndings(
@@ -168,14 +171,12 @@ function readDelta(sent: JsonObject, state: ChoiceState, opening: boolean, diffe
   const toolCalls = state.tools.push(sent['tool_calls']);
   const refusal = readString(sent['refusal']);
   const hasText = typeof content === 'string' && (content !== '' || opening);
-  return {
-    ...(reasoning !== undefined && !repeated && { reasoning_content: reasoning }),
-    ...(hasText && { content }),
-    ...(content === null && toolCalls && opening && { content }),
-    ...(refusal && { refusal }),
-    ...(toolCalls && { tool_calls: toolCalls }),
-    ...extrasOf(sent, DELTA),
-  };
+  const delta: { -readonly [Field in keyof ChatDelta]: ChatDelta[Field] } = {};
+  if (reasoning !== undefined && !repeated) delta.reasoning_content = reasoning;
+  if (hasText || (content === null && toolCalls && opening)) delta.content = content;
+  if (refusal) delta.refusal = refusal;
+  if (toolCalls) delta.tool_calls = toolCalls;
+  return Object.assign(delta, extrasOf(sent, DELTA));
 }
 
 function hasRole(sent: JsonObject): boolean {
@@ -202,8 +203,4 @@ function usageOf(chunk: JsonObject, differences: Differences): Usage | undefined
 
 function newChunk({ id, created, model }: Head, choices: readonly ChunkChoice[]): ChatChunk {
   return { id, object: 'chat.completion.chunk', created, model, choices };
-}
-
-function completeHead(head: Head, call: CodecCall): Head {
-  return { id: head.id || call.id, model: head.model || call.model, created: head.created || call.created };
 }

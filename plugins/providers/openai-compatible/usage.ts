@@ -51,16 +51,17 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   const promptDetails = details(value['prompt_tokens_details'], cached);
   const completionDetails = details(value['completion_tokens_details'], undefined);
   const cost = rules.usageCost?.(value);
-  const kept = Object.entries(value).filter(([key, told]) => !REWRITTEN.has(key) && told !== null);
-  return {
+  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } & JsonObject = {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    ...(promptDetails && { prompt_tokens_details: promptDetails }),
-    ...(completionDetails && { completion_tokens_details: completionDetails }),
-    ...Object.fromEntries(kept),
-    ...(cost !== undefined && { cost }),
   };
+  if (promptDetails) usage.prompt_tokens_details = promptDetails;
+  if (completionDetails) usage.completion_tokens_details = completionDetails;
+  for (const key of Object.keys(value))
+    if (!REWRITTEN.has(key) && value[key] !== null && key !== '__proto__') usage[key] = value[key];
+  if (cost !== undefined) usage.cost = cost;
+  return usage;
 }
 
 /** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
