@@ -18,6 +18,7 @@ import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
+import { createRouting } from './routing/routing.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -81,7 +82,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
-    const deps = createCallDeps(foundation, registry, loaded, { pending, requests });
+    const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
+    const routing = keep('routing', () => createRouting());
+    const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     const ready = async (): Promise<void> => {
@@ -112,7 +115,7 @@ function createCallDeps(
   { log, upstream, store }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
-  { pending, requests }: { readonly pending: Pending; readonly requests: RequestSchemas },
+  { pending, requests, routing }: Pick<CallDeps, 'pending' | 'routing'> & { readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const { shared } = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
@@ -146,7 +149,8 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream, aliases, log, pending },
+    ...{ upstream, aliases, log, pending, routing },
+    routes: new Map(Object.entries(loaded.config.routes)),
     seals: createSeals(() => store.sets),
     planOf: createPlanFinder({ settings: loaded.settings, shared }),
     partsOf(operation) {
