@@ -18,7 +18,9 @@ import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
+import type { HealthBook } from './routing/health-book.ts';
 import { createRouting } from './routing/routing.ts';
+import { shareHealth } from './routing/share-health.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -83,7 +85,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
-    const routing = keep('routing', () => createRouting());
+    const { counters } = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
+    const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
+    const routing = keep('routing', () => createRouting(share));
     const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
@@ -97,6 +101,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     throw error;
   }
 }
+
+/** Whose documents and counters core's own are. */
+const CORE_INSTANCE = Object.freeze({ group: CORE, name: CORE });
 
 function refuseSecondStore(owner: string): never {
   throw new PluginError(owner, 'plugin_conflict: a store is registered already');
@@ -118,7 +125,7 @@ function createCallDeps(
   { pending, requests, routing }: Pick<CallDeps, 'pending' | 'routing'> & { readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
-  const { shared } = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
+  const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
   const hooksOf = (
     operation: Operation,
     owner: string,
