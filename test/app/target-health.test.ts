@@ -5,7 +5,7 @@ import { answer } from '../support/scripted-upstream.ts';
 /** Each test has models of its own, so that what fails in one is not left alone in the next. */
 const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };
 const MODELS = Object.fromEntries([
-  ...['hang', 'limited', 'caller', 'back', 'all', 'left', 'stale'].map((name) => [name, [`a/${name}`, `b/${name}`]]),
+  ...['hang', 'limited', 'caller', 'back', 'all', 'stale', 'shown'].map((name) => [name, [`a/${name}`, `b/${name}`]]),
   ...['hang-stream', 'hang-whole'].map((name) => [name, { targets: [`a/${name}`, `b/${name}`], ...CLOCKS }]),
   ['locked', ['c/m', 'b/locked']],
 ]);
@@ -104,5 +104,22 @@ describe('a target in trouble', function () {
   it('that answers 529 is replaced by the next one (G20)', async () => {
     rig.vendors['a']?.script(answer(529, { error: { type: 'overloaded_error', message: 'no' } }));
     expect(await rig.ask('back')).to.include({ status: 200, by: 'b', attempts: '2' });
+  });
+
+  it('is shown in the metrics, with its failures, fallbacks and retries, and in a line of the log', async () => {
+    rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
+    expect((await rig.ask('shown', {}, { 'x-request-id': 'shown-0001' })).by).to.equal('b');
+    rig.vendors['b']?.script(refusal(503), fine);
+    expect((await rig.ask('b/shown')).attempts).to.equal('2');
+    const text = await (await fetch(`${rig.gateway.url}/metrics`)).text();
+    expect(text).to.match(/tollgate_target_state\{provider="a",model="shown"\} 2/);
+    expect(text).to.include('tollgate_target_state{provider="b",model="shown"} 0');
+    expect(text).to.match(/tollgate_target_failures_total\{provider="a",model="shown",class="rate_limit"\} \d/);
+    expect(text).to.include('tollgate_fallbacks_total{from="a/shown",to="b/shown"} ');
+    expect(text).to.match(/tollgate_retries_total\{provider="b",model="shown"\} 1/);
+    expect(text).to.match(/tollgate_target_latency_seconds\{provider="b",model="shown",stream="false"\} 0\.\d+/);
+    expect(text).to.match(/tollgate_retries_allowed 3/);
+    const line = rig.gateway.logs.find((each) => each['request_id'] === 'shown-0001');
+    expect(line).to.include({ target: 'a/shown', status: 429, class: 'rate_limit', reason: 'no', next: 'b/shown' });
   });
 });

@@ -4,6 +4,7 @@ import { GatewayError } from '../../contract/errors.ts';
 import type { AttemptReport } from '../../contract/hooks.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt } from '../attempt.ts';
 import type { CallDeps } from '../call-deps.ts';
+import { redact } from '../failures.ts';
 import type { LiveCall } from '../live-call.ts';
 import { clocksFor } from './clocks.ts';
 import { retryDelayMs } from './retry-rules.ts';
@@ -167,6 +168,19 @@ class TargetRun<T> {
           ? 'next target'
           : 'retry';
     const number = call.targets.indexOf(target) + 1;
+    if (failed)
+      this.#deps.log.warn(
+        {
+          request_id: call.requestId,
+          target: `${target.provider}/${target.model.slice(0, 100)}`,
+          status: call.record.status,
+          class: failed.class,
+          reason: redact(failed.message),
+          ms: Math.round(call.elapsedMs - startedMs),
+          next: next === 'next target' && then ? `${then.target.provider}/${then.target.model.slice(0, 100)}` : next,
+        },
+        'an attempt failed',
+      );
     void call.hooks.attempt?.(
       call,
       attemptReport(call, { target, number, startedMs, failed, next, then: then?.target }),
