@@ -1,6 +1,7 @@
 import type { RoutingState } from '../../contract/routing.ts';
 import { HealthBook } from './health-book.ts';
 import { RetryBudget } from './retry-budget.ts';
+import type { SharedHealth } from './share-health.ts';
 import { StickyTargets } from './sticky-targets.ts';
 
 /** What the choice of targets remembers. It outlives a change of the configuration. */
@@ -8,13 +9,13 @@ export interface Routing {
   readonly health: HealthBook;
   readonly budget: RetryBudget;
   readonly sticky: StickyTargets;
-  /** Learns from other workers and nodes now and then; no call waits for it. */
-  refresh(): void;
+  /** Absent where nobody else can open the store. */
+  readonly shared: SharedHealth | undefined;
 }
 
-export function createRouting(share: (health: HealthBook) => () => void = () => () => {}): Routing {
+export function createRouting(share?: (health: HealthBook) => SharedHealth): Routing {
   const health = new HealthBook();
-  return { health, budget: new RetryBudget(), sticky: new StickyTargets(), refresh: share(health) };
+  return { health, budget: new RetryBudget(), sticky: new StickyTargets(), shared: share?.(health) };
 }
 
 export function describeRouting({ health, budget }: Routing): RoutingState {

@@ -18,11 +18,19 @@ const READ_MS = 1;
 const MAX_OURS = 1_000;
 const MANY = 1_000;
 
+/** What workers and nodes of one store tell each other. */
+export interface SharedHealth {
+  /** Learns from the others now and then; to be called with each call, which does not wait for it. */
+  refresh(): void;
+  /** Whether anybody has opened a target or provider. */
+  isOpen(name: string): Promise<boolean>;
+}
+
 /**
  * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. Nobody
- * waits for the store: what it does not answer is not known. Returns what to run with each call.
+ * waits for the store: what it does not answer is not known.
  */
-export function shareHealth(counters: Counters, health: HealthBook, now: () => number = Date.now): () => void {
+export function shareHealth(counters: Counters, health: HealthBook, now: () => number = Date.now): SharedHealth {
   let readAt = 0;
   let isReading = false;
   let version = 0;
@@ -31,6 +39,8 @@ export function shareHealth(counters: Counters, health: HealthBook, now: () => n
   /** Names with a lease of this process. */
   const ours = new Set<string>();
 
+  const isOpen = async (name: string): Promise<boolean> =>
+    !(await counters.lease(keyOf(name), READER, 1, READ_MS, now()));
   const publish = async (name: string, coolDownMs: number): Promise<void> => {
     const key = keyOf(name);
     if (coolDownMs > 0) await counters.lease(key, OPEN, MANY, Math.ceil(coolDownMs), now());
@@ -53,23 +63,25 @@ export function shareHealth(counters: Counters, health: HealthBook, now: () => n
     for (const name of names) {
       // What this process has found out itself, it knows best.
       if (health.isOpen(name) && !openElsewhere.has(name)) continue;
-      const isFree = await counters.lease(keyOf(name), READER, 1, READ_MS, now());
-      if (!isFree && !ours.has(name)) {
+      if (!ours.has(name) && (await isOpen(name))) {
         openElsewhere.add(name);
         health.learn(name, now() + 2 * EVERY_MS);
       } else if (openElsewhere.delete(name)) health.learn(name, undefined);
     }
   };
 
-  return () => {
-    if (isReading || now() - readAt < EVERY_MS) return;
-    isReading = true;
-    readAt = now();
-    void read()
-      .catch(() => undefined)
-      .finally(() => {
-        isReading = false;
-      });
+  return {
+    isOpen,
+    refresh() {
+      if (isReading || now() - readAt < EVERY_MS) return;
+      isReading = true;
+      readAt = now();
+      void read()
+        .catch(() => undefined)
+        .finally(() => {
+          isReading = false;
+        });
+    },
   };
 }
 

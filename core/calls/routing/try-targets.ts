@@ -12,7 +12,7 @@ import { reportFailure } from './verdicts.ts';
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
 export function tryTargets<T>(deps: CallDeps, call: LiveCall, attempt: (target: Target) => Promise<T>): Promise<T> {
-  deps.routing.refresh();
+  deps.routing.shared?.refresh();
   deps.routing.budget.enter(call.ended);
   return new TargetRun(deps, call, attempt).run();
 }
