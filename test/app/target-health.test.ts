@@ -10,7 +10,7 @@ const MODELS = Object.fromEntries([
   ['locked', ['c/m', 'b/locked']],
 ]);
 
-describe('a target in trouble', function () {
+describe('a target that fails', function () {
   this.timeout(30_000);
   let rig: RoutingRig;
   before(async () => {
@@ -72,7 +72,7 @@ describe('a target in trouble', function () {
     expect(await rig.ask('caller')).to.include({ by: 'a', attempts: '1' });
   });
 
-  it('is all there is: the best one is tried, never none (G91)', async () => {
+  it('that is all there is is tried, never none (G91): the best one is tried, never none (G91)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
     rig.vendors['b']?.script(refusal(500));
     for (let n = 0; n < 4; n++) expect((await rig.ask('all')).status).to.be.oneOf([429, 503]);

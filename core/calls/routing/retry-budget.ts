@@ -4,7 +4,7 @@ import type { RetryState } from '../../contract/routing.ts';
 const SHARE = 0.2;
 const FLOOR = 3;
 
-/** Bounds the retries of the whole process, so that a provider in trouble does not get twice the calls. */
+/** Bounds the retries of the whole process, so that a provider that fails does not get twice the calls. */
 export class RetryBudget {
   #live = 0;
   #running = 0;
