@@ -72,7 +72,7 @@ describe('a target that fails', function () {
     expect(await rig.ask('caller')).to.include({ by: 'a', attempts: '1' });
   });
 
-  it('that is all there is is tried, never none (G91): the best one is tried, never none (G91)', async () => {
+  it('is tried when all are open and it is the best of them: a call is never refused for that (G91)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
     rig.vendors['b']?.script(refusal(500));
     for (let n = 0; n < 4; n++) expect((await rig.ask('all')).status).to.be.oneOf([429, 503]);

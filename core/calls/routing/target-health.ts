@@ -104,9 +104,9 @@ export function openByOthers(health: Health, until: number, now: number): Health
 
 const CLOSED = Object.freeze({ openUntil: undefined, cause: undefined, probeUntil: 0, openings: 0, failures: 0 });
 
-/** One success among many calls does not end a wait that the vendor told, nor mends a key. */
+/** One success among many calls does not end a wait that the vendor told, nor mends a key; what others found, they end. */
 function isToldToWait(health: Health, now: number): boolean {
-  return stateOf(health, now) === 'open' && (health.cause === 'rate_limit' || health.cause === 'credential');
+  return stateOf(health, now) === 'open' && health.cause !== 'failures';
 }
 
 function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, now: number): Health {

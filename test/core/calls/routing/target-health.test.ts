@@ -82,6 +82,7 @@ describe('the health of a target', () => {
   it('is open when others say so, and tested when they say no more', () => {
     const open = openByOthers(UNKNOWN, 5000, 1000);
     expect(stateOf(open, 1001)).to.equal('open');
+    expect(stateOf(judge(open, success, 1001), 1001), 'a call from before succeeds').to.equal('open');
     expect(stateOf({ ...open, openUntil: 1002 }, 1002)).to.equal('half-open');
   });
 
