@@ -168,7 +168,8 @@ class TargetRun<T> {
           ? 'next target'
           : 'retry';
     const number = call.targets.indexOf(target) + 1;
-    if (failed)
+    // What was never sent is no attempt: a missing key would be a line for each call.
+    if (failed && !failed.isRefusal && failed.error.code !== 'provider_not_configured')
       this.#deps.log.warn(
         {
           request_id: call.requestId,
