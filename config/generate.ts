@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { composeSchema, topLevel } from '../core/config/compose-schema.ts';
 import type { PluginSchema } from '../core/config/groups.ts';
+import { ROUTE_SCHEMA } from '../core/config/model-routes.ts';
 import type { Schema } from '../core/contract/json.ts';
 import { PLUGIN_KINDS } from '../core/contract/plugin.ts';
 import { readBuiltinSchemas } from '../core/plugins/load-config.ts';
@@ -31,6 +32,7 @@ function fillTables(text: string, described: readonly PluginSchema[]): string {
     top: () => schemaTable({ properties: withoutMembers({ ...core, ...sectionsOf(described) }) }),
     server: () => schemaTable(core['server'] ?? {}),
     logging: () => schemaTable(core['logging'] ?? {}),
+    models: () => schemaTable({ properties: { models: { additionalProperties: ROUTE_SCHEMA } } }),
     plans: () => schemaTable({ properties: { plans: core['plans'] } }),
     'provider-options': () => schemaTable(shared),
     ...Object.fromEntries(

@@ -17,11 +17,19 @@ function rowsOf(schema: Schema, prefix: string): readonly string[] {
     const members = asSchema(property['additionalProperties']);
     const inner = members && asSchema(members['properties']) ? rowsOf(members, `${key}.*.`) : [];
     const about = cell(`${property['description'] ?? ''}${required.includes(name) ? ' Required.' : ''}`);
+    const item = mapOfItems(asSchema(property['items']));
+    const items = item ? rowsOf(item, `${key}[].`) : [];
     const shown = property['default'];
     const hasDefault = shown !== undefined && shown !== '' && JSON.stringify(shown) !== '{}';
     const row = `| \`${key}\` | ${cell(describeValue(property))} | ${hasDefault ? `\`${cell(asText(shown))}\`` : ''} | ${about.trim()} |`;
-    return [...(nested.length > 0 && about.trim() === '' ? [] : [row]), ...nested, ...inner];
+    return [...(nested.length > 0 && about.trim() === '' ? [] : [row]), ...nested, ...inner, ...items];
   });
+}
+
+/** What an item of a list has, where it may be a map. */
+function mapOfItems(items: Schema | undefined): Schema | undefined {
+  const branches = Array.isArray(items?.['anyOf']) ? items['anyOf'] : [];
+  return branches.map(asSchema).find((branch) => asSchema(branch?.['properties']) !== undefined);
 }
 
 function describeValue(schema: Schema): string {

@@ -31,6 +31,7 @@ export type * from './contract/plugin.ts';
 export { API_VERSION, definePlugin, PLUGIN_KINDS } from './contract/plugin.ts';
 export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
+export type * from './contract/routing.ts';
 export type * from './contract/store.ts';
 export { formatUsd, parseDuration, parseSize, parseUsd } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';

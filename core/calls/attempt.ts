@@ -5,7 +5,7 @@ import { deepFreeze, parseErrorBody } from '../contract/json.ts';
 import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
 import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
 import { pluginError } from '../plugins/hook-call.ts';
-import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
+import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';
 import { cutSecrets } from './endpoint-secrets.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
@@ -14,9 +14,6 @@ import type { LiveCall } from './live-call.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
-
-/** How often a target is asked again when the connection failed before anything was sent. */
-const CONNECT_RETRIES = 1;
 
 /** The largest whole response that is read, in bytes. */
 export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
@@ -36,7 +33,7 @@ export async function sendAttempt(
   record.attempts += 1;
   const startedMs = performance.now();
   try {
-    const response = await sendOrReconnect(deps, call, target, endpoint, outgoing, CONNECT_RETRIES);
+    const response = await send(deps, call, target, endpoint, outgoing);
     record.status = response.status;
     if (isContent(response.status)) {
       record.sentTo.push(target);
@@ -54,23 +51,22 @@ function isContent(status: number): boolean {
   return status >= 200 && status < 300 && status !== 204 && status !== 205;
 }
 
-/** Sends a request, and again where the connection failed before anything of it was sent. */
-async function sendOrReconnect(
+/** Sends a request; one that may have reached its vendor is noted, also when no response comes. */
+async function send(
   deps: CallDeps,
-  call: LiveCall,
+  { record, signal }: LiveCall,
   target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
-  retries: number,
 ): Promise<UpstreamResponse> {
   try {
-    return await deps.upstream.send(endpoint, request, { signal: call.record.attemptSignal ?? call.signal });
+    return await deps.upstream.send(endpoint, request, {
+      signal: record.attemptSignal ?? signal,
+      ...(record.clocks && { deadlines: record.clocks }),
+    });
   } catch (error) {
-    if (!(error instanceof UpstreamError)) throw error;
-    if (error.sent && !error.refused) call.record.sentTo.push(target);
-    const isUnsent = error.phase === 'connect' && !error.sent && error.failure !== 'timeout';
-    if (!isUnsent || retries === 0 || call.signal.aborted) throw error;
-    return sendOrReconnect(deps, call, target, endpoint, request, retries - 1);
+    if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
+    throw error;
   }
 }
 
@@ -135,6 +131,9 @@ export interface FailedAttempt {
   readonly class?: FailureClass;
   /** Whether the target could not be sent the request at all. */
   readonly isRefusal?: boolean;
+  /** Where the connection failed, and whether the request may have reached the vendor by then. */
+  readonly phase?: UpstreamPhase;
+  readonly isSent?: boolean;
   /** For operators. */
   readonly message: string;
 }
@@ -151,9 +150,10 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
   if (isStreamFailure(thrown)) return ofFailure(thrown.failure, target, endpoint);
   if (thrown instanceof UpstreamError) {
     if (thrown.phase === 'aborted') throw thrown;
-    const { cause } = thrown;
+    const { cause, phase, sent: isSent } = thrown;
     const message = cause instanceof Error ? `${thrown.message} (${cause.message})` : thrown.message;
-    return { ...ofFailure({ class: thrown.failure, message: thrown.message }, target, endpoint, thrown), message };
+    const failed = ofFailure({ class: thrown.failure, message: thrown.message }, target, endpoint, thrown);
+    return { ...failed, message, phase, isSent };
   }
   if (isGatewayError(thrown)) {
     const error = withoutSecrets(thrown, endpoint);
@@ -196,21 +196,24 @@ function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): Ga
   });
 }
 
+/** An attempt that is over. */
+export interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 'next'> {
+  readonly startedMs: number;
+  readonly failed: FailedAttempt | undefined;
+  /** The target that is tried now. */
+  readonly then: Target | undefined;
+}
+
 /** What the `attempt` hook is told. */
 export function attemptReport(
   call: LiveCall,
-  target: Target,
-  number: number,
-  startedMs: number,
-  failed: FailedAttempt | undefined,
-  next: AttemptReport['next'],
+  { target, number, startedMs, failed, next, then }: EndedAttempt,
 ): AttemptReport {
   const { status } = call.record;
   return deepFreeze({
-    target,
-    number,
+    ...{ target, number, next },
     durationMs: call.elapsedMs - startedMs,
-    next,
+    ...(then && { nextTarget: then }),
     ...(status !== undefined && { status }),
     ...(failed && {
       failure: {

@@ -1,3 +1,4 @@
+import type { ModelRoute } from '../config/model-routes.ts';
 import type { Operation } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import type { Log } from '../contract/log.ts';
@@ -7,6 +8,7 @@ import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Pending } from '../plugins/pending.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { PlanFinder } from './plan-finder.ts';
+import type { Routing } from './routing/routing.ts';
 import type { Seals } from './seals.ts';
 import type { Aliases } from './targets.ts';
 
@@ -24,6 +26,9 @@ export interface OperationParts {
 export interface CallDeps {
   readonly upstream: Upstream;
   readonly aliases: Aliases;
+  /** The rules of the aliases, by name. */
+  readonly routes: ReadonlyMap<string, ModelRoute>;
+  readonly routing: Routing;
   readonly log: Log;
   readonly seals: Seals;
   readonly planOf: PlanFinder;

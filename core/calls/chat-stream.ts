@@ -11,7 +11,9 @@ import { meterChat } from './meter.ts';
 import { type OpenStream, openStream } from './open-stream.ts';
 import { type Batch, type Batches, batchOf } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
-import { endWithError, isShutdown, runCall, tryTargets } from './run-call.ts';
+import { tryTargets } from './routing/try-targets.ts';
+import { reportFailure } from './routing/verdicts.ts';
+import { endWithError, isShutdown, runCall } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
 /** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
@@ -196,8 +198,11 @@ class RunningStream {
     try {
       this.#meter();
       const { target } = this.#opened;
-      if (!this.#call.signal.aborted && target)
-        ({ error } = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider)));
+      if (!this.#call.signal.aborted && target) {
+        const failed = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider));
+        reportFailure(this.#deps.routing.health, target, failed, this.#call.record.status);
+        ({ error } = failed);
+      }
     } catch (other) {
       error = other;
     }

@@ -14,7 +14,8 @@ import { meterChat } from './meter.ts';
 import { pricedTier, requestedTier } from './pricing.ts';
 import { remoteMedia } from './remote-media.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
-import { runCall, tryTargets } from './run-call.ts';
+import { tryTargets } from './routing/try-targets.ts';
+import { runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 

@@ -144,7 +144,10 @@ async function sendQuestion(
   const deadline = AbortSignal.timeout(PROVIDER_MS);
   call.record.attemptSignal = AbortSignal.any([call.signal, deadline]);
   const report = (failed?: FailedAttempt): void =>
-    void call.hooks.attempt?.(call, attemptReport(call, target, 1, startedMs, failed, 'respond'));
+    void call.hooks.attempt?.(
+      call,
+      attemptReport(call, { target, number: 1, startedMs, failed, next: 'respond', then: undefined }),
+    );
   try {
     const upstream = await sendAttempt(deps, call, target, provider, request);
     const tokens = response(parseResponse(await upstream.readAll(MAX_RESPONSE_BYTES)));

@@ -18,6 +18,9 @@ import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
+import type { HealthBook } from './routing/health-book.ts';
+import { createRouting } from './routing/routing.ts';
+import { shareHealth } from './routing/share-health.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -81,7 +84,11 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
-    const deps = createCallDeps(foundation, registry, loaded, { pending, requests });
+    const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
+    const { counters } = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
+    const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
+    const routing = keep('routing', () => createRouting(share));
+    const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     const ready = async (): Promise<void> => {
@@ -94,6 +101,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     throw error;
   }
 }
+
+/** Whose documents and counters core's own are. */
+const CORE_INSTANCE = Object.freeze({ group: CORE, name: CORE });
 
 function refuseSecondStore(owner: string): never {
   throw new PluginError(owner, 'plugin_conflict: a store is registered already');
@@ -112,10 +122,10 @@ function createCallDeps(
   { log, upstream, store }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
-  { pending, requests }: { readonly pending: Pending; readonly requests: RequestSchemas },
+  { pending, requests, routing }: Pick<CallDeps, 'pending' | 'routing'> & { readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
-  const { shared } = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
+  const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
   const hooksOf = (
     operation: Operation,
     owner: string,
@@ -146,7 +156,8 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream, aliases, log, pending },
+    ...{ upstream, aliases, log, pending, routing },
+    routes: new Map(Object.entries(loaded.config.routes)),
     seals: createSeals(() => store.sets),
     planOf: createPlanFinder({ settings: loaded.settings, shared }),
     partsOf(operation) {

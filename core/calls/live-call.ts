@@ -3,6 +3,7 @@ import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
+import type { Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import { createOrderedId } from './ids.ts';
 import type { Ingress, Lane } from './ingress.ts';
@@ -14,6 +15,10 @@ export interface CallInit {
   /** Fires when the caller hangs up. */
   readonly signal: AbortSignal;
   readonly skip?: readonly ('rpm' | 'concurrency')[];
+  /** What the caller named its session: for what belongs together, never for limits or money. */
+  readonly session?: string;
+  /** Whether the caller says that doing it twice does no harm (`idempotency-key`). */
+  readonly isIdempotent?: boolean;
   /** Receives the outcome before the `finish` hooks run. */
   onOutcome?(call: Call, outcome: Outcome): void;
 }
@@ -26,6 +31,8 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly targets: readonly Target[];
   /** The model as the caller wrote it, when that was an alias. */
   readonly requested?: string | undefined;
+  /** The alias of the configuration that the targets came by: its rules choose between them. */
+  readonly alias?: string | undefined;
   /** The client's own format, for a chat that came in over HTTP. */
   readonly ingress?: Ingress;
 }
@@ -47,6 +54,8 @@ export interface CallRecord {
   upstreamMs: number;
   /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
   attemptSignal: AbortSignal | undefined;
+  /** The clocks of the attempt that runs. */
+  clocks: Partial<Timeouts> | undefined;
   /** How the last attempt was sent, and its response goes out. */
   lane: Lane | undefined;
   /** Providers that could not be sent this request at all. */
@@ -67,6 +76,9 @@ export class LiveCall implements Call {
   readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
+  readonly alias: string | undefined;
+  readonly session: string | undefined;
+  readonly isIdempotent: boolean;
   readonly hooks: CompiledHooks;
   readonly record: CallRecord = {
     target: undefined,
@@ -79,11 +91,15 @@ export class LiveCall implements Call {
     firstByteMs: undefined,
     upstreamMs: 0,
     attemptSignal: undefined,
+    clocks: undefined,
     lane: undefined,
     skipped: [],
   };
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
+  #overflow: Target | undefined;
+  #stickyKey: string | undefined;
+  #timeouts: Partial<Timeouts> | undefined;
   #ingress: Ingress | undefined;
   readonly #mark = performance.now();
   /** Resolves when the call has ended and its `finish` hooks are done. */
@@ -101,6 +117,9 @@ export class LiveCall implements Call {
     this.principal = deepFreeze(init.principal);
     this.signal = init.signal;
     this.skip = init.skip ? new Set(init.skip) : NOTHING;
+    this.alias = callRequest.alias;
+    this.session = init.session;
+    this.isIdempotent = init.isIdempotent ?? false;
     this.hooks = hooks;
     this.#ingress = callRequest.ingress;
     this.#onOutcome = init.onOutcome;
@@ -132,9 +151,28 @@ export class LiveCall implements Call {
     this.#request = deepFreeze(request);
   }
 
-  /** Where a `route` hook sends the call. */
-  replaceTargets(targets: readonly Target[]): void {
+  /** Where a `route` hook or an alias sends the call; `overflow` is the one of them for prompts that are too long for the others. */
+  replaceTargets(targets: readonly Target[], overflow?: Target): void {
     this.#targets = deepFreeze(targets);
+    this.#overflow = overflow;
+  }
+
+  get overflow(): Target | undefined {
+    return this.#overflow;
+  }
+
+  /** What an alias says of its calls: what they have in common, and their clocks. */
+  routeBy(stickyKey: string | undefined, timeouts: Partial<Timeouts>): void {
+    this.#stickyKey = stickyKey;
+    this.#timeouts = timeouts;
+  }
+
+  get stickyKey(): string | undefined {
+    return this.#stickyKey;
+  }
+
+  get timeouts(): Partial<Timeouts> | undefined {
+    return this.#timeouts;
   }
 
   get elapsedMs(): number {

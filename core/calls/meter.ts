@@ -74,7 +74,8 @@ function estimateMost(deps: CallDeps, call: Call): Metered {
   return { units, cost: costs.length === each.length ? Math.max(0, ...costs) : undefined };
 }
 
-function estimateAt(deps: CallDeps, call: Call, target: Target): Metered {
+/** The most a call may come to at one target. */
+export function estimateAt(deps: CallDeps, call: Call, target: Target): Metered {
   const { catalog, offers, definition } = deps.partsOf(call.operation);
   const model = catalog.find(target.provider, target.model);
   const price = catalog.priceOf(target, model);

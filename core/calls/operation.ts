@@ -15,7 +15,8 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
-import { endWithError, runCall, tryTargets } from './run-call.ts';
+import { tryTargets } from './routing/try-targets.ts';
+import { endWithError, runCall } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
@@ -50,7 +51,7 @@ function findTargets(
   { catalog }: OperationParts,
   request: object,
   { targets, requested }: OperationContext,
-): { readonly targets: readonly Target[]; readonly requested?: string } {
+): ReturnType<typeof targetsOfRequest> {
   if (targets) {
     const known = targets.map(({ provider, model }) => targetOfPath(catalog, provider, model));
     return { targets: known, ...(requested !== undefined && { requested }) };

@@ -3,13 +3,13 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
-import { attemptReport, readFailedAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { assertNoDisguisedFields } from './disguised-fields.ts';
 import { assertOwnBlocks, assertServerTools } from './ingress.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { meterUnfinished } from './meter.ts';
 import { assertPublicMedia } from './remote-media.ts';
+import { applyRoute } from './routing/apply-route.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 import { assertAllowed } from './targets.ts';
 
@@ -45,7 +45,7 @@ export async function runCall<T>(
     if (routed) {
       assertAllowed(catalog, call.principal, routed);
       call.replaceTargets(routed);
-    }
+    } else applyRoute(deps, call);
     if (call.operation === 'chat') preferReaders(deps, call);
     await hooks.reserve?.(call);
     return await callTargets(call);
@@ -71,43 +71,10 @@ function preferReaders(deps: CallDeps, call: LiveCall): void {
   if (deployments.length === 0 || call.targets.length < 2) return;
   const { offers } = deps.partsOf('chat');
   const reads = ({ provider }: Target): boolean => deployments.includes(deploymentOf(offers.get(provider), provider));
-  call.replaceTargets([...call.targets.filter(reads), ...call.targets.filter((target) => !reads(target))]);
+  const { overflow } = call;
+  const sorted = [...call.targets.filter(reads), ...call.targets.filter((target) => !reads(target))];
+  call.replaceTargets(sorted, overflow);
 }
-
-/** Tries the targets in order until one responds; throws what the last one failed with. */
-export async function tryTargets<T>(
-  deps: CallDeps,
-  call: LiveCall,
-  attempt: (target: Target) => Promise<T>,
-): Promise<T> {
-  const { offers } = deps.partsOf(call.operation);
-  let last: GatewayError | undefined;
-  for (const [at, target] of call.targets.entries()) {
-    const startedMs = call.elapsedMs;
-    call.record.status = undefined;
-    try {
-      const response = await attempt(target);
-      observeAttempt(call, target, at + 1, startedMs, undefined, 'respond');
-      return response;
-    } catch (thrown) {
-      if (call.signal.aborted) throw thrown;
-      const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
-      const goesOn = failed.failover && at < call.targets.length - 1;
-      observeAttempt(call, target, at + 1, startedMs, failed, goesOn ? 'next target' : 'end');
-      if (failed.isRefusal) call.record.skipped.push(target.provider);
-      // What a missing key or a refusal hides must not replace what a real attempt said; of refusals the first one counts.
-      if (!last || (failed.error.code !== 'provider_not_configured' && !failed.isRefusal)) last = failed.error;
-      if (!failed.failover) break;
-    }
-  }
-  throw last ?? new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
-}
-
-function observeAttempt(call: LiveCall, ...rest: AttemptRest): void {
-  void call.hooks.attempt?.(call, attemptReport(call, ...rest));
-}
-
-type AttemptRest = Parameters<typeof attemptReport> extends [LiveCall, ...infer Rest] ? Rest : never;
 
 /** Ends a call that failed, and returns the error as the `error` hooks leave it. */
 export async function endWithError(deps: CallDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {

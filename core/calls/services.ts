@@ -8,6 +8,7 @@ import { fetchModelIds } from './fetch-models.ts';
 import { estimateCall } from './meter.ts';
 import { allModels } from './model-lists.ts';
 import { callOperation } from './operation.ts';
+import { describeRouting } from './routing/routing.ts';
 import { targetsOfRequest } from './targets.ts';
 
 /** What plugins may call: the same way that requests go, with the principal they act for. */
@@ -33,6 +34,7 @@ export function createServices(deps: CallDeps): CallServices {
       if (!provider) throw new TypeError(`there is no provider "${name}"`);
       return fetchModelIds(provider);
     },
+    routing: () => describeRouting(deps.routing),
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
   };
 }

@@ -44,13 +44,13 @@ export interface ModelNames {
 }
 
 /**
- * The targets of a model of the `/v1` surface, and the alias they came by. In this order a name is `provider/model`; an alias of
+ * The targets of a model of the `/v1` surface, and the alias they came by (`alias` when it is the configuration's own). In this order a name is `provider/model`; an alias of
  * the client's format, or of the configuration; a model that one provider with a key lists alone.
  */
 export function targetsOfRequest(
   names: ModelNames,
   model: string,
-): { readonly targets: readonly Target[]; readonly requested?: string } {
+): { readonly targets: readonly Target[]; readonly requested?: string; readonly alias?: string } {
   const { catalog } = names;
   const named = splitModel(model);
   if (named.provider !== '' && catalog.has(named.provider))
@@ -60,6 +60,7 @@ export function targetsOfRequest(
     return {
       targets: alias.map(splitModel).map(({ provider, model: id }) => targetOfPath(catalog, provider, id)),
       requested: model,
+      ...(!Object.hasOwn(names.dialectAliases ?? {}, model) && { alias: model }),
     };
   const providers = providersOf(catalog, model);
   if (providers.length === 0) throw unknownModel(names, model);

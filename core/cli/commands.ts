@@ -14,7 +14,7 @@ interface CommandRow {
   readonly summary: string;
   readonly args?: readonly (readonly [name: string, summary: string])[];
   readonly options?: readonly (readonly [flags: string, summary: string])[];
-  /** Loads the code only when the command runs: help and version load none of it. A row with subcommands has none. */
+  /** Loads the code only when the command runs: help and version load none of it. A row that is only a group has none. */
   readonly load?: () => Promise<(context: CommandContext) => Promise<void>>;
   readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
 }
@@ -59,6 +59,14 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'providers',
     summary: 'List the providers of the configuration and whether each can be called',
     load: async () => (await import('./inspect.ts')).listProviders,
+    subcommands: [
+      {
+        name: 'explain',
+        summary: 'Say where calls of a model go: its targets in order, prices, clocks, and which are left alone now',
+        args: [['<model>', 'provider/model, an alias or a bare name']],
+        load: async () => (await import('./explain.ts')).explainModel,
+      },
+    ],
   },
   {
     name: 'plugins',

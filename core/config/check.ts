@@ -1,12 +1,12 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json, type Schema } from '../contract/json.ts';
+import { checkAliases, suggest } from './check-aliases.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { CORE_PROPERTIES, type CoreValues, type GatewayConfig, type InstanceRef } from './core-schema.ts';
 import { type CheckedInstance, finishConfig, type Section } from './finish-config.ts';
 import { findGroup, GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree } from './interpolate.ts';
-import { didYouMean } from './nearest.ts';
 import { childPointer, createConfigError, type ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
@@ -75,7 +75,7 @@ export function checkConfig(
     ...(store?.problems ?? []),
     ...checkSectionNames(checked),
     ...checked.flatMap((instance) => instance.problems),
-    ...checkAliases(values, [...providers, ...namesIn(raw.value['tts'])]),
+    ...checkAliases(values['models'], [...providers, ...namesIn(raw.value['tts'])]),
     ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
     ...checkPlans(values, providers),
   ];
@@ -129,7 +129,7 @@ function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, ajv: 
 /** A client format's own names of models: its option `models`, which is as the configuration's aliases are. */
 function checkDialectAliases({ ref, value }: CheckedInstance, providers: readonly string[]): readonly ProblemAt[] {
   if (ref.kind !== 'dialect' || !isObject(value)) return [];
-  return checkAliases({ models: value['models'] }, providers, `${ref.pointer}/models`);
+  return checkAliases(value['models'], providers, `${ref.pointer}/models`);
 }
 
 /** Plugins whose section is core's or another's. */
@@ -177,23 +177,6 @@ function namesIn(group: Json | undefined): readonly string[] {
 /** What core's part of a configuration refers to; its values may be of any shape when it has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
-/** Aliases whose name or target cannot work: the targets' providers must be configured. */
-function checkAliases({ models }: Referring, providers: readonly string[], place = '/models'): readonly ProblemAt[] {
-  const aliases = isObject(models) ? models : {};
-  return Object.entries(aliases).flatMap(([alias, target]) => {
-    const pointer = childPointer(place, alias);
-    const targets = Array.isArray(target)
-      ? target.map((text: unknown, index) => [childPointer(pointer, index), text] as const)
-      : [[pointer, target] as const];
-    return [
-      ...checkAliasName(alias, pointer, providers),
-      ...targets.flatMap(([at, text]) =>
-        typeof text === 'string' ? checkTarget(text, at, providers, Object.hasOwn(aliases, text)) : [],
-      ),
-    ];
-  });
-}
-
 /** Plans that limit a provider that is not configured, and a default plan that is none. */
 function checkPlans({ plans, defaultPlan }: Referring, providers: readonly string[]): readonly ProblemAt[] {
   const known = isObject(plans) ? plans : {};
@@ -209,38 +192,4 @@ function checkPlans({ plans, defaultPlan }: Referring, providers: readonly strin
   if (typeof defaultPlan !== 'string' || Object.hasOwn(known, defaultPlan)) return problems;
   const message = `names the plan "${defaultPlan}", which "plans" does not have`;
   return [...problems, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
-}
-
-function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly ProblemAt[] {
-  const refuse = (message: string, hint: string): readonly ProblemAt[] => [{ pointer, atKey: true, message, hint }];
-  if (!/^[^\s\p{C}]{1,200}$/u.test(alias)) {
-    return refuse('is not a name that an alias can have', 'Use 1 to 200 visible characters without spaces.');
-  }
-  const hidden = providers.find((provider) => alias.startsWith(`${provider}/`));
-  if (hidden === undefined) return [];
-  const hint = 'Give the alias a name that does not begin with a provider’s.';
-  return refuse(`would hide a model of the provider "${hidden}"`, hint);
-}
-
-function checkTarget(
-  text: string,
-  pointer: string,
-  providers: readonly string[],
-  isAlias: boolean,
-): readonly ProblemAt[] {
-  const [provider = '', ...model] = text.split('/');
-  if (provider === '' || model.join('/') === '') {
-    const hint = isAlias
-      ? 'An alias cannot name another alias: name its models.'
-      : 'Write the provider’s name, a slash and the model.';
-    return [{ pointer, message: 'must be "provider/model"', hint }];
-  }
-  if (providers.includes(provider)) return [];
-  const message = `names the provider "${provider}", which is not configured`;
-  return [{ pointer, message, hint: suggest(provider, providers) }];
-}
-
-function suggest(word: string, names: readonly string[]): string {
-  const known = names.length > 0 ? `There are: ${names.slice(0, 20).join(', ')}.` : 'There are none.';
-  return didYouMean(word, names) ?? known;
 }

@@ -2,6 +2,7 @@ import type { FromSchema } from '../contract/from-schema.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plan, PluginKind } from '../contract/plugin.ts';
 import type { Group } from './groups.ts';
+import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 
 /** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */
 
@@ -122,9 +123,10 @@ export const CORE_PROPERTIES = Object.freeze({
   models: {
     type: 'object',
     default: {},
-    description: 'Aliases: a name for one `provider/model`, or for a list of them that is tried in order.',
+    description:
+      'Aliases: a name for one `provider/model`, for a list of them that is tried in order, or for a map with `targets` and rules.',
     additionalProperties: {
-      anyOf: [TARGET, { type: 'array', minItems: 1, maxItems: 16, items: TARGET }],
+      anyOf: [TARGET, { type: 'array', minItems: 1, maxItems: 16, items: TARGET }, ROUTE_SCHEMA],
     },
   },
   plans: PLANS,
@@ -190,6 +192,8 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly store: PluginInstance;
   /** Aliases; every value is a list of `provider/model`, in the order to try. */
   readonly models: Readonly<Record<string, readonly string[]>>;
+  /** The same aliases, with the rules by which a target is chosen. */
+  readonly routes: Readonly<Record<string, ModelRoute>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */

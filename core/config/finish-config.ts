@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, type Schema } from '../contract/json.ts';
 import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
+import { readModelRoute, targetNames } from './model-routes.ts';
 import { type ProblemAt, pointerKeys } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { mapLeaves } from './schema-at.ts';
@@ -29,7 +30,7 @@ export function finishConfig(
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
   const { server, logging, models, plans, defaultPlan, billing } = core.value as CoreValues;
-  const aliases = Object.entries(models).map(([name, target]) => [name, [target].flat()] as const);
+  const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
     isDefault,
@@ -37,7 +38,8 @@ export function finishConfig(
     server: readServer(server),
     logging,
     store: readInstance(store),
-    models: dictionary(aliases),
+    models: dictionary(routes.map(([name, route]) => [name, targetNames(route)] as const)),
+    routes: dictionary(routes),
     plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
     defaultPlan,
     billing,

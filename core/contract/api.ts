@@ -13,6 +13,7 @@ import type { Log } from './log.ts';
 import type { CallResult, Metered, OperationDefinition } from './operation.ts';
 import type { Provider } from './provider.ts';
 import type { Route } from './route.ts';
+import type { RoutingState } from './routing.ts';
 import type { GatewaySettings } from './settings.ts';
 import type { Ledger, Store } from './store.ts';
 
@@ -93,6 +94,8 @@ export interface PluginApi {
   aliases(): readonly (readonly [alias: string, targets: readonly string[]])[];
   /** What an alias stands for; undefined when it is none. */
   alias(name: string): readonly string[] | undefined;
+  /** What this process knows of its targets (state, errors, latency) and of its retries. */
+  routing(): RoutingState;
   /** The models of chat: ids, facts, prices. */
   readonly catalog: ModelCatalog;
   /** The model ids that a provider's vendor lists itself, asked for now with the provider's key. */

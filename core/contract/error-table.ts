@@ -18,7 +18,10 @@ export interface ErrorRow {
   readonly type: ErrorType;
   /** When it happens, for the docs. */
   readonly when: string;
-  /** What the caller's SDK is told in `x-should-retry`; undefined leaves it to the SDK. */
+  /**
+   * What the caller's SDK is told in `x-should-retry`; undefined leaves it to the SDK. Errors of providers have none: a call says it
+   * where other targets and retries were tried in vain.
+   */
   readonly retry?: boolean;
 }
 
@@ -108,43 +111,36 @@ export const ERRORS = Object.freeze({
   provider_not_configured: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The provider is named in the configuration but has no key.',
   },
   provider_unavailable: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The provider cannot be reached, answers with a server error, or broke off.',
   },
   provider_overloaded: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The provider sheds load; a later try may succeed.',
   },
   provider_timeout: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The provider did not connect, answer or go on in time.',
   },
   provider_auth_failed: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The provider rejected the operator’s key. The caller’s key is fine.',
   },
   provider_quota_exhausted: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The operator’s account at the provider is out of credit.',
   },
   provider_invalid_response: {
     status: 503,
     type: upstream,
-    retry: false,
     when: 'The provider answered with something that is not an answer.',
   },
   store_unavailable: {
@@ -157,7 +153,6 @@ export const ERRORS = Object.freeze({
   feature_disabled: {
     status: 503,
     type: 'server_error',
-    retry: false,
     when: 'The feature exists but is not configured; the message says how to switch it on.',
   },
 } as const satisfies Record<string, ErrorRow>);

@@ -49,8 +49,10 @@ export interface AttemptReport {
   };
   /** Milliseconds from sending to the head of the response, or to the failure. */
   readonly durationMs: number;
-  /** What is done now: the response is passed on, another target is asked, or the call ends. */
-  readonly next: 'respond' | 'next target' | 'end';
+  /** What is done now: the response is passed on, another target is asked, one is asked once more after a moment, or the call ends. */
+  readonly next: 'respond' | 'next target' | 'retry' | 'end';
+  /** Which target is asked now, when one is. */
+  readonly nextTarget?: Target;
 }
 
 type Awaitable<T> = T | Promise<T>;

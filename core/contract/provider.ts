@@ -147,6 +147,8 @@ export interface Credential {
 export interface Timeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
+  /** To the first content of a stream; counted from when the attempt begins. */
+  readonly firstTokenMs?: number;
   readonly idleMs: number;
   readonly totalMs: number;
 }

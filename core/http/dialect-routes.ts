@@ -19,6 +19,7 @@ import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
+import { callerHints } from './caller-hints.ts';
 import { respondCount } from './count-route.ts';
 import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondStream } from './respond-stream.ts';
@@ -175,8 +176,8 @@ function targetsOf(
     : { targets: [targetOfPath(catalog, provider, model)] };
 }
 
-function callInitOf({ state: { requestId, principal, signal, onOutcome } }: RouteContext): CallInit {
-  return { requestId, principal, signal, onOutcome };
+function callInitOf({ state: { requestId, principal, signal, onOutcome }, headers }: RouteContext): CallInit {
+  return { requestId, principal, signal, onOutcome, ...callerHints(headers) };
 }
 
 /** An error about a place of the canonical request, as one about the caller's own body. */

@@ -14,6 +14,7 @@ import type {
   Route,
   WholeApi,
 } from '../contract/plugin.ts';
+import type { RoutingState } from '../contract/routing.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import { runOwned } from './attribution.ts';
@@ -32,6 +33,7 @@ export interface CallServices {
   models(principal?: Principal): readonly ModelRow[];
   readonly catalog: ModelCatalog;
   listModels(provider: string): Promise<readonly string[]>;
+  routing(): RoutingState;
 }
 
 /** What the APIs of all instances of a generation are made with. */
@@ -75,12 +77,8 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
     keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance),
-    chat: calls.chat,
-    call: calls.call,
-    offers: calls.offers,
-    estimate: calls.estimate,
-    models: calls.models,
-    listModels: calls.listModels,
+    ...{ chat: calls.chat, call: calls.call, offers: calls.offers, estimate: calls.estimate },
+    ...{ models: calls.models, listModels: calls.listModels, routing: calls.routing },
     get catalog() {
       return calls.catalog;
     },
@@ -223,7 +221,7 @@ function storageApi(
 function callApi(
   deps: ApiDeps,
   instance: string,
-): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models' | 'catalog' | 'listModels'> {
+): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models' | 'catalog' | 'listModels' | 'routing'> {
   const services = (): CallServices => {
     const ready = deps.services();
     if (!ready)
@@ -240,6 +238,7 @@ function callApi(
     estimate: (call) => services().estimate(call),
     models: (principal) => services().models(principal),
     listModels: (provider) => services().listModels(provider),
+    routing: () => services().routing(),
     get catalog() {
       return services().catalog;
     },

@@ -250,6 +250,36 @@ describe('tollgate chat', function () {
   });
 });
 
+describe('tollgate providers explain', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('cli-explain');
+  before(() => {
+    const smart = {
+      strategy: 'weighted',
+      targets: [{ to: 'echo/echo', weight: 3 }, 'openai/gpt-5'],
+      onOverflow: 'openai/gpt-5-mini',
+    };
+    const config = { store: 'sqlite:./data', providers: { echo: {}, openai: {} }, models: { smart } };
+    writeFileSync(path.join(folder, 'tollgate.config.json'), JSON.stringify(config));
+  });
+
+  it('says where calls of a model go, and why', async () => {
+    const { stdout } = await runCli(['providers', 'explain', 'smart'], folder);
+    expect(stdout).to.match(/^model: smart, found as: alias, strategy: weighted, sticky: session$/m);
+    expect(stdout).to.match(/^echo\/echo +1 +3 +always +closed/m);
+    expect(stdout).to.match(/^openai\/gpt-5 +1 +1 +always +no key/m);
+    expect(stdout).to.match(/^openai\/gpt-5-mini +prompt too long for the others/m);
+    const { data } = document(await runCli(['providers', 'explain', 'openai/gpt-5', '--json'], folder));
+    expect(data).to.include({ found_as: 'provider/model', strategy: 'only one' });
+  });
+
+  it('names near ones for a model that there is not', async () => {
+    const { code, stderr } = await runCli(['providers', 'explain', 'smrt'], folder);
+    expect(code).to.not.equal(0);
+    expect(stderr).to.include('Did you mean "smart"?');
+  });
+});
+
 describe('tollgate keys', function () {
   this.timeout(60_000);
   const folder = useTempFolder('cli-keys');

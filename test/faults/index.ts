@@ -39,7 +39,7 @@ const row = (fault: string, does: string, money: string, ...tests: readonly stri
 });
 
 export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
-  U01: row('refuses connections', 'the next target; else 503 `provider_unavailable`', NOTHING, BREAKS),
+  U01: row('refuses connections', 'the next target; else once more, then 503 `provider_unavailable`', NOTHING, BREAKS),
   U02: row('has a name that does not resolve', 'as U01; the name is not told', NOTHING, BREAKS),
   U03: row('lets the connection hang', '503 `provider_timeout` after `timeouts.connect`', NOTHING, BREAKS),
   U04: row(
@@ -56,7 +56,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     BREAKS,
   ),
   U07: row('falls silent in a stream', 'what came, then one `provider_timeout` frame', PARTIAL, BREAKS),
-  U08: row('resets a fresh connection', '503 `provider_unavailable`; the prompt is not sent twice', PROMPT, BREAKS),
+  U08: row(
+    'resets a fresh connection',
+    '503 `provider_unavailable`; the prompt is sent again only with an `Idempotency-Key`',
+    PROMPT,
+    BREAKS,
+  ),
   U09: row('resets a kept connection', 'the request is sent again on a new one; 200', ONCE, BREAKS),
   U10: row('resets in an answer', '503 `provider_unavailable`', PROMPT, BREAKS),
   U11: row('resets in a stream', 'what came, then one `provider_unavailable` frame', PARTIAL, BREAKS),
@@ -104,14 +109,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U37: row('cuts a compressed answer', 'as U35', PROMPT, ANSWERS),
   U38: row(
     'answers 429 with a wait',
-    'the next target; else 429 `upstream_rate_limited` with the wait',
+    'the next target; else once more after a wait of up to 5 s, then 429 `upstream_rate_limited` with the wait',
     NOTHING,
     ANSWERS,
   ),
   U39: row('dates the wait', 'the seconds until then; a past date or rubbish is no hint', NOTHING, ANSWERS),
   U40: row(
     'asks to wait for an hour, or for days',
-    '`retry-after: 60` and `x-should-retry: false`; over a day is no hint. The gateway never sleeps',
+    '`retry-after: 60` and `x-should-retry: false`; over a day is no hint. The gateway waits for neither',
     NOTHING,
     ANSWERS,
   ),
@@ -134,7 +139,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U51: row('sends cookies and headers of its own', 'only `x-ratelimit-*` come through', NONE, ANSWERS),
   U52: row('splits tool calls', 'numbered in the order of their appearance, every piece to its call', ONCE, USAGE),
   U53: row('finishes by length or filter', 'the reason as it is; none at all is U12', ONCE, USAGE),
-  U54: row('fails at all targets', 'one error; each target was asked once', NOTHING, BREAKS),
+  U54: row('fails at all targets', 'one error after one retry, with `x-should-retry: false`', NOTHING, BREAKS),
   C01: row(
     'leaves before the first byte',
     'the provider’s call is ended at once; 499 in the access log',

@@ -134,7 +134,7 @@ const CASES: readonly Case[] = [
       code: 'invalid_api_key',
     }),
     code: 'provider_auth_failed',
-    headers: { 'www-authenticate': undefined, 'x-should-retry': 'false' },
+    headers: { 'www-authenticate': undefined, 'x-should-retry': undefined },
   },
   { title: 'U41: a 403 for the operator’s key', script: refusal(403, { message: 'no' }), code: 'provider_auth_failed' },
   { title: 'U42: a 402', script: refusal(402, { message: 'pay' }), code: 'provider_quota_exhausted' },

@@ -229,13 +229,17 @@ describe('a provider that cannot be reached', function () {
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
   });
 
-  it('U54: all targets fail: one error, each asked once', async () => {
+  it('U54: all targets fail: one error after one retry, and the caller’s SDK is told to stop', async () => {
     const mark = await rig.mark();
     const asked = [rig.vendor.requests.length, rig.second.requests.length];
     rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));
     rig.second.script(answer(500, { error: { message: 'no', type: 'server_error' } }));
-    rig.expectError(await rig.ask({ model: 'both' }), 'provider_unavailable');
-    expect([rig.vendor.requests.length, rig.second.requests.length]).to.deep.equal(asked.map((n) => n + 1));
+    const heard = await rig.ask({ model: 'both' });
+    rig.expectError(heard, 'upstream_rate_limited', 429);
+    expect(heard.headers).to.include({ 'x-should-retry': 'false' });
+    // The one that says that it did nothing is asked again.
+    const now = [rig.vendor.requests.length, rig.second.requests.length];
+    expect(now).to.deep.equal([(asked[0] ?? 0) + 2, (asked[1] ?? 0) + 1]);
     await rig.expectOrder(mark, 1, 0);
   });
 });

@@ -58,11 +58,15 @@ describe('the tables of the docs', () => {
   });
 
   it('docs/cli.md lists every command with its summary, those of plugins after those of core', async () => {
-    const own = COMMANDS.flatMap(({ name, summary, args = [], subcommands }) =>
-      subcommands
-        ? subcommands.map((sub) => [`${name} ${sub.name}`, sub.summary])
-        : [[[name, ...args.map(([arg]) => arg)].join(' '), summary]],
-    );
+    type Row = Pick<(typeof COMMANDS)[number], 'name' | 'summary' | 'args'>;
+    const line = ({ name, summary, args = [] }: Row, group = ''): readonly string[] => [
+      [...(group ? [group] : []), name, ...args.map(([arg]) => arg)].join(' '),
+      summary,
+    ];
+    const own = COMMANDS.flatMap(({ subcommands = [], load, ...row }) => [
+      ...(load ? [line(row)] : []),
+      ...subcommands.map((sub) => line(sub, row.name)),
+    ]);
     const expected = [...own, ...(await commandsOfPlugins())].map(([name, ...rest]) => [`\`${name}\``, ...rest]);
     const [, table = ''] = read('docs/cli.md').split('\n## Commands\n');
     const rows = table

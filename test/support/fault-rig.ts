@@ -90,7 +90,7 @@ export interface Mark {
 
 /**
  * Providers: `one` (patient), `hasty` (its clocks run out soon) and `two` (costs ten times as much) are scripted, `dead` refuses
- * connections. Aliases: `both` is one, two; `rescued` is dead, two.
+ * connections; `fresh` is the same as `one`, with a health of its own. Aliases: `both` is fresh, two; `rescued` is dead, two.
  */
 export async function startFaultRig(
   config: Record<string, unknown> = {},
@@ -112,11 +112,12 @@ export async function startFaultRig(
       providers: {
         one: scripted(vendor.url),
         hasty: scripted(vendor.url, { timeouts: soon }),
+        fresh: scripted(vendor.url),
         two: scripted(second.url, { prices: { '*': { input: 10, output: 20 } } }),
         dead: scripted('http://127.0.0.1:9/v1'),
         ...providers,
       },
-      models: { both: ['one/m', 'two/m'], rescued: ['dead/m', 'two/m'], ...models },
+      models: { both: ['fresh/m', 'two/m'], rescued: ['dead/m', 'two/m'], ...models },
       ...more,
     },
     { level: 'debug', ...options },

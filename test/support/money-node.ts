@@ -1,5 +1,6 @@
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createCatalog } from '../../core/calls/model-catalog.ts';
+import { createRouting } from '../../core/calls/routing/routing.ts';
 import { createSeals } from '../../core/calls/seals.ts';
 import { createServices } from '../../core/calls/services.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
@@ -58,6 +59,8 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
   const parts = { hooks, offers, catalog: createCatalog(offers) };
   const deps: CallDeps = {
     ...{ upstream: createUpstream({ log }), aliases: new Map(), log, pending },
+    routes: new Map(),
+    routing: createRouting(),
     planOf: () => undefined,
     seals: createSeals(() => store.sets),
     partsOf: () => parts,

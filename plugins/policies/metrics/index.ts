@@ -1,6 +1,7 @@
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { type Call, definePlugin, type Outcome } from '../../../core/index.ts';
+import { type Call, definePlugin, type Outcome, type Target } from '../../../core/index.ts';
 import { countCalls, countRequests } from './series.ts';
+import { countTargets } from './targets.ts';
 
 /** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
 export default definePlugin({
@@ -17,10 +18,15 @@ export default definePlugin({
   },
   setup(api, config) {
     // Counters go on when the configuration changes.
-    const { ours, countRequest, countCall } = api.keep('metrics', () => createMetrics(api.settings.version));
+    const { ours, countRequest, countCall, targets } = api.keep('metrics', () => createMetrics(api.settings.version));
     api.use(countRequest);
-    const finish = (call: Call, outcome: Outcome): void =>
-      countCall(call, outcome, ({ provider, model }) => api.models().some(({ id }) => id === `${provider}/${model}`));
+    // What an operator named in an alias is no name that callers made up.
+    const named = new Set(api.aliases().flatMap(([, targets]) => targets));
+    const isListed = ({ provider, model }: Target): boolean =>
+      named.has(`${provider}/${model}`) || api.models().some(({ id }) => id === `${provider}/${model}`);
+    const finish = (call: Call, outcome: Outcome): void => countCall(call, outcome, isListed);
+    api.hook('attempt', (call, attempt) => targets.countAttempt(call, attempt));
+    api.onReady(() => targets.watch(() => api.routing(), isListed));
     api.hook('finish', finish);
     api.hook('finish', { operations: ['count'], handler: finish });
 
@@ -52,7 +58,7 @@ function createMetrics(version: string) {
     labelNames: ['version'],
     registers: [ours],
   }).set({ version }, 1);
-  return { ours, countRequest: countRequests(ours), countCall: countCalls(ours) };
+  return { ours, countRequest: countRequests(ours), countCall: countCalls(ours), targets: countTargets(ours) };
 }
 
 let ofProcess: Registry | undefined;

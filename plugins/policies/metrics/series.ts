@@ -118,7 +118,7 @@ const MAX_OTHERS = 100;
  * Keeps the first names of a label, and calls the rest `_other`. Listed names have places of their own, so that names which
  * callers make up, also those that a provider answers to, never take them.
  */
-function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked' | 'unknown') => string {
+export function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked' | 'unknown') => string {
   const listed = new Set<string>();
   const others = new Set<string>();
   return (value, kindOf) => {

@@ -58,6 +58,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
     properties: {
       connect: { type: 'string', format: 'duration' },
       firstByte: { type: 'string', format: 'duration' },
+      firstToken: { type: 'string', format: 'duration' },
       idle: { type: 'string', format: 'duration' },
       total: { type: 'string', format: 'duration' },
     },
@@ -106,7 +107,7 @@ export interface ProviderConfig {
   readonly models?: readonly string[] | undefined;
   readonly prices?: Readonly<Record<string, Partial<Price>>> | undefined;
   readonly timeouts?:
-    | { readonly connect?: string; readonly firstByte?: string; readonly idle?: string; readonly total?: string }
+    | { readonly [clock in 'connect' | 'firstByte' | 'firstToken' | 'idle' | 'total']?: string }
     | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly refreshModels?: string | undefined;
@@ -162,10 +163,11 @@ export function readProviderOptions(config: ProviderConfig, defaults: EndpointDe
 }
 
 function readTimeouts(timeouts: NonNullable<ProviderConfig['timeouts']>): Partial<Timeouts> {
-  const { connect, firstByte, idle, total } = timeouts;
+  const { connect, firstByte, firstToken, idle, total } = timeouts;
   return {
     ...(connect !== undefined && { connectMs: parseDuration(connect) }),
     ...(firstByte !== undefined && { firstByteMs: parseDuration(firstByte) }),
+    ...(firstToken !== undefined && { firstTokenMs: parseDuration(firstToken) }),
     ...(idle !== undefined && { idleMs: parseDuration(idle) }),
     ...(total !== undefined && { totalMs: parseDuration(total) }),
   };

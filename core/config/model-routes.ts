@@ -1,0 +1,167 @@
+import { isObject, type Json, type Schema } from '../contract/json.ts';
+import type { Timeouts } from '../contract/provider.ts';
+import { parseDuration } from '../contract/units.ts';
+
+export const STRATEGIES = Object.freeze(['fallback', 'weighted', 'least-latency'] as const);
+export type Strategy = (typeof STRATEGIES)[number];
+
+export const STICKY = Object.freeze(['session', 'user', 'none'] as const);
+export type Sticky = (typeof STICKY)[number];
+
+/** One target of an alias. */
+export interface RouteTarget {
+  /** `provider/model`. */
+  readonly to: string;
+  readonly weight: number;
+  readonly order: number;
+  readonly onlyWhenCheaper: boolean;
+}
+
+/** How calls of an alias find their target. */
+export interface ModelRoute {
+  readonly targets: readonly RouteTarget[];
+  readonly strategy: Strategy;
+  readonly sticky: Sticky;
+  /** `provider/model` for prompts that are too long for the others. */
+  readonly onOverflow?: string;
+  readonly timeouts: Partial<Timeouts>;
+}
+
+const TARGET = { type: 'string', minLength: 1, description: '`provider/model`' } as const;
+const DURATION = { type: 'string', format: 'duration' } as const;
+
+/** The clocks of an attempt as a configuration names them. */
+export const CLOCKS = Object.freeze({
+  connect: { ...DURATION, description: 'Until the connection is there, TLS included.' },
+  firstByte: {
+    ...DURATION,
+    description: 'Until the response begins; a whole one begins when the model has written it.',
+  },
+  firstToken: { ...DURATION, description: 'Until a stream brings something of its response.' },
+  idle: { ...DURATION, description: 'The longest silence within a response.' },
+  total: { ...DURATION, description: 'Until the response has ended.' },
+});
+
+/** The long form of an alias. */
+export const ROUTE_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['targets'],
+  description: 'The long form, with rules for the choice between targets.',
+  properties: {
+    targets: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 16,
+      description: 'What it stands for: `provider/model`, or a map with `to`.',
+      items: {
+        anyOf: [
+          TARGET,
+          {
+            type: 'object',
+            additionalProperties: false,
+            required: ['to'],
+            properties: {
+              to: TARGET,
+              weight: {
+                type: 'number',
+                minimum: 0,
+                maximum: 1_000_000,
+                description: 'Its share with `weighted`; 0 is asked only when the others fail. 1 unless set.',
+              },
+              order: {
+                type: 'integer',
+                minimum: 1,
+                maximum: 16,
+                description: 'Its group: all of 1 are tried before any of 2. 1 unless set.',
+              },
+              onlyWhenCheaper: {
+                type: 'boolean',
+                description: 'Tried only for requests that cost less there than at every other target.',
+              },
+            },
+          },
+        ],
+      },
+    },
+    strategy: {
+      type: 'string',
+      enum: STRATEGIES,
+      description:
+        'Within a group: `fallback` in the order of the list, `weighted` by `weight`, `least-latency` the faster of two at random. `fallback` unless set.',
+    },
+    sticky: {
+      type: 'string',
+      enum: STICKY,
+      description:
+        'What stays with its target while that works, for prompt caches: a `session` (its header, else what system messages and tools say), a `user`, or nothing. `session` unless set.',
+    },
+    onOverflow: { ...TARGET, description: '`provider/model` for prompts that are too long for the others.' },
+    timeouts: {
+      type: 'object',
+      additionalProperties: false,
+      description: 'Deadlines of one attempt, before those of the provider.',
+      properties: CLOCKS,
+    },
+  },
+} as const satisfies Schema;
+
+/** An alias as the configuration says it. */
+export type AliasValue = string | readonly string[] | RouteValue;
+
+interface RouteValue {
+  readonly targets: readonly (
+    | string
+    | { readonly to: string; readonly weight?: number; readonly order?: number; readonly onlyWhenCheaper?: boolean }
+  )[];
+  readonly strategy?: Strategy;
+  readonly sticky?: Sticky;
+  readonly onOverflow?: string;
+  readonly timeouts?: { readonly [K in keyof typeof CLOCKS]?: string };
+}
+
+/** An alias of any form, with all that was not set. */
+export function readModelRoute(alias: AliasValue): ModelRoute {
+  const value: RouteValue = isRoute(alias) ? alias : { targets: [alias].flat() };
+  const { targets, strategy = 'fallback', sticky = 'session', onOverflow, timeouts = {} } = value;
+  return {
+    targets: targets.map((target) => ({
+      ...{ weight: 1, order: 1, onlyWhenCheaper: false },
+      ...(typeof target === 'string' ? { to: target } : target),
+    })),
+    ...{ strategy, sticky, timeouts: readClocks(timeouts) },
+    ...(onOverflow !== undefined && { onOverflow }),
+  };
+}
+
+function isRoute(alias: AliasValue): alias is RouteValue {
+  return typeof alias === 'object' && 'targets' in alias;
+}
+
+/** All that an alias may lead to, in the order of its text; the one for long prompts last. */
+export function targetNames({ targets, onOverflow }: ModelRoute): readonly string[] {
+  return [...new Set([...targets.map(({ to }) => to), ...(onOverflow === undefined ? [] : [onOverflow])])];
+}
+
+function readClocks(timeouts: NonNullable<RouteValue['timeouts']>): Partial<Timeouts> {
+  return Object.fromEntries(
+    Object.entries(timeouts).flatMap(([name, text]) =>
+      text === undefined ? [] : [[`${name}Ms`, parseDuration(text)]],
+    ),
+  );
+}
+
+/** The texts of an alias that name targets, each with the place below the alias; of any shape while it is not checked. */
+export function targetTexts(alias: unknown): readonly (readonly [place: readonly (string | number)[], text: string])[] {
+  const found = (place: readonly (string | number)[], text: unknown) =>
+    typeof text === 'string' ? [[place, text] as const] : [];
+  if (Array.isArray(alias)) return alias.flatMap((text: unknown, at) => found([at], text));
+  if (!isObject(alias)) return found([], alias);
+  const targets: readonly Json[] = Array.isArray(alias['targets']) ? alias['targets'] : [];
+  return [
+    ...targets.flatMap((target, at) =>
+      isObject(target) ? found(['targets', at, 'to'], target['to']) : found(['targets', at], target),
+    ),
+    ...found(['onOverflow'], alias['onOverflow']),
+  ];
+}

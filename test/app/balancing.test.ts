@@ -1,0 +1,96 @@
+import { expect } from 'chai';
+import { fine, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
+
+const TOO_LONG = {
+  error: { message: 'too long', type: 'invalid_request_error', code: 'context_length_exceeded' },
+};
+
+describe('an alias with rules', function () {
+  this.timeout(30_000);
+  let rig: RoutingRig;
+  before(async () => {
+    rig = await startRoutingRig(
+      {
+        shared: {
+          strategy: 'weighted',
+          targets: [
+            { to: 'a/m', weight: 3 },
+            { to: 'b/m', weight: 1 },
+            { to: 'c/m', order: 2 },
+          ],
+        },
+        fast: { strategy: 'least-latency', targets: ['a/fast', 'b/fast'] },
+        long: { targets: ['a/long'], onOverflow: 'd/long' },
+        thrifty: { targets: [{ to: 'd/m', onlyWhenCheaper: true }, 'a/thrifty'] },
+        impatient: { targets: ['a/impatient'], timeouts: { firstByte: '200ms' } },
+      },
+      // The dearest.
+      { d: { prices: { '*': { input: 10, output: 20 } } } },
+    );
+  });
+  after(() => rig?.stop());
+  beforeEach(() => {
+    for (const vendor of Object.values(rig.vendors)) vendor.script(fine);
+  });
+
+  it('shares calls by weight, and keeps a session at its target', async () => {
+    const firsts = await Promise.all(Array.from({ length: 200 }, async () => (await rig.ask('shared')).by));
+    expect(firsts.filter((by) => by === 'a').length).to.be.within(120, 180);
+    expect(firsts).not.to.include('c');
+    for (const name of ['x-session-id', 'x-claude-code-session-id']) {
+      const headers = { [name]: `session of ${name}` };
+      const by = new Set<string | null>();
+      for (let n = 0; n < 10; n++) by.add((await rig.ask('shared', {}, headers)).by);
+      expect(by.size, name).to.equal(1);
+    }
+  });
+
+  it('comes to the second group when the first has failed', async () => {
+    rig.vendors['a']?.script(refusal(500));
+    rig.vendors['b']?.script(refusal(500));
+    expect(await rig.ask('shared')).to.include({ status: 200, by: 'c', attempts: '3' });
+  });
+
+  it('prefers the faster target once it is known', async () => {
+    rig.vendors['a']?.script(async (wire) => {
+      await wire.pause(60);
+      await wire.send(fine);
+    });
+    for (let n = 0; n < 4; n++) await rig.ask('fast');
+    const by = [];
+    for (let n = 0; n < 6; n++) by.push((await rig.ask('fast')).by);
+    expect(by).to.deep.equal(Array(6).fill('b'));
+  });
+
+  it('sends a prompt that is too long elsewhere, at the price that it has there', async () => {
+    expect(await rig.ask('long')).to.include({ by: 'a' });
+    rig.vendors['a']?.script(
+      `HTTP/1.1 400 Bad\r\ncontent-type: application/json\r\ncontent-length: ${JSON.stringify(TOO_LONG).length}\r\n\r\n${JSON.stringify(TOO_LONG)}`,
+    );
+    const response = await rig.gateway.post('/v1/chat/completions', {
+      model: 'long',
+      max_tokens: 10,
+      messages: [{ role: 'user', content: 'hi' }],
+    });
+    expect(response.headers.get('x-tollgate-provider')).to.equal('d');
+    expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.0007');
+  });
+
+  it('comes to the target for long prompts for nothing else', async () => {
+    rig.vendors['a']?.script(refusal(500));
+    expect(await rig.ask('long')).to.include({ status: 503, by: null });
+  });
+
+  it('leaves a target out that is only for what it does cheaper', async () => {
+    rig.vendors['a']?.script(refusal(500));
+    expect(await rig.ask('thrifty')).to.include({ status: 503 });
+  });
+
+  it('has clocks of its own', async () => {
+    rig.vendors['a']?.script(hung);
+    const asked = await rig.ask('impatient');
+    expect(asked.status).to.equal(503);
+    expect(asked.text).to.include('provider_timeout');
+    expect(asked.ms).to.be.below(3_000);
+  });
+});

@@ -1,0 +1,101 @@
+import { expect } from 'chai';
+import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
+import type { Script } from '../support/scripted-upstream.ts';
+
+const KEY = { 'idempotency-key': 'call-1' };
+
+describe('a retry', function () {
+  this.timeout(30_000);
+  let rig: RoutingRig;
+  before(async () => {
+    rig = await startRoutingRig({ pair: ['a/pair', 'b/pair'], three: ['a/three', 'b/three', 'c/three'] });
+  });
+  after(() => rig?.stop());
+
+  for (const [title, first, headers, status, attempts] of [
+    ['is made after a 429', refusal(429), {}, 200, '2'],
+    ['is made after a 429, not sooner than told', refusal(429, { 'retry-after-ms': '300' }), {}, 200, '2'],
+    ['is made after a 503', refusal(503), {}, 200, '2'],
+    ['is made after a 529', refusal(529), {}, 200, '2'],
+    ['is not made after a 429 with a long wait', refusal(429, { 'retry-after': '6' }), {}, 429, '1'],
+    ['is not made after a 502, which may have been worked on', refusal(502), {}, 503, '1'],
+    ['is made after a 502 with an idempotency key', refusal(502), KEY, 200, '2'],
+    ['is not made after a 400', refusal(400), KEY, 400, '1'],
+    ['is not made after a 500', refusal(500), KEY, 503, '1'],
+  ] as const)
+    it(`${title}`, async () => {
+      rig.vendors['d']?.script(first, fine);
+      const before = rig.vendors['d']?.requests.length ?? 0;
+      const asked = await rig.ask(`d/${title}`, {}, headers);
+      expect(asked.status, asked.text).to.equal(status);
+      expect(String((rig.vendors['d']?.requests.length ?? 0) - before)).to.equal(attempts);
+      if (status === 200) expect(asked.attempts).to.equal(attempts);
+      else expect(asked.shouldRetry, 'the caller’s SDK may try').to.equal(null);
+      if (title.includes('sooner')) expect(asked.ms).to.be.at.least(300);
+    });
+
+  for (const [title, headers, status] of [
+    ['is not made when a new connection breaks', {}, 503],
+    ['is made when a new connection breaks, with an idempotency key', KEY, 200],
+  ] as const)
+    it(title, async () => {
+      let broken = 0;
+      // A kept connection may be closed under a request at any time: that one is sent again whatever it is.
+      const script: Script = (wire) => {
+        if (wire.request.nth === 0) broken += 1;
+        return wire.request.nth === 0 && broken > 1 ? wire.send(fine) : wire.reset();
+      };
+      rig.vendors['d']?.script(script);
+      expect((await rig.ask(`d/${title}`, {}, headers)).status).to.equal(status);
+    });
+
+  it('is made of a stream before its first byte', async () => {
+    rig.vendors['d']?.script(refusal(503), fine);
+    const asked = await rig.ask('d/stream', { stream: true });
+    expect(asked.text).to.include('fine').and.include('[DONE]');
+    expect(asked.attempts).to.equal('2');
+  });
+
+  it('goes to another target where there is one', async () => {
+    rig.vendors['a']?.script(refusal(503), fine);
+    const before = rig.vendors['a']?.requests.length ?? 0;
+    expect(await rig.ask('pair')).to.include({ status: 200, by: 'b', attempts: '2' });
+    expect((rig.vendors['a']?.requests.length ?? 0) - before).to.equal(1);
+  });
+
+  it('in vain is told to the caller’s SDK after as many attempts as it would make itself', async () => {
+    for (const name of ['a', 'b', 'c']) rig.vendors[name]?.script(refusal(500));
+    expect(await rig.ask('three')).to.include({ status: 503, shouldRetry: 'false' });
+    rig.vendors['d']?.script(refusal(500));
+    expect(await rig.ask('d/alone')).to.include({ status: 503, shouldRetry: null });
+  });
+
+  it('is made for three calls at once and no more, when few are live', async () => {
+    let release = () => {};
+    const all = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let first = 0;
+    // All fail together; those that come again are counted.
+    rig.vendors['d']?.script(async (wire) => {
+      first += 1;
+      if (first === 8) release();
+      await all;
+      await wire.send(first > 8 ? fine : refusal(503));
+    });
+    const before = rig.vendors['d']?.requests.length ?? 0;
+    const asked = await Promise.all(Array.from({ length: 8 }, () => rig.ask('d/crowd')));
+    expect((rig.vendors['d']?.requests.length ?? 0) - before, 'eight calls and three retries').to.equal(11);
+    expect(asked.filter(({ status }) => status === 503).length).to.be.at.least(5);
+  });
+
+  it('is charged once', async () => {
+    const spent = async (): Promise<number> =>
+      Number(((await (await rig.gateway.get('/api/core/balance')).json()) as { spent: string }).spent);
+    const before = await spent();
+    rig.vendors['d']?.script(refusal(503), fine);
+    expect((await rig.ask('d/money')).attempts).to.equal('2');
+    const { eventually } = await import('../support/eventually.ts');
+    await eventually(async () => expect((await spent()) - before).to.be.closeTo(0.00007, 1e-9));
+  });
+});

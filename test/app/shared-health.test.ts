@@ -1,0 +1,30 @@
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+describe('two gateways on one store', function () {
+  this.timeout(30_000);
+  const folder = useTempFolder('shared-health');
+  const rigs: RoutingRig[] = [];
+  after(() => Promise.all(rigs.map((rig) => rig.stop())));
+
+  it('leave a target alone that one of them was told to wait for', async () => {
+    const config = { store: `sqlite:${folder}/data` };
+    const one = await startRoutingRig({ pair: ['a/m', 'b/m'] }, {}, config);
+    rigs.push(one);
+    // The second one asks the same vendors.
+    const urls = Object.fromEntries(Object.entries(one.vendors).map(([name, { url }]) => [name, { baseUrl: url }]));
+    const two = await startRoutingRig({ pair: ['a/m', 'b/m'] }, urls, config);
+    rigs.push(two);
+    const headers = { authorization: `Bearer ${one.gateway.key}` };
+    expect(await two.ask('pair', {}, headers)).to.include({ by: 'a' });
+    // From now on the vendor limits once, and would respond to anybody else.
+    one.vendors['a']?.script(refusal(429, { 'retry-after': '60' }), fine);
+    expect(await one.ask('pair')).to.include({ by: 'b', attempts: '2' });
+    await eventually(
+      async () => expect(await two.ask('pair', {}, headers)).to.include({ by: 'b', attempts: '1' }),
+      10_000,
+    );
+  });
+});

@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
+import { answer } from '../support/scripted-upstream.ts';
+
+/** Each test has models of its own, so that what fails in one is not left alone in the next. */
+const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };
+const MODELS = Object.fromEntries([
+  ...['hang', 'limited', 'caller', 'back', 'all', 'stale', 'shown'].map((name) => [name, [`a/${name}`, `b/${name}`]]),
+  ...['hang-stream', 'hang-whole'].map((name) => [name, { targets: [`a/${name}`, `b/${name}`], ...CLOCKS }]),
+  ['locked', ['c/m', 'b/locked']],
+]);
+
+describe('a target that fails', function () {
+  this.timeout(30_000);
+  let rig: RoutingRig;
+  before(async () => {
+    rig = await startRoutingRig(MODELS);
+  });
+  after(() => rig?.stop());
+  beforeEach(() => {
+    for (const vendor of Object.values(rig.vendors)) vendor.script(fine);
+  });
+
+  const countOf = (name: string): number => rig.vendors[name]?.requests.length ?? 0;
+
+  for (const stream of [false, true])
+    it(`that hangs costs the first three ${stream ? 'streams' : 'calls'}, then none`, async () => {
+      const model = stream ? 'hang-stream' : 'hang-whole';
+      rig.vendors['a']?.script(hung);
+      rig.vendors['b']?.script(stream ? fineStream : fine);
+      const before = countOf('a');
+      const attempts: (string | null)[] = [];
+      for (let n = 0; n < 8; n++) {
+        const asked = await rig.ask(model, { stream });
+        expect(asked.status, asked.text).to.equal(200);
+        expect(asked.by).to.equal('b');
+        attempts.push(asked.attempts);
+      }
+      expect(attempts).to.deep.equal(['2', '2', '2', '1', '1', '1', '1', '1']);
+      expect(countOf('a') - before).to.equal(3);
+    });
+
+  it('that is over its rate limit is left at once for the told time, then tried again (G89)', async () => {
+    rig.vendors['a']?.script(refusal(429, { 'retry-after-ms': '700' }), fine);
+    expect(await rig.ask('limited')).to.include({ by: 'b', attempts: '2' });
+    const until = performance.now() + 700;
+    expect(await rig.ask('limited')).to.include({ by: 'b', attempts: '1' });
+    while (performance.now() < until) await new Promise((resolve) => setImmediate(resolve));
+    expect(await rig.ask('limited')).to.include({ by: 'a', attempts: '1' });
+  });
+
+  it('is not one that refuses what callers send, nor one whose callers leave (G90)', async () => {
+    rig.vendors['a']?.script(refusal(404));
+    for (let n = 0; n < 5; n++) expect((await rig.ask('caller')).by).to.equal('b');
+    rig.vendors['a']?.script(refusal(400));
+    for (let n = 0; n < 5; n++) expect((await rig.ask('caller')).status).to.equal(400);
+    rig.vendors['a']?.script(hung);
+    for (let n = 0; n < 5; n++) {
+      const caller = new AbortController();
+      const asked = rig.vendors['a']?.request(countOf('a'));
+      const left = fetch(`${rig.gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'caller', messages: [{ role: 'user', content: 'x' }] }),
+        signal: caller.signal,
+      }).catch(() => undefined);
+      await asked;
+      caller.abort();
+      await left;
+    }
+    rig.vendors['a']?.script(fine);
+    expect(await rig.ask('caller')).to.include({ by: 'a', attempts: '1' });
+  });
+
+  it('is tried when all are open and it is the best of them: a call is never refused for that (G91)', async () => {
+    rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
+    rig.vendors['b']?.script(refusal(500));
+    for (let n = 0; n < 4; n++) expect((await rig.ask('all')).status).to.be.oneOf([429, 503]);
+    rig.vendors['b']?.script(fine);
+    expect(await rig.ask('all')).to.include({ status: 200, by: 'b', attempts: '1' });
+  });
+
+  it('with a refused key is left with all of its models', async () => {
+    rig.vendors['c']?.script(refusal(401));
+    expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '2' });
+    expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '1' });
+    // Asked for by its own name it is tried all the same.
+    rig.vendors['c']?.script(fine);
+    expect(await rig.ask('c/other')).to.include({ status: 200, by: 'c' });
+  });
+
+  it('is known to the next generation', async () => {
+    rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
+    expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '2' });
+    const { loadConfig } = await import('../../core/plugins/load-config.ts');
+    const { createSilentLog } = await import('../support/silent-log.ts');
+    const configPath = `${rig.gateway.folder}/tollgate.config.json`;
+    await rig.gateway.use(
+      await loadConfig({ cwd: rig.gateway.folder, env: {}, configPath, log: createSilentLog() } as never),
+    );
+    expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '1' });
+  });
+
+  it('that answers 529 is replaced by the next one (G20)', async () => {
+    rig.vendors['a']?.script(answer(529, { error: { type: 'overloaded_error', message: 'no' } }));
+    expect(await rig.ask('back')).to.include({ status: 200, by: 'b', attempts: '2' });
+  });
+
+  it('is shown in the metrics, with its failures, fallbacks and retries, and in a line of the log', async () => {
+    rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
+    expect((await rig.ask('shown', {}, { 'x-request-id': 'shown-0001' })).by).to.equal('b');
+    rig.vendors['b']?.script(refusal(503), fine);
+    expect((await rig.ask('b/shown')).attempts).to.equal('2');
+    const text = await (await fetch(`${rig.gateway.url}/metrics`)).text();
+    expect(text).to.match(/tollgate_target_state\{provider="a",model="shown"\} 2/);
+    expect(text).to.include('tollgate_target_state{provider="b",model="shown"} 0');
+    expect(text).to.match(/tollgate_target_failures_total\{provider="a",model="shown",class="rate_limit"\} \d/);
+    expect(text).to.include('tollgate_fallbacks_total{from="a/shown",to="b/shown"} ');
+    expect(text).to.match(/tollgate_retries_total\{provider="b",model="shown"\} 1/);
+    expect(text).to.match(/tollgate_target_latency_seconds\{provider="b",model="shown",stream="false"\} 0\.\d+/);
+    expect(text).to.match(/tollgate_retries_allowed 3/);
+    const line = rig.gateway.logs.find((each) => each['request_id'] === 'shown-0001');
+    expect(line).to.include({ target: 'a/shown', status: 429, class: 'rate_limit', reason: 'no', next: 'b/shown' });
+  });
+});

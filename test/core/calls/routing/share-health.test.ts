@@ -1,0 +1,90 @@
+import { expect } from 'chai';
+import { HealthBook } from '../../../../core/calls/routing/health-book.ts';
+import { shareHealth } from '../../../../core/calls/routing/share-health.ts';
+import { type Counters, createLocalCounters } from '../../../../core/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+
+const TARGET = { provider: 'a', model: 'm' };
+
+/** Two nodes on one store, with a clock that a test moves. */
+function createNodes(counters: Counters = createLocalCounters()) {
+  const clock = { now: 1_000_000 };
+  const now = () => clock.now;
+  const nodes = [0, 1].map(() => {
+    const health = new HealthBook(now);
+    return { health, shared: shareHealth(counters, health, now) };
+  });
+  const [one, two] = nodes as [(typeof nodes)[0], (typeof nodes)[0]];
+  // Only what was used here is looked up.
+  two.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false });
+  return { clock, one, two };
+}
+
+const limited = { kind: 'failure', cause: 'rate_limit', message: 'slow down', retryAfterMs: 10_000 } as const;
+
+describe('the health that nodes share', () => {
+  it('keeps the calls of one node away from what another one found open, until its time is over', async () => {
+    const { clock, one, two } = createNodes();
+    one.health.report(TARGET, limited);
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(false);
+      expect(two.health.causeOf(TARGET)).to.equal('shared');
+    });
+    clock.now += 10_000;
+    two.shared.refresh();
+    await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
+  });
+
+  it('lets the other node test a target that one found well again', async () => {
+    const { clock, one, two } = createNodes();
+    one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(false);
+    });
+    // Past its time on the first node, where a success closes it.
+    clock.now += 100_001;
+    one.health.begin(TARGET);
+    one.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false });
+    two.shared.refresh();
+    await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
+  });
+
+  it('is not waited for, and not missed, when the store is away', async () => {
+    const broken = new Proxy(createLocalCounters(), { get: () => () => Promise.reject(new Error('away')) });
+    const { clock, one } = createNodes(broken);
+    one.health.report(TARGET, limited);
+    for (let n = 0; n < 5; n++) {
+      clock.now += 1_000;
+      one.shared.refresh();
+      await Promise.resolve();
+    }
+    expect(one.health.mayTry(TARGET)).to.equal(false);
+    clock.now += 10_000;
+    expect(one.health.mayTry(TARGET)).to.equal(true);
+  });
+
+  it('asks the store for one number while nothing changes', async () => {
+    let asked = 0;
+    const counters = createLocalCounters();
+    const counted: Counters = {
+      ...counters,
+      next: (key, by) => {
+        asked += 1;
+        return counters.next(key, by);
+      },
+      lease: () => Promise.reject(new Error('nobody asks')),
+    };
+    const { clock, two } = createNodes(counted);
+    for (let n = 0; n < 100; n++) {
+      clock.now += 100;
+      two.shared.refresh();
+      await Promise.resolve();
+      await Promise.resolve();
+    }
+    expect(asked).to.be.within(1, 6);
+  });
+});

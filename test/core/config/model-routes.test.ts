@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { removeFolders } from '../../support/config-folder.ts';
+import { checkText } from '../../support/config-plugins.ts';
+
+/** What people are told of a configuration that is refused. */
+const problemsOf = (text: string): Promise<string> =>
+  checkText(text).then(
+    () => 'fine',
+    (error: unknown) => String(error instanceof Error ? error.message : error),
+  );
+
+const PROVIDERS = "providers: { acme: { apiKey: 'k' } }\n";
+
+describe('an alias with rules in a configuration', () => {
+  afterEach(removeFolders);
+
+  it('is read with all that was not set', async () => {
+    const text = `${PROVIDERS}models: { smart: { targets: ['acme/a', { to: acme/b, weight: 3, order: 2 }], strategy: weighted, onOverflow: acme/c, timeouts: { firstToken: 5s } } }\n`;
+    const { models, routes } = await checkText(text);
+    expect(models['smart']).to.deep.equal(['acme/a', 'acme/b', 'acme/c']);
+    expect(routes['smart']).to.deep.equal({
+      targets: [
+        { to: 'acme/a', weight: 1, order: 1, onlyWhenCheaper: false },
+        { to: 'acme/b', weight: 3, order: 2, onlyWhenCheaper: false },
+      ],
+      strategy: 'weighted',
+      sticky: 'session',
+      onOverflow: 'acme/c',
+      timeouts: { firstTokenMs: 5000 },
+    });
+  });
+
+  it('stands beside the short forms', async () => {
+    const { routes } = await checkText(`${PROVIDERS}models: { one: acme/a, two: [acme/a, acme/b] }\n`);
+    expect(routes['one']?.targets.map(({ to }) => to)).to.deep.equal(['acme/a']);
+    expect(routes['two']?.strategy).to.equal('fallback');
+  });
+
+  for (const [title, alias, problem] of [
+    [
+      'a strategy that there is not',
+      '{ targets: [acme/a], strategy: weigted }',
+      /must be fallback, weighted or least-latency.*[\s\S]*weighted/,
+    ],
+    ['a key that there is not', '{ targets: [acme/a], overflow: acme/b }', /unknown key[\s\S]*onOverflow/],
+    ['no targets', '{ strategy: weighted }', /needs "targets"/],
+    ['a target without its provider', '{ targets: [{ to: b }] }', /must be "provider\/model"/],
+    [
+      'a provider that is not configured, in a map',
+      '{ targets: [{ to: acmee/a }] }',
+      /names the provider "acmee"[\s\S]*acme/,
+    ],
+    [
+      'a provider that is not configured, for long prompts',
+      '{ targets: [acme/a], onOverflow: x/y }',
+      /onOverflow.*names the provider "x"/,
+    ],
+    ['a weight below zero', '{ targets: [{ to: acme/a, weight: -1 }] }', /weight.*at least 0/],
+    ['a clock that is no duration', '{ targets: [acme/a], timeouts: { idle: 5 } }', /idle.*must be/],
+  ] as const)
+    it(`is refused with ${title}`, async () => {
+      const text = await problemsOf(`${PROVIDERS}models: { smart: ${alias} }\n`);
+      expect(text).to.match(problem);
+    });
+});
