@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
 import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
 import { answer } from '../support/scripted-upstream.ts';
 
@@ -7,6 +8,7 @@ const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };
 const MODELS = Object.fromEntries([
   ...['hang', 'limited', 'caller', 'back', 'all', 'stale', 'shown'].map((name) => [name, [`a/${name}`, `b/${name}`]]),
   ...['hang-stream', 'hang-whole'].map((name) => [name, { targets: [`a/${name}`, `b/${name}`], ...CLOCKS }]),
+  ['crowd', { targets: ['a/crowd', 'b/crowd'], timeouts: { firstToken: '4s' } }],
   ['locked', ['c/m', 'b/locked']],
 ]);
 
@@ -39,6 +41,31 @@ describe('a target that fails', function () {
       expect(attempts).to.deep.equal(['2', '2', '2', '1', '1', '1', '1', '1']);
       expect(countOf('a') - before).to.equal(3);
     });
+
+  it('that hangs under load is left before the first clock has run out', async () => {
+    const streams = { stream: true };
+    rig.vendors['a']?.script(fineStream);
+    rig.vendors['b']?.script(fineStream);
+    // Its usual time is known, and short.
+    expect((await rig.ask('crowd', streams)).by).to.equal('a');
+    rig.vendors['a']?.script(hung);
+    const before = countOf('a');
+    const early = Promise.all(Array.from({ length: 5 }, () => rig.ask('crowd', streams)));
+    await rig.vendors['a']?.request(before + 4);
+    // Long before the five have waited for 4 s.
+    const later: Promise<void>[] = [];
+    let atOnce = 0;
+    await eventually(async () => {
+      const ask = async (): Promise<void> => {
+        const { by, attempts } = await rig.ask('crowd', streams);
+        if (by === 'b' && attempts === '1') atOnce += 1;
+      };
+      later.push(ask());
+      expect(atOnce).to.be.at.least(3);
+    }, 3_500);
+    expect((await early).map(({ by }) => by)).to.deep.equal(Array(5).fill('b'));
+    await Promise.all(later);
+  });
 
   it('that is over its rate limit is left at once for the told time, then tried again (G89)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after-ms': '700' }), fine);

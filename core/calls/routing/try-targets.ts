@@ -60,7 +60,7 @@ class TargetRun<T> {
 
   async #try(step: Step): Promise<{ readonly response: T } | { readonly next: Step | undefined }> {
     const { record, signal, stream } = this.#call;
-    const { health, budget, sticky } = this.#deps.routing;
+    const { health, budget, sticky, waiting } = this.#deps.routing;
     const { target, delayMs } = step;
     try {
       if (delayMs !== undefined) await pause(delayMs, undefined, { signal });
@@ -68,13 +68,16 @@ class TargetRun<T> {
       record.clocks = this.#clocksOf(target);
       health.begin(target);
       const startedMs = this.#call.elapsedMs;
+      const end = waiting.begin(target, stream);
       try {
         const response = await this.#attempt(target);
+        end(true);
         health.report(target, { kind: 'success', durationMs: this.#call.elapsedMs - startedMs, stream });
         if (this.#call.stickyKey !== undefined) sticky.set(this.#call.stickyKey, `${target.provider}/${target.model}`);
         this.#observe(step, startedMs, undefined, undefined);
         return { response };
       } catch (thrown) {
+        end(record.status !== undefined);
         return { next: this.#fail(step, startedMs, thrown) };
       }
     } finally {
@@ -116,18 +119,25 @@ class TargetRun<T> {
   }
 
   /**
-   * The first target that can be tried. While none was asked, the best of those that can't: a call is never refused because all
+   * The first target that can be tried, one where calls hang only when there is no other. While none was asked, the best of those that can't: a call is never refused because all
    * are open. Afterwards, those that only failed lately.
    */
   #nextTarget(): Step | undefined {
     const { health } = this.#deps.routing;
     const isFirst = this.#call.record.attempts === 0;
     const target =
+      this.#remaining.find((each) => health.mayTry(each) && !this.#isStuck(each)) ??
       this.#remaining.find((each) => health.mayTry(each)) ??
       health.bestOf(this.#remaining.filter((each) => isFirst || MAY_HAVE_PASSED.has(health.causeOf(each))));
     if (!target) return undefined;
     this.#remaining = this.#remaining.filter((each) => each !== target);
     return { target };
+  }
+
+  #isStuck(target: Target): boolean {
+    const { stream } = this.#call;
+    const { health, waiting } = this.#deps.routing;
+    return waiting.isStuck(target, stream, health.latencyMs(target, stream));
   }
 
   #noteRetry(target: Target, failed: FailedAttempt, durationMs: number): void {

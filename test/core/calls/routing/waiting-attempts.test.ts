@@ -1,0 +1,50 @@
+import { expect } from 'chai';
+import { WaitingAttempts } from '../../../../core/calls/routing/waiting-attempts.ts';
+
+const TARGET = { provider: 'a', model: 'm' };
+
+/** Attempts with a clock that a test moves. */
+function createWaiting() {
+  const clock = { now: 1000 };
+  return { clock, waiting: new WaitingAttempts(() => clock.now) };
+}
+
+describe('calls that hang at a target', () => {
+  it('are three that got no word for four times the usual', () => {
+    const { clock, waiting } = createWaiting();
+    for (let n = 0; n < 3; n++) waiting.begin(TARGET, true);
+    clock.now += 4000;
+    expect(waiting.isStuck(TARGET, true, 1000)).to.equal(false);
+    clock.now += 1;
+    expect(waiting.isStuck(TARGET, true, 1000)).to.equal(true);
+    expect(waiting.isStuck(TARGET, true, 1001)).to.equal(false);
+    expect(waiting.isStuck(TARGET, false, 1), 'whole responses').to.equal(false);
+  });
+
+  it('are not two, nor three of which one is new', () => {
+    const { clock, waiting } = createWaiting();
+    for (let n = 0; n < 2; n++) waiting.begin(TARGET, true);
+    clock.now += 60_000;
+    expect(waiting.isStuck(TARGET, true, 1)).to.equal(false);
+    waiting.begin(TARGET, true);
+    expect(waiting.isStuck(TARGET, true, 1)).to.equal(false);
+  });
+
+  it('are none while the target responds to others', () => {
+    const { clock, waiting } = createWaiting();
+    for (let n = 0; n < 5; n++) waiting.begin(TARGET, false);
+    const end = waiting.begin(TARGET, false);
+    clock.now += 30_000;
+    expect(waiting.isStuck(TARGET, false, undefined)).to.equal(true);
+    end(true);
+    expect(waiting.isStuck(TARGET, false, undefined)).to.equal(false);
+  });
+
+  it('are forgotten when they end', () => {
+    const { clock, waiting } = createWaiting();
+    const ends = [1, 2, 3].map(() => waiting.begin(TARGET, true));
+    clock.now += 60_000;
+    ends[0]?.(false);
+    expect(waiting.isStuck(TARGET, true, 1)).to.equal(false);
+  });
+});
