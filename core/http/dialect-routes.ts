@@ -119,11 +119,11 @@ async function readConversation(
         data,
       ),
   };
-  const { targets, requested } = targetsOf(deps, dialect, read);
+  const { targets, requested, alias } = targetsOf(deps, dialect, read);
   const stream = request.stream === true;
   return {
     context,
-    callRequest: { operation: 'chat', request, ingress, stream, targets, requested },
+    callRequest: { operation: 'chat', request, ingress, stream, targets, requested, alias },
     init: callInitOf(ctx),
     onCall: ({ record: { target } }) => Object.assign(responder, target),
     atCallersPlace: (thrown) => atCallersPlace(thrown, read),
@@ -169,7 +169,7 @@ function targetsOf(
   { partsOf, aliases }: CallDeps,
   { aliases: dialectAliases }: DialectDefinition,
   { request: { model }, provider }: DialectRequest,
-): Pick<CallRequest, 'targets' | 'requested'> {
+): Pick<CallRequest, 'targets' | 'requested' | 'alias'> {
   const { catalog } = partsOf('chat');
   return provider === undefined
     ? targetsOfRequest({ catalog, aliases, dialectAliases }, model)

@@ -155,7 +155,8 @@ describe('what a hook is handed cannot be changed (D53)', () => {
       const response = await gateway.post(CHAT, chatOf('x', { user: what }));
       expect(await response.text()).to.include(FIXED);
       expect(response.status).to.equal(500);
-      const line = gateway.logs.find((each) => each['request_id'] === response.headers.get('x-request-id'));
+      const id = response.headers.get('x-request-id');
+      const line = gateway.logs.find((each) => each['request_id'] === id && each['err']);
       const { message } = (line?.['err'] ?? {}) as { readonly message?: string };
       expect(message)
         .to.match(/Cannot (assign|add|set)|object is not extensible/)
