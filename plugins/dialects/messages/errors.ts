@@ -1,0 +1,125 @@
+import type { ErrorCode, GatewayError } from '../../../core/index.ts';
+
+interface ErrorRow {
+  readonly type: string;
+  /** Where the format has another status than ours. */
+  readonly status?: number;
+}
+
+const request: ErrorRow = { type: 'invalid_request_error' };
+const authentication: ErrorRow = { type: 'authentication_error' };
+const permission: ErrorRow = { type: 'permission_error' };
+const missing: ErrorRow = { type: 'not_found_error' };
+const limited: ErrorRow = { type: 'rate_limit_error' };
+const overloaded: ErrorRow = { type: 'overloaded_error', status: 529 };
+const server: ErrorRow = { type: 'api_error' };
+
+/** Source: https://platform.claude.com/docs/en/api/errors */
+export const MESSAGES_ERRORS: Readonly<Record<ErrorCode, ErrorRow>> = Object.freeze({
+  invalid_json: request,
+  invalid_request: request,
+  context_length_exceeded: request,
+  content_filtered: request,
+  previous_response_not_found: request,
+  ambiguous_credentials: request,
+  missing_api_key: authentication,
+  invalid_api_key: authentication,
+  expired_api_key: authentication,
+  revoked_api_key: authentication,
+  invalid_token: authentication,
+  insufficient_balance: { type: 'billing_error' },
+  permission_denied: permission,
+  model_not_allowed: permission,
+  unsupported_provider: missing,
+  unsupported_model: missing,
+  not_found: missing,
+  unknown_url: missing,
+  method_not_allowed: request,
+  request_timeout: request,
+  conflict: { type: 'conflict_error' },
+  request_too_large: { type: 'request_too_large' },
+  unsupported_media_type: request,
+  upgrade_required: request,
+  rate_limited: limited,
+  upstream_rate_limited: limited,
+  headers_too_large: request,
+  internal_error: server,
+  provider_not_configured: server,
+  provider_unavailable: server,
+  provider_overloaded: overloaded,
+  provider_timeout: { type: 'timeout_error', status: 504 },
+  provider_auth_failed: server,
+  provider_quota_exhausted: server,
+  provider_invalid_response: server,
+  store_unavailable: server,
+  overloaded,
+  shutting_down: server,
+  feature_disabled: server,
+});
+
+interface MessagesError {
+  readonly body: {
+    readonly type: 'error';
+    readonly error: { readonly type: string; readonly message: string };
+    readonly request_id: string;
+  };
+  readonly status?: number;
+}
+
+/** An error as the format's clients know it. */
+export function messagesError(error: GatewayError, requestId: string): MessagesError {
+  const { type, status } = MESSAGES_ERRORS[error.code];
+  const message = error.code === 'context_length_exceeded' ? tooLong(error.message) : error.message;
+  return {
+    body: { type: 'error', error: { type, message }, request_id: requestId },
+    ...(status !== undefined && { status }),
+  };
+}
+
+const NATIVE_WORDS = /prompt is too long:|input length and `?max_tokens`? exceed context limit:/;
+const NUMBER = String.raw`(\d[\d,]*)`;
+const read = (pattern: string): RegExp => new RegExp(pattern.replaceAll('N', NUMBER), 'i');
+
+/** How providers say what their limit is, and how much there was. */
+const MAXIMUM: readonly RegExp[] = Object.freeze([
+  read(String.raw`maximum (?:context|prompt|sequence|model) length (?:is|of) N`),
+  read(String.raw`maximum (?:input )?(?:number of )?(?:input )?tokens(?: allowed)?\D{0,12}N`),
+  read(String.raw`context (?:window|length|limit|size)\D{0,24}N`),
+  read(String.raw`limit(?: of|:| is)? N`),
+  read(String.raw`> N maximum`),
+]);
+const SPLIT = read(
+  String.raw`N (?:tokens )?(?:in|of|from) the (?:messages|input|prompt)\D{1,12}N (?:tokens )?(?:in|of|for) the (?:completion|output)`,
+);
+const COUNT: readonly RegExp[] = Object.freeze([
+  read(String.raw`(?:resulted in|requested|has|contains|have) (?:about )?N`),
+  read(String.raw`token count(?: of)? \(?N`),
+  read(String.raw`prompt contains (?:at least )?N`),
+  read(String.raw`N (?:input |prompt )?tokens`),
+]);
+
+/**
+ * The words by which clients of this format know that a context is full; some of them then compact it, by the numbers in it.
+ */
+function tooLong(message: string): string {
+  if (NATIVE_WORDS.test(message)) return message.slice(message.search(NATIVE_WORDS));
+  const maximum = find(MAXIMUM, message);
+  const split = SPLIT.exec(message);
+  const [input, output] = [split?.[1], split?.[2]].map(plain);
+  if (maximum && input && output && Number(input) <= Number(maximum))
+    return `input length and \`max_tokens\` exceed context limit: ${input} + ${output} > ${maximum}`;
+  const rest = maximum ? message.replace(new RegExp(`${maximum}`), '') : message;
+  const count = input ?? find(COUNT, rest);
+  if (maximum && count) return `prompt is too long: ${count} tokens > ${maximum} maximum`;
+  return `prompt is too long: ${message}`;
+}
+
+function find(patterns: readonly RegExp[], text: string): string | undefined {
+  for (const pattern of patterns) {
+    const found = plain(pattern.exec(text)?.[1]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+const plain = (number: string | undefined): string | undefined => number?.replaceAll(',', '');

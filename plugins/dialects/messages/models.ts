@@ -1,0 +1,53 @@
+import { type DialectModels, GatewayError, type ListedModel } from '../../../core/index.ts';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+/** The format's own list of models. Source: https://platform.claude.com/docs/en/api/models-list */
+export const MESSAGES_MODELS: DialectModels = Object.freeze({
+  header: 'anthropic-version',
+  one: shown,
+  list(models: readonly ListedModel[], query: Readonly<Record<string, string>>) {
+    const limit = readLimit(query['limit']);
+    const { page, hasMore } = pageOf(models, limit, query);
+    return {
+      data: page.map(shown),
+      has_more: hasMore,
+      first_id: page[0]?.id ?? null,
+      last_id: page.at(-1)?.id ?? null,
+    };
+  },
+});
+
+function shown({ id, created, contextWindow, maxOutput }: ListedModel): object {
+  return {
+    type: 'model',
+    id,
+    display_name: id,
+    created_at: new Date(created * 1000).toISOString().replace('.000', ''),
+    ...(contextWindow !== undefined && { max_input_tokens: contextWindow }),
+    ...(maxOutput !== undefined && { max_tokens: maxOutput }),
+  };
+}
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined || text === '') return DEFAULT_LIMIT;
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw new GatewayError('invalid_request', `\`limit\` must be a whole number from 1 to ${MAX_LIMIT}.`, {
+    param: 'limit',
+  });
+}
+
+/** The models behind `after_id`, or those just before `before_id`; a cursor that no model has begins at the first one. */
+function pageOf(
+  models: readonly ListedModel[],
+  limit: number,
+  { after_id: after, before_id: before }: Readonly<Record<string, string>>,
+): { readonly page: readonly ListedModel[]; readonly hasMore: boolean } {
+  const indexOf = (id: string | undefined): number => (id ? models.findIndex((model) => model.id === id) : -1);
+  const end = indexOf(before);
+  if (end >= 0) return { page: models.slice(Math.max(end - limit, 0), end), hasMore: end > limit };
+  const start = indexOf(after) + 1;
+  return { page: models.slice(start, start + limit), hasMore: start + limit < models.length };
+}

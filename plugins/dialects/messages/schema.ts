@@ -1,0 +1,167 @@
+import type { Schema } from '../../../core/index.ts';
+
+/** Types and required fields of the fields that are known; null is "not set", and whatever is unknown passes. */
+
+const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
+const text: Schema = { type: 'string' };
+const name: Schema = { type: 'string', minLength: 1, maxLength: 256 };
+const object: Schema = { type: 'object' };
+
+/** What a block of one type must have. */
+const BLOCKS: readonly (readonly [type: string, properties: Readonly<Record<string, Schema>>])[] = Object.freeze([
+  ['text', { text }],
+  ['image', { source: { $ref: '#/$defs/source' } }],
+  ['document', { source: { $ref: '#/$defs/source' } }],
+  ['tool_use', { id: { type: 'string', minLength: 1, maxLength: 4096 }, name, input: object }],
+  ['tool_result', { tool_use_id: { type: 'string', minLength: 1, maxLength: 4096 } }],
+  ['thinking', { thinking: text }],
+  ['redacted_thinking', { data: text }],
+]);
+
+const ofType = (type: string, properties: Readonly<Record<string, Schema>>): Schema => ({
+  if: { required: ['type'], properties: { type: { const: type } } },
+  then: { required: Object.keys(properties), properties },
+});
+
+const block: Schema = {
+  type: 'object',
+  required: ['type'],
+  properties: {
+    type: { type: 'string', minLength: 1, maxLength: 64 },
+    signature: nullable('string'),
+    is_error: nullable('boolean'),
+    title: nullable('string'),
+    context: nullable('string'),
+    cache_control: nullable('object'),
+  },
+  allOf: BLOCKS.map(([type, properties]) => ofType(type, properties)),
+};
+
+const source: Schema = {
+  type: 'object',
+  required: ['type'],
+  properties: { type: { type: 'string', minLength: 1, maxLength: 64 } },
+  allOf: [
+    ofType('base64', { media_type: { type: 'string', minLength: 1, maxLength: 128 }, data: text }),
+    ofType('text', { data: text }),
+    ofType('url', { url: { type: 'string', minLength: 1 } }),
+    ofType('file', { file_id: { type: 'string', minLength: 1 } }),
+  ],
+};
+
+const content: Schema = { type: ['string', 'array'], items: { $ref: '#/$defs/block' } };
+
+const tool: Schema = {
+  type: 'object',
+  properties: {
+    type: nullable('string', { maxLength: 64 }),
+    name,
+    description: nullable('string'),
+    input_schema: object,
+    strict: nullable('boolean'),
+    cache_control: nullable('object'),
+  },
+  allOf: [
+    {
+      if: { properties: { type: { enum: ['custom', null] } } },
+      then: { required: ['name', 'input_schema'] },
+    },
+  ],
+};
+
+const properties: Readonly<Record<string, Schema>> = {
+  model: { type: 'string', minLength: 1, maxLength: 256 },
+  max_tokens: { type: 'integer', minimum: 1 },
+  messages: {
+    type: 'array',
+    minItems: 1,
+    items: {
+      type: 'object',
+      required: ['role', 'content'],
+      properties: { role: { enum: ['user', 'assistant', 'system'] }, content },
+    },
+  },
+  system: { type: ['string', 'array', 'null'], items: { $ref: '#/$defs/block' } },
+  stream: nullable('boolean'),
+  temperature: nullable('number', { minimum: 0, maximum: 2 }),
+  top_p: nullable('number', { minimum: 0, maximum: 1 }),
+  top_k: nullable('integer', { minimum: 0 }),
+  stop_sequences: nullable('array', { items: text, maxItems: 8192 }),
+  metadata: nullable('object', { properties: { user_id: nullable('string') } }),
+  service_tier: nullable('string', { maxLength: 64 }),
+  thinking: nullable('object', {
+    required: ['type'],
+    properties: {
+      type: { type: 'string', maxLength: 64 },
+      budget_tokens: { type: 'integer', minimum: 1 },
+      display: nullable('string', { maxLength: 64 }),
+    },
+  }),
+  output_config: nullable('object', {
+    properties: { effort: nullable('string', { maxLength: 64 }), format: nullable('object') },
+  }),
+  tools: nullable('array', { items: { $ref: '#/$defs/tool' }, maxItems: 1024 }),
+  tool_choice: nullable('object', {
+    required: ['type'],
+    properties: {
+      type: { enum: ['auto', 'any', 'tool', 'none'] },
+      name,
+      disable_parallel_tool_use: nullable('boolean'),
+    },
+    allOf: [ofType('tool', { name })],
+  }),
+  cache_control: nullable('object'),
+};
+
+const example = { model: 'fast', messages: [{ role: 'user', content: 'Hi' }] };
+
+/** A request for a message. */
+export const MESSAGES_REQUEST: Schema = {
+  type: 'object',
+  required: ['model', 'max_tokens', 'messages'],
+  properties,
+  $defs: { block, source, tool },
+  examples: [{ ...example, max_tokens: 1024 }],
+};
+
+/** A request to count tokens: as a message is asked for; `max_tokens` may be left out. */
+export const COUNT_REQUEST: Schema = {
+  ...MESSAGES_REQUEST,
+  required: ['model', 'messages'],
+  properties: { ...properties, max_tokens: nullable('integer', { minimum: 1 }) },
+  examples: [example],
+};
+
+const count: Schema = { type: 'integer', minimum: 0 };
+
+/** A whole message. */
+export const MESSAGES_RESPONSE: Schema = {
+  type: 'object',
+  required: ['id', 'type', 'role', 'model', 'content', 'stop_reason', 'stop_sequence', 'usage'],
+  properties: {
+    id: text,
+    type: { const: 'message' },
+    role: { const: 'assistant' },
+    model: text,
+    content: { type: 'array', items: { type: 'object', required: ['type'], properties: { type: text } } },
+    stop_reason: { type: 'string' },
+    stop_sequence: { type: ['string', 'null'] },
+    usage: {
+      type: 'object',
+      required: ['input_tokens', 'output_tokens'],
+      properties: {
+        input_tokens: count,
+        cache_creation_input_tokens: count,
+        cache_read_input_tokens: count,
+        output_tokens: count,
+      },
+    },
+  },
+};
+
+/** How many tokens an input has. */
+export const COUNT_RESPONSE: Schema = {
+  type: 'object',
+  required: ['input_tokens'],
+  properties: { input_tokens: count },
+};

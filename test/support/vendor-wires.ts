@@ -1,0 +1,221 @@
+/** What a model says, described once, and how the vendors' wires say it: whole, or as the events of a stream. */
+
+/** One block of a response. */
+export type Piece =
+  | { readonly reasoning: string; readonly signature?: string }
+  | { readonly text: string }
+  | { readonly call: string; readonly id: string; readonly arguments: string };
+
+/** A response of a model; its pieces come in this order where the wire has one. */
+export interface Said {
+  readonly pieces: readonly Piece[];
+  /** `tool_calls` where a tool was called, else `stop`, unless set. */
+  readonly finish?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
+  /** `prompt` includes the others; 20 and 5 unless set. */
+  readonly usage?: {
+    readonly prompt: number;
+    readonly completion: number;
+    readonly cached?: number;
+    readonly written?: number;
+  };
+  /** Told by Anthropic only. */
+  readonly stopSequence?: string;
+}
+
+export const WIRES = ['openai', 'anthropic', 'gemini', 'mistral', 'deepseek'] as const;
+export type Wire = (typeof WIRES)[number];
+
+/** The whole body of a response. */
+export function wholeBody(wire: Wire, said: Said): object {
+  if (wire === 'anthropic') return anthropicMessage(said);
+  return wire === 'gemini' ? geminiEvent(said, said.pieces.map(geminiPart), true) : completion(wire, said);
+}
+
+/** The bytes of a stream's events. */
+export function streamText(wire: Wire, said: Said): string {
+  const events =
+    wire === 'anthropic' ? anthropicEvents(said) : wire === 'gemini' ? geminiEvents(said) : chunks(wire, said);
+  const named = (event: object): string =>
+    'type' in event && wire === 'anthropic' ? `event: ${String(event.type)}\n` : '';
+  const text = events.map((event) => `${named(event)}data: ${JSON.stringify(event)}\n\n`).join('');
+  return wire === 'anthropic' || wire === 'gemini' ? text : `${text}data: [DONE]\n\n`;
+}
+
+/** A text as a model streams it, three characters at a time. */
+function bits(text: string): readonly string[] {
+  return text.match(/.{1,3}/gsu) ?? [];
+}
+
+const isCall = (piece: Piece): boolean => 'call' in piece;
+
+function finishOf({ finish, pieces }: Said): NonNullable<Said['finish']> {
+  return finish ?? (pieces.some(isCall) ? 'tool_calls' : 'stop');
+}
+
+const usageOf = ({ usage }: Said) => ({ cached: 0, written: 0, prompt: 20, completion: 5, ...usage });
+
+function openaiUsage(said: Said): object {
+  const { prompt, completion: written, cached } = usageOf(said);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: written,
+    total_tokens: prompt + written,
+    prompt_tokens_details: { cached_tokens: cached },
+  };
+}
+
+/** Mistral's reasoning is a part of the content, the others' a field beside it. */
+function reasoningField(wire: Wire, text: string): object {
+  if (wire !== 'mistral') return { reasoning_content: text };
+  return { content: [{ type: 'thinking', thinking: [{ type: 'text', text }] }] };
+}
+
+const callOf = (piece: Extract<Piece, { call: string }>, text: string) => ({
+  ...{ id: piece.id, type: 'function', function: { name: piece.call, arguments: text } },
+});
+
+function completion(wire: Wire, said: Said): object {
+  const text = said.pieces.map((piece) => ('text' in piece ? piece.text : '')).join('');
+  const reasoning = said.pieces.map((piece) => ('reasoning' in piece ? piece.reasoning : '')).join('');
+  const calls = said.pieces.flatMap((piece) => ('call' in piece ? [callOf(piece, piece.arguments)] : []));
+  const thought = reasoning === '' ? {} : reasoningField(wire, reasoning);
+  const parts = 'content' in thought && Array.isArray(thought.content) ? [...thought.content] : [];
+  const message = {
+    ...{ role: 'assistant', ...thought, content: text === '' && calls.length > 0 ? null : text, refusal: null },
+    ...(parts.length > 0 && { content: [...parts, ...(text === '' ? [] : [{ type: 'text', text }])] }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  return {
+    ...{ id: 'chatcmpl-vendor', object: 'chat.completion', created: 1_790_000_000, model: `${wire}-model` },
+    choices: [{ index: 0, message, finish_reason: finishOf(said), logprobs: null }],
+    usage: openaiUsage(said),
+  };
+}
+
+function chunks(wire: Wire, said: Said): readonly object[] {
+  const head = {
+    id: 'chatcmpl-vendor',
+    object: 'chat.completion.chunk',
+    created: 1_790_000_000,
+    model: `${wire}-model`,
+  };
+  const chunkOf = (delta: object, finish_reason: string | null = null) => ({
+    ...{ ...head, choices: [{ index: 0, delta, finish_reason, logprobs: null }] },
+  });
+  let calls = 0;
+  const deltas = said.pieces.flatMap((piece): readonly object[] => {
+    if ('reasoning' in piece) return bits(piece.reasoning).map((bit) => reasoningField(wire, bit));
+    if ('text' in piece) return bits(piece.text).map((bit) => ({ content: bit }));
+    const index = calls++;
+    const more = bits(piece.arguments).map((bit) => ({ tool_calls: [{ index, function: { arguments: bit } }] }));
+    return [{ tool_calls: [{ index, ...callOf(piece, '') }] }, ...more];
+  });
+  const opening = chunkOf({ role: 'assistant', content: '' });
+  const usage = { ...head, choices: [], usage: openaiUsage(said) };
+  return [opening, ...deltas.map((delta) => chunkOf(delta)), chunkOf({}, finishOf(said)), usage];
+}
+
+const STOP_REASON = Object.freeze({
+  ...{ stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' },
+});
+
+function anthropicUsage(said: Said): object {
+  const { prompt, completion: written, cached, written: cacheWritten } = usageOf(said);
+  return {
+    input_tokens: prompt - cached - cacheWritten,
+    cache_read_input_tokens: cached,
+    cache_creation_input_tokens: cacheWritten,
+    output_tokens: written,
+  };
+}
+
+function anthropicEnd(said: Said): { readonly stop_reason: string; readonly stop_sequence: string | null } {
+  if (said.stopSequence !== undefined) return { stop_reason: 'stop_sequence', stop_sequence: said.stopSequence };
+  return { stop_reason: STOP_REASON[finishOf(said)], stop_sequence: null };
+}
+
+function anthropicMessage(said: Said): object {
+  const content = said.pieces.map((piece) => {
+    if ('text' in piece) return { type: 'text', text: piece.text };
+    if ('call' in piece) return { type: 'tool_use', id: piece.id, name: piece.call, input: parse(piece.arguments) };
+    return { type: 'thinking', thinking: piece.reasoning, signature: piece.signature ?? 'sig' };
+  });
+  return {
+    ...{ id: 'msg_vendor', type: 'message', role: 'assistant', model: 'claude-vendor', content },
+    ...{ ...anthropicEnd(said), usage: anthropicUsage(said) },
+  };
+}
+
+function anthropicEvents(said: Said): readonly object[] {
+  const message = {
+    ...{ ...anthropicMessage({ ...said, pieces: [] }), content: [], stop_reason: null, stop_sequence: null },
+    usage: { ...anthropicUsage(said), output_tokens: 1 },
+  };
+  const blocks = said.pieces.flatMap((piece, index) => {
+    const [block, deltas] = anthropicBlock(piece);
+    return [
+      { type: 'content_block_start', index, content_block: block },
+      ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+      { type: 'content_block_stop', index },
+    ];
+  });
+  return [
+    { type: 'message_start', message },
+    { type: 'ping' },
+    ...blocks,
+    { type: 'message_delta', delta: anthropicEnd(said), usage: anthropicUsage(said) },
+    { type: 'message_stop' },
+  ];
+}
+
+function anthropicBlock(piece: Piece): readonly [block: object, deltas: readonly object[]] {
+  if ('text' in piece)
+    return [{ type: 'text', text: '' }, bits(piece.text).map((text) => ({ type: 'text_delta', text }))];
+  if ('call' in piece) {
+    const deltas = bits(piece.arguments).map((bit) => ({ type: 'input_json_delta', partial_json: bit }));
+    return [{ type: 'tool_use', id: piece.id, name: piece.call, input: {} }, deltas];
+  }
+  const deltas = bits(piece.reasoning).map((thinking) => ({ type: 'thinking_delta', thinking }));
+  const signature = { type: 'signature_delta', signature: piece.signature ?? 'sig' };
+  return [{ type: 'thinking', thinking: '', signature: '' }, [...deltas, signature]];
+}
+
+const FINISH = Object.freeze({ stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' });
+
+function geminiPart(piece: Piece): object {
+  if ('text' in piece) return { text: piece.text };
+  if ('call' in piece) return { functionCall: { id: piece.id, name: piece.call, args: parse(piece.arguments) } };
+  return { text: piece.reasoning, thought: true };
+}
+
+function geminiEvent(said: Said, parts: readonly object[], isLast: boolean): object {
+  const { prompt, completion: written, cached } = usageOf(said);
+  return {
+    candidates: [
+      { content: { role: 'model', parts }, index: 0, ...(isLast && { finishReason: FINISH[finishOf(said)] }) },
+    ],
+    usageMetadata: {
+      ...{ promptTokenCount: prompt, candidatesTokenCount: isLast ? written : 1, totalTokenCount: prompt + written },
+      cachedContentTokenCount: cached,
+    },
+    ...{ modelVersion: 'gemini-vendor', responseId: 'vendor' },
+  };
+}
+
+function geminiEvents(said: Said): readonly object[] {
+  const parts = said.pieces.flatMap((piece): readonly object[] => {
+    if ('text' in piece) return bits(piece.text).map((text) => ({ text }));
+    if ('reasoning' in piece) return bits(piece.reasoning).map((text) => ({ text, thought: true }));
+    return [geminiPart(piece)];
+  });
+  return [...parts.map((part) => geminiEvent(said, [part], false)), geminiEvent(said, [{ text: '' }], true)];
+}
+
+/** Arguments as an object; what a model did not finish is empty. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text === '' ? '{}' : text);
+  } catch {
+    return {};
+  }
+}
