@@ -42,6 +42,8 @@ export interface DialectNeed {
   readonly name: string;
   /** Where it stands in the caller's body. */
   readonly param: string;
+  /** Whether it is left out and told where the target or the caller may not have it, instead of refused. */
+  readonly optional?: boolean;
 }
 
 /** What a dialect makes of a request. */
@@ -106,6 +108,8 @@ export interface NativeChange {
   /** The model as the provider knows it. */
   readonly model: string;
   readonly stream: boolean;
+  /** The `param` of optional needs that this caller may not have: they are left out. */
+  readonly without?: readonly string[];
   /** Opens a sealed text for this target; undefined when it is another account's or another deployment's. */
   open(sealed: string): string | undefined;
   /** A text that names the same thing for this account only, such as a key of a vendor's cache. */

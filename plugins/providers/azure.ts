@@ -18,7 +18,13 @@ export default openaiCompatible({
   streamOptions: { include_obfuscation: false },
   embeddings: {},
   lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
+  responsesPath: () => '/responses',
   options: {
+    native: {
+      type: 'boolean',
+      default: true,
+      description: 'Whether requests in the format of OpenAI’s Responses API are passed on to the vendor’s own.',
+    },
     resource: {
       type: 'string',
       pattern: '^[A-Za-z0-9][A-Za-z0-9-]{0,62}$',
@@ -49,6 +55,7 @@ export default openaiCompatible({
       baseUrl: root,
       variants,
       addModels,
+      responsesPath: () => `/responses${version}`,
       path: (operation, model) =>
         operation === 'models'
           ? `/models${version}`

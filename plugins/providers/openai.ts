@@ -1,5 +1,8 @@
 import { OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
+/** Models that the Responses API does not have. */
+const CHAT_ONLY = /-(audio|search|realtime|transcribe|tts)|instruct|^(babbage|davinci)/;
+
 /** https://platform.openai.com/docs/api-reference/chat */
 export default openaiCompatible({
   name: 'openai',
@@ -12,7 +15,13 @@ export default openaiCompatible({
   streamOptions: { include_obfuscation: false },
   embeddings: {},
   lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
+  responsesPath: (model) => (CHAT_ONLY.test(model) ? undefined : '/responses'),
   options: {
+    native: {
+      type: 'boolean',
+      default: true,
+      description: 'Whether requests in the format of OpenAI’s Responses API are passed on to the vendor’s own.',
+    },
     organization: { type: 'string', description: 'Sent as `OpenAI-Organization`.' },
     project: { type: 'string', description: 'Sent as `OpenAI-Project`.' },
   },

@@ -48,6 +48,14 @@ export default openaiCompatible({
       fields: { reasoning_effort: drop('refused there for every value') },
     },
   ],
+  responsesPath: () => '/responses',
+  options: {
+    native: {
+      type: 'boolean',
+      default: true,
+      description: 'Whether requests in the format of OpenAI’s Responses API are passed on to the vendor’s own.',
+    },
+  },
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
   // Ten thousand million ticks are a dollar.

@@ -9,6 +9,7 @@ import {
 } from '../../../core/index.ts';
 import {
   LEGACY_FUNCTIONS,
+  createResponsesCodec,
   lenientChat,
   PROVIDER_OPTIONS,
   type ProviderConfig,
@@ -61,7 +62,7 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
 function createProvider(
   vendor: string,
   differences: Differences,
-  config: ProviderConfig,
+  config: ProviderConfig & Readonly<Record<string, unknown>>,
   apiKeyEnv: string | undefined,
 ): Provider {
   const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
@@ -83,9 +84,26 @@ function createProvider(
     ...(transport && { transport }),
     fields: fieldTable(differences),
     chat: createChatCodec(differences),
+    ...(differences.responsesPath && config['native'] !== false && { native: nativeRows(differences) }),
     ...(listsModels && { listModels: modelLister(differences) }),
     error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
   };
+}
+
+/** How the vendor speaks other formats than chat itself. */
+function nativeRows({ responsesPath, errors, usageCost }: Differences): NonNullable<Provider['native']> {
+  const codec = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost);
+  return (model) => {
+    const path = responsesPath?.(model);
+    return path === undefined ? {} : { responses: { path, headers: betaHeaders, codec } };
+  };
+}
+
+/** What a caller says of OpenAI's betas, but for that of the websocket: this is none. */
+function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const betas = (caller['openai-beta'] ?? '').split(',').map((beta) => beta.trim());
+  const kept = betas.filter((beta) => /^[\w.=-]+$/.test(beta) && !beta.startsWith('responses_websockets'));
+  return kept.length > 0 ? { 'openai-beta': kept.join(',') } : {};
 }
 
 function createChatCodec(differences: Differences): ChatCodec {

@@ -76,6 +76,8 @@ export interface Differences extends UsageRules {
   readonly errors?: ErrorRules;
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
+  /** The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it. */
+  readonly responsesPath?: (model: string) => string | undefined;
   /** False when the vendor does not list its models. */
   readonly listsModels?: boolean;
   /** What its responses never show, and how that is known. */

@@ -1,0 +1,77 @@
+import type { ChatChunk, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
+import { failedError } from './errors.ts';
+import { createOutput } from './output.ts';
+import { endOf, type ResponseState, type ResponsesContext, responseId, writeResponse } from './response.ts';
+import { createSetting } from './setting.ts';
+import type { ResponsesEvent } from './types.ts';
+
+/** Writes one streamed response as event objects; SSE frames and websocket frames are made of them. */
+export interface EventWriter<Input> {
+  push(input: Input): readonly ResponsesEvent[];
+  end(): readonly ResponsesEvent[];
+  fail(error: GatewayError): readonly ResponsesEvent[];
+  /** The whole response, once it has ended well. */
+  response(): unknown;
+}
+
+/** The events of a response that is written from canonical chunks. */
+export function createEvents(context: ResponsesContext): EventWriter<ChatChunk> {
+  let events: ResponsesEvent[] = [];
+  let sequence = 0;
+  let isStarted = false;
+  let model = context.request.model;
+  let finish: FinishReason | null = null;
+  let usage: Usage | undefined;
+  let whole: unknown;
+  const emit = (type: string, fields: Readonly<Record<string, unknown>>): void => {
+    events.push({ type, sequence_number: sequence++, ...fields });
+  };
+  const output = createOutput(createSetting(context, emit));
+  const responseOf = (state: Pick<ResponseState, 'status' | 'incomplete' | 'error' | 'output'>) =>
+    writeResponse(context, { id: responseId(context), model, usage, ...state });
+
+  function start(): void {
+    if (isStarted) return;
+    isStarted = true;
+    const response = responseOf({ status: 'in_progress', output: [] });
+    emit('response.created', { response });
+    emit('response.in_progress', { response });
+  }
+
+  function sent(): readonly ResponsesEvent[] {
+    const written = events;
+    events = [];
+    return written;
+  }
+
+  return {
+    push(chunk) {
+      if (!isStarted && chunk.model !== '') model = chunk.model;
+      start();
+      usage = chunk.usage ?? usage;
+      const choice = chunk.choices.find(({ index }) => index === 0);
+      if (choice) {
+        output.delta(choice.delta, choice.logprobs);
+        finish = choice.finish_reason ?? finish;
+      }
+      return sent();
+    },
+    end() {
+      start();
+      output.close(finish);
+      const { status, ...reason } = endOf(finish, output.hasRefusal);
+      const response = responseOf({ status, ...reason, output: output.items() });
+      whole = response;
+      emit(`response.${status}`, { response });
+      return sent();
+    },
+    fail(error) {
+      start();
+      emit('response.failed', {
+        response: responseOf({ status: 'failed', error: failedError(error), output: output.items() }),
+      });
+      return sent();
+    },
+    response: () => whole,
+  };
+}

@@ -1,0 +1,131 @@
+import {
+  type ChatRequest,
+  type DialectNative,
+  isObject,
+  type NativeBody,
+  type NativeChange,
+  readArray,
+  readString,
+} from '../../../core/index.ts';
+import { writeNative } from './native-events.ts';
+import { patchItem } from './native-items.ts';
+import { nativeStream } from './stream.ts';
+import type { Item, ResponsesBody } from './types.ts';
+import { itemsOf, toolOf } from './write-items.ts';
+
+/** How responses are passed to vendors that have this API themselves. */
+export const native: DialectNative<ResponsesBody> = {
+  headers: ['openai-beta'],
+  patch,
+  write: writeNative,
+  stream: nativeStream,
+};
+
+/** Canonical fields that a hook may have changed, with their names here. */
+const PATCHES: readonly (readonly [canonical: string, own: string])[] = Object.freeze([
+  ['temperature', 'temperature'],
+  ['top_p', 'top_p'],
+  ['user', 'user'],
+  ['metadata', 'metadata'],
+  ['service_tier', 'service_tier'],
+]);
+
+/** Fields that are written here whatever the caller said. */
+const REPLACED: ReadonlySet<string> = new Set(['model', 'stream', 'store', 'previous_response_id', 'input']);
+
+/** The caller's body with the change; undefined for what this format cannot say. */
+function patch(body: ResponsesBody, change: NativeChange): NativeBody | undefined {
+  const { before, after, model, stream, scope } = change;
+  if (before.stop !== after.stop) return undefined;
+  const dropped = new Set<string>();
+  const written: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(body)) {
+    if (name === 'model') written[name] = model;
+    else if (name === 'input') written[name] = inputOf(body, change, dropped);
+    else if (!REPLACED.has(name)) written[name] = value;
+  }
+  Object.assign(written, { stream, store: false });
+  const key = readString(body['prompt_cache_key']);
+  if (key !== undefined) written['prompt_cache_key'] = scope(key);
+  for (const [canonical, own] of PATCHES)
+    if (before[canonical] !== after[canonical]) setField(written, own, after[canonical]);
+  patchLimit(written, before, after);
+  if (before.reasoning_effort !== after.reasoning_effort)
+    written['reasoning'] = { ...body.reasoning, effort: after.reasoning_effort ?? null };
+  patchOwnFields(written, before, after);
+  patchTools(written, body, change, dropped);
+  return { body: written, ...(dropped.size > 0 && { dropped: [...dropped] }) };
+}
+
+function setField(written: Record<string, unknown>, name: string, value: unknown): void {
+  if (value === undefined || value === null) delete written[name];
+  else written[name] = value;
+}
+
+function patchLimit(written: Record<string, unknown>, before: ChatRequest, after: ChatRequest): void {
+  const limitOf = (request: ChatRequest) => request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  const limit = limitOf(after);
+  if (limit !== limitOf(before)) setField(written, 'max_output_tokens', limit);
+}
+
+/** What hooks changed of the fields that only this format has. */
+function patchOwnFields(written: Record<string, unknown>, before: ChatRequest, after: ChatRequest): void {
+  const [old, now] = [before, after].map(({ dialect_fields: fields }) => fields?.['responses'] ?? {});
+  if (!old || !now || old === now) return;
+  for (const name of new Set([...Object.keys(old), ...Object.keys(now)])) {
+    if (old[name] === now[name] || REPLACED.has(name) || name === '__proto__') continue;
+    if (name === 'reasoning') written[name] = { ...(written[name] as object | undefined), ...(now[name] as object) };
+    else setField(written, name, now[name]);
+  }
+}
+
+/** The input with sealed texts opened, and what hooks added at either end. */
+function inputOf(body: ResponsesBody, change: NativeChange, dropped: Set<string>): string | readonly Item[] {
+  const { input } = body;
+  const [front, back] = addedTo(change.before.messages, change.after.messages);
+  if (typeof input === 'string' && front.length + back.length === 0) return input;
+  const own: readonly Item[] =
+    typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : readArray(input).filter(isObject);
+  const patched = own.flatMap((item, index) => {
+    const kept = patchItem(item, change.open);
+    if (!kept) dropped.add('input.reasoning');
+    if (kept?.['type'] !== 'additional_tools') return kept ? [kept] : [];
+    return [{ ...kept, tools: allowedTools(kept['tools'], `input[${index}].tools`, change, dropped) }];
+  });
+  return [...front.flatMap(itemsOf), ...patched, ...back.flatMap(itemsOf)];
+}
+
+function patchTools(
+  written: Record<string, unknown>,
+  body: ResponsesBody,
+  change: NativeChange,
+  dropped: Set<string>,
+): void {
+  const { before, after } = change;
+  const own = allowedTools(body.tools, 'tools', change, dropped);
+  const [front, back] = addedTo(before.tools ?? [], after.tools ?? []);
+  const isSame = front.length + back.length === 0 && own.length === readArray(body.tools).length;
+  if (!isSame) written['tools'] = [...front.map(toolOf), ...own, ...back.map(toolOf)];
+}
+
+/** The tools without those of the vendor that this caller may not have. */
+function allowedTools(
+  tools: unknown,
+  at: string,
+  { without = [] }: NativeChange,
+  dropped: Set<string>,
+): readonly unknown[] {
+  return readArray(tools).filter((tool, index) => {
+    const isKept = !without.includes(`${at}[${index}]`);
+    const type = isObject(tool) ? readString(tool['type']) : undefined;
+    if (!isKept) dropped.add(`tools.${type ?? 'unknown'}`);
+    return isKept;
+  });
+}
+
+/** What stands before and after the elements of a list that has grown at its ends. */
+function addedTo<T>(before: readonly T[], after: readonly T[]): readonly [front: readonly T[], back: readonly T[]] {
+  const [first] = before;
+  const start = first === undefined ? 0 : Math.max(after.indexOf(first), 0);
+  return [after.slice(0, start), after.slice(start + before.length)];
+}

@@ -1,0 +1,105 @@
+import {
+  type ContentPart,
+  type DialectNeed,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+} from '../../../core/index.ts';
+import type { Item } from './types.ts';
+
+/** What reading a body finds beside messages. */
+export interface Findings {
+  readonly needs: DialectNeed[];
+  readonly dropped: Set<string>;
+}
+
+export interface ReadParts {
+  readonly parts: readonly ContentPart[];
+  /** Where each of the parts stands. */
+  readonly places: readonly string[];
+  readonly refusal?: string;
+}
+
+const DETAILS: ReadonlySet<unknown> = new Set(['auto', 'low', 'high']);
+
+/** The content of a message or of a tool's output: a text, or parts. */
+export function readContent(content: unknown, at: string, findings: Findings): ReadParts {
+  if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], places: [at] };
+  const parts: ContentPart[] = [];
+  const places: string[] = [];
+  const refusals: string[] = [];
+  for (const [index, part] of readArray(content).entries()) {
+    if (!isObject(part)) continue;
+    const place = `${at}[${index}]`;
+    if (part['type'] === 'refusal') refusals.push(readString(part['refusal']) ?? '');
+    else {
+      parts.push(readPart(part, place, findings));
+      places.push(place);
+    }
+  }
+  return { parts, places, ...(refusals.length > 0 && { refusal: refusals.join('') }) };
+}
+
+function readPart(part: JsonObject, at: string, findings: Findings): ContentPart {
+  const { type, text, detail, file_id: fileId } = part;
+  if (type === 'input_text' || type === 'output_text' || type === 'text')
+    return { type: 'text', text: readString(text) ?? '' };
+  if (typeof fileId === 'string') findings.needs.push({ kind: 'reference', name: 'file_id', param: `${at}.file_id` });
+  if (type === 'input_image' && typeof part['image_url'] === 'string') {
+    const wanted = detail === 'original' ? 'high' : detail;
+    return {
+      type: 'image_url',
+      image_url: { url: part['image_url'], ...(DETAILS.has(wanted) && { detail: String(wanted) }) },
+    };
+  }
+  if (type === 'input_file' && (typeof part['file_data'] === 'string' || typeof part['file_url'] === 'string'))
+    return { type: 'file', file: pickStrings(part, ['filename', 'file_data', 'file_url']) };
+  if (type === 'input_audio') return { type: 'input_audio', input_audio: readObject(part['input_audio']) };
+  return { type: 'opaque', dialect: 'responses', value: part };
+}
+
+function pickStrings(part: JsonObject, names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = readString(part[name]);
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+}
+
+/** Parts as the canonical shape has them: a single plain text is a string. */
+export function contentOf(parts: readonly ContentPart[]): string | readonly ContentPart[] {
+  const [first] = parts;
+  if (first === undefined) return '';
+  const isText = parts.length === 1 && first.type === 'text' && Object.keys(first).length === 2;
+  return isText ? String(first['text']) : parts;
+}
+
+const MAX_DEPTH = 8;
+
+/** The files of the operator's account that an item names, wherever it does; what the model cited before is no reference. */
+export function findFiles(value: unknown, at: string, findings: Findings, depth = 0): void {
+  if (depth > MAX_DEPTH) return;
+  if (Array.isArray(value)) {
+    for (const [index, member] of value.entries()) findFiles(member, `${at}[${index}]`, findings, depth + 1);
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (name === 'file_id' && typeof member === 'string')
+      findings.needs.push({ kind: 'reference', name, param: `${at}.${name}` });
+    else if (name !== 'annotations') findFiles(member, `${at}.${name}`, findings, depth + 1);
+  }
+}
+
+/** The longest text that an item of another kind may become. */
+const MAX_TEXT = 4096;
+
+/** What a tool of the vendor did, as text for models that have no such tool; undefined where it is too long. */
+export function historyText(item: Item): string | undefined {
+  const { id: _id, encrypted_content: _secret, ...rest } = item;
+  const text = JSON.stringify(rest);
+  return Buffer.byteLength(text) <= MAX_TEXT ? text : undefined;
+}

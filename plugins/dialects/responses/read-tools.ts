@@ -1,0 +1,159 @@
+import {
+  type DialectNeed,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+  type Tool,
+} from '../../../core/index.ts';
+import { namespacedName } from '../../providers/kit/index.ts';
+import type { Item, ResponsesBody } from './types.ts';
+
+/** A tool as the caller knows it. */
+export interface CallerTool {
+  readonly kind: 'function' | 'custom';
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+/** The tools of a request, by the names that models of all vendors get to see. */
+export interface ToolTable {
+  readonly tools: readonly Tool[];
+  /** Where each of the tools stands in the caller's body. */
+  readonly places: readonly string[];
+  readonly callers: ReadonlyMap<string, CallerTool>;
+  /** Types of tools that only a vendor of this format has. */
+  readonly hosted: readonly string[];
+  readonly needs: readonly DialectNeed[];
+}
+
+interface Draft {
+  readonly tools: Tool[];
+  readonly places: string[];
+  readonly callers: Map<string, CallerTool>;
+  readonly hosted: string[];
+  readonly needs: DialectNeed[];
+}
+
+/** Tools that the caller runs: they only need a vendor whose models know them. */
+const CLIENT_TOOLS: ReadonlySet<string> = new Set(['local_shell', 'apply_patch', 'tool_search']);
+
+const tables = new WeakMap<ResponsesBody, ToolTable>();
+
+/** The tools of a body, those among its input too. Throws for two that would be called the same. */
+export function readToolTable(body: ResponsesBody): ToolTable {
+  const known = tables.get(body);
+  if (known) return known;
+  const draft: Draft = { tools: [], places: [], callers: new Map(), hosted: [], needs: [] };
+  addTools(draft, body.tools, 'tools');
+  for (const [index, item] of readArray(body.input).entries())
+    if (isObject(item) && item['type'] === 'additional_tools') addTools(draft, item['tools'], `input[${index}].tools`);
+  tables.set(body, draft);
+  return draft;
+}
+
+function addTools(draft: Draft, tools: unknown, at: string, namespace?: Item): void {
+  for (const [index, tool] of readArray(tools).entries())
+    if (isObject(tool)) addTool(draft, tool, `${at}[${index}]`, namespace);
+}
+
+function addTool(draft: Draft, tool: JsonObject, at: string, namespace: Item | undefined): void {
+  const { type } = tool;
+  if (type === 'namespace' && !namespace) addTools(draft, tool['tools'], `${at}.tools`, tool);
+  else if (type === 'function' || type === 'custom') addOwn(draft, tool, type, at, namespace);
+  else addHosted(draft, tool, at);
+}
+
+/** A tool that the caller runs. */
+function addOwn(
+  draft: Draft,
+  tool: JsonObject,
+  type: CallerTool['kind'],
+  at: string,
+  namespace: Item | undefined,
+): void {
+  const { name } = tool;
+  const own = readString(name);
+  if (own === undefined)
+    throw new GatewayError('invalid_request', `\`${at}.name\` is missing.`, { param: `${at}.name` });
+  const space = readString(namespace?.['name']);
+  const full = namespacedName(space, own);
+  if (draft.callers.has(full))
+    throw new GatewayError(
+      'invalid_request',
+      `\`${at}.name\` makes two tools that are called \`${full}\`. Rename one of them.`,
+      {
+        param: `${at}.name`,
+      },
+    );
+  // What is said of a namespace as a whole stands with its first tool.
+  const isFirst = namespace !== undefined && tool === readArray(namespace['tools'])[0];
+  const about = isFirst ? readString(namespace['description']) : undefined;
+  draft.callers.set(full, { kind: type, name: own, ...(space !== undefined && { namespace: space }) });
+  draft.places.push(at);
+  draft.tools.push(type === 'custom' ? customTool(full, tool, about) : functionTool(full, tool, about));
+}
+
+function functionTool(name: string, tool: JsonObject, about: string | undefined): Tool {
+  const { parameters, strict } = tool;
+  const description = joined([about, readString(tool['description'])]);
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description !== undefined && { description }),
+      ...(isObject(parameters) && { parameters }),
+      ...(typeof strict === 'boolean' && { strict }),
+    },
+  };
+}
+
+/** A tool that takes plain text, as a function of one string: no other vendor has such. */
+function customTool(name: string, tool: JsonObject, about: string | undefined): Tool {
+  const { type, syntax, definition } = readObject(tool['format']);
+  const grammar =
+    type === 'grammar' && typeof definition === 'string'
+      ? `The input must follow this grammar (${readString(syntax) ?? 'lark'}):\n${definition}`
+      : undefined;
+  const description = joined([about, readString(tool['description']), grammar]);
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description !== undefined && { description }),
+      parameters: {
+        type: 'object',
+        properties: { input: { type: 'string', description: 'The input of the tool, as plain text.' } },
+        required: ['input'],
+        additionalProperties: false,
+      },
+    },
+  };
+}
+
+function joined(texts: readonly (string | undefined)[]): string | undefined {
+  const told = texts.filter((text) => text !== undefined);
+  return told.length > 0 ? told.join('\n\n') : undefined;
+}
+
+function addHosted(draft: Draft, tool: JsonObject, at: string): void {
+  const { needs, hosted } = draft;
+  const type = readString(tool['type']) ?? 'unknown';
+  hosted.push(type);
+  if (!isRunByCaller(tool)) needs.push({ kind: 'server tool', name: type, param: at, optional: true });
+  const { model, container, vector_store_ids: stores, environment } = tool;
+  if (typeof model === 'string') needs.push({ kind: 'model', name: model, param: `${at}.model` });
+  const reference = (name: string): void => void needs.push({ kind: 'reference', name, param: `${at}.${name}` });
+  if (typeof container === 'string' || readArray(readObject(container)['file_ids']).length > 0) reference('container');
+  if (readArray(stores).length > 0) reference('vector_store_ids');
+  const { container_id: id, skills, file_ids: files } = readObject(environment);
+  if (typeof id === 'string' || readArray(skills).length > 0 || readArray(files).length > 0) reference('environment');
+}
+
+function isRunByCaller(tool: JsonObject): boolean {
+  const { type, environment } = tool;
+  if (type === 'shell') return readObject(environment)['type'] === 'local';
+  return CLIENT_TOOLS.has(String(type));
+}

@@ -1,0 +1,122 @@
+import {
+  type ChatRequest,
+  type DialectInput,
+  type DialectNeed,
+  type DialectRequest,
+  GatewayError,
+  type JsonObject,
+  type ResponseFormat,
+} from '../../../core/index.ts';
+import { createPlaces } from './places.ts';
+import { readToolChoice } from './read-choice.ts';
+import type { Findings } from './read-content.ts';
+import { readMessages } from './read-input.ts';
+import { readToolTable } from './read-tools.ts';
+import type { ResponsesBody } from './types.ts';
+
+/** Fields that the canonical request has under the same name. */
+const SAME = Object.freeze([
+  ...['temperature', 'top_p', 'parallel_tool_calls', 'metadata', 'user', 'safety_identifier', 'service_tier'],
+  ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'stream_options'],
+] as const);
+
+/** Fields that are read elsewhere, or mean nothing at other vendors and need not be told. */
+const SILENT: ReadonlySet<string> = new Set([
+  ...SAME,
+  ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'text', 'reasoning', 'include', 'stream', 'store'],
+  ...['previous_response_id', 'max_output_tokens', 'top_logprobs', 'background', 'conversation', 'prompt'],
+  ...['client_metadata', 'generate', '__proto__'],
+]);
+
+/** Values of other fields that are the default. */
+const NEUTRAL: Readonly<Record<string, unknown>> = Object.freeze({ truncation: 'disabled' });
+
+/** What may be included that other vendors' responses can show too. */
+const INCLUDABLE: ReadonlySet<string> = new Set(['reasoning.encrypted_content', 'message.output_text.logprobs']);
+
+const PLAIN_NAME = /^[\w.-]{1,64}$/;
+
+/** A request in this format as a canonical one. What it refers to was looked up before. */
+export function readRequest({ body }: DialectInput<ResponsesBody>): DialectRequest {
+  if (body['background'] === true)
+    throw new GatewayError(
+      'invalid_request',
+      'Responses in the background are not kept here. Leave `background` out, and stream.',
+      {
+        param: 'background',
+      },
+    );
+  const findings: Findings = { needs: referencesOf(body), dropped: new Set() };
+  const { messages, places } = readMessages(body, findings);
+  if (messages.length === 0)
+    throw new GatewayError('invalid_request', '`input` holds nothing that a model could respond to.', {
+      param: 'input',
+    });
+  const table = readToolTable(body);
+  const { choice, needs } = readToolChoice(body, table);
+  for (const type of table.hosted) if (PLAIN_NAME.test(type)) findings.dropped.add(`tools.${type}`);
+  const own = ownFields(body, findings);
+  const request: ChatRequest = {
+    model: body.model,
+    messages,
+    ...fieldsOf(body),
+    ...(table.tools.length > 0 && { tools: table.tools }),
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(Object.keys(own).length > 0 && { dialect_fields: { responses: own } }),
+  };
+  return {
+    request,
+    needs: [...findings.needs, ...table.needs, ...needs],
+    dropped: [...findings.dropped],
+    place: createPlaces(places, table.places),
+  };
+}
+
+/** Things in the operator's account that the body names as a whole. */
+function referencesOf(body: ResponsesBody): DialectNeed[] {
+  return ['conversation', 'prompt']
+    .filter((name) => body[name] !== undefined && body[name] !== null)
+    .map((name) => ({ kind: 'reference', name, param: name }));
+}
+
+function fieldsOf(body: ResponsesBody): JsonObject {
+  const { text, reasoning, include, top_logprobs: top, stream } = body;
+  const format = text?.format ? responseFormat(text.format) : undefined;
+  const same = SAME.flatMap((name) => (isSet(body[name]) ? [[name, body[name]] as const] : []));
+  return {
+    ...Object.fromEntries(same),
+    ...(stream === true && { stream }),
+    ...(isSet(body.max_output_tokens) && { max_completion_tokens: body.max_output_tokens }),
+    ...(format && { response_format: format }),
+    ...(isSet(text?.verbosity) && { verbosity: text?.verbosity }),
+    ...(isSet(reasoning?.effort) && { reasoning_effort: reasoning?.effort }),
+    ...(include?.includes('message.output_text.logprobs') && { logprobs: true }),
+    ...(typeof top === 'number' && top > 0 && { logprobs: true, top_logprobs: top }),
+  };
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function responseFormat(format: Readonly<Record<string, unknown>>): ResponseFormat | undefined {
+  const { type, ...definition } = format;
+  if (type === 'json_object') return { type };
+  if (type !== 'json_schema') return undefined;
+  const told = Object.entries(definition).filter(([, value]) => isSet(value));
+  return { type, json_schema: { name: 'response', schema: {}, ...Object.fromEntries(told) } };
+}
+
+/** Fields that only vendors of this format know, for codecs and hooks; told where a target is another one. */
+function ownFields(body: ResponsesBody, { dropped }: Findings): JsonObject {
+  const own: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(body)) {
+    if (SILENT.has(name) || !isSet(value)) continue;
+    own[name] = value;
+    if (value !== NEUTRAL[name] && PLAIN_NAME.test(name)) dropped.add(name);
+  }
+  const { effort: _effort, ...reasoning } = body.reasoning ?? {};
+  if (Object.values(reasoning).some(isSet)) own['reasoning'] = reasoning;
+  if (body.include?.some((name) => !INCLUDABLE.has(name))) dropped.add('include');
+  return own;
+}

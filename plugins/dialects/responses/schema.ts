@@ -1,0 +1,119 @@
+import type { Schema } from '../../../core/index.ts';
+
+/** Types of the fields that are read; fields, items, parts and tools that nobody here knows pass. Null is "not set". */
+
+const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
+const id = nullable('string', { maxLength: 4096 });
+/** As in chat: more output than any model writes. */
+const MAX_TOKENS = 2_147_483_647;
+
+const item: Schema = {
+  type: 'object',
+  properties: {
+    type: nullable('string', { maxLength: 64 }),
+    id,
+    call_id: id,
+    role: { enum: ['user', 'assistant', 'system', 'developer', null] },
+    name: nullable('string', { maxLength: 256 }),
+    namespace: nullable('string', { maxLength: 256 }),
+    content: { type: ['string', 'array', 'null'], items: { type: 'object' } },
+    arguments: { type: ['string', 'object', 'null'] },
+    input: { type: ['string', 'object', 'null'] },
+    summary: nullable('array', { items: { type: 'object' } }),
+    encrypted_content: nullable('string'),
+    tools: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
+  },
+};
+
+const tool: Schema = {
+  type: 'object',
+  required: ['type'],
+  properties: {
+    type: { type: 'string', minLength: 1, maxLength: 64 },
+    name: nullable('string', { maxLength: 256 }),
+    description: nullable('string'),
+    parameters: nullable('object'),
+    strict: nullable('boolean'),
+    tools: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
+  },
+};
+
+export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:ResponsesRequest',
+  examples: [{ model: 'echo/echo', input: 'Hello there' }],
+  type: 'object',
+  required: ['model', 'input'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    input: { type: ['string', 'array'], items: item },
+    instructions: nullable('string'),
+    tools: nullable('array', { items: tool, maxItems: 1024 }),
+    tool_choice: { type: ['string', 'object', 'null'] },
+    text: nullable('object', {
+      properties: {
+        format: nullable('object', {
+          required: ['type'],
+          properties: {
+            type: { enum: ['text', 'json_object', 'json_schema'] },
+            name: nullable('string', { maxLength: 64 }),
+            description: nullable('string'),
+            schema: nullable('object'),
+            strict: nullable('boolean'),
+          },
+        }),
+        verbosity: nullable('string', { maxLength: 32 }),
+      },
+    }),
+    reasoning: nullable('object', {
+      properties: { effort: nullable('string', { maxLength: 32 }), summary: nullable('string', { maxLength: 32 }) },
+    }),
+    include: nullable('array', { items: { type: 'string', maxLength: 128 }, maxItems: 64 }),
+    stream: nullable('boolean'),
+    stream_options: nullable('object', { properties: { include_obfuscation: nullable('boolean') } }),
+    store: nullable('boolean'),
+    background: nullable('boolean'),
+    previous_response_id: nullable('string', { maxLength: 256 }),
+    max_output_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
+    max_tool_calls: nullable('integer', { minimum: 0 }),
+    temperature: nullable('number', { minimum: 0, maximum: 2 }),
+    top_p: nullable('number', { minimum: 0, maximum: 1 }),
+    top_logprobs: nullable('integer', { minimum: 0, maximum: 20 }),
+    parallel_tool_calls: nullable('boolean'),
+    metadata: nullable('object'),
+    user: nullable('string', { maxLength: 512 }),
+    safety_identifier: nullable('string', { maxLength: 512 }),
+    prompt_cache_key: nullable('string', { maxLength: 4096 }),
+    service_tier: nullable('string', { maxLength: 64 }),
+    truncation: nullable('string', { maxLength: 32 }),
+  },
+});
+
+export const RESPONSES_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:Response',
+  type: 'object',
+  required: ['id', 'object', 'created_at', 'status', 'model', 'output'],
+  properties: {
+    id: { type: 'string' },
+    object: { const: 'response' },
+    created_at: { type: 'integer', description: 'Unix time in seconds.' },
+    status: { enum: ['completed', 'incomplete', 'failed', 'in_progress'] },
+    model: { type: 'string' },
+    output: { type: 'array', items: { type: 'object', required: ['type'] } },
+    incomplete_details: nullable('object'),
+    error: nullable('object'),
+    usage: nullable('object', {
+      required: ['input_tokens', 'output_tokens', 'total_tokens'],
+      properties: {
+        input_tokens: { type: 'integer' },
+        output_tokens: { type: 'integer' },
+        total_tokens: { type: 'integer' },
+      },
+    }),
+  },
+});
+
+export const COUNT_RESPONSE: Schema = Object.freeze({
+  type: 'object',
+  required: ['object', 'input_tokens'],
+  properties: { object: { const: 'response.input_tokens' }, input_tokens: { type: 'integer' } },
+});

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import {
+  type DialectDefinition,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type PluginApi,
+  type Principal,
+  parseDuration,
+  readArray,
+  readString,
+} from '../../../core/index.ts';
+import { createStoreIndex } from './store-index.ts';
+import type { Item, ResponsesBody } from './types.ts';
+
+export type StoreMode = 'off' | 'short' | 'on';
+
+/** A response with all that led to it. */
+export interface KeptResponse {
+  readonly input: readonly Item[];
+  readonly response: JsonObject;
+  /** Its entry in the index of its account. */
+  readonly entry: string;
+}
+
+export interface ResponseStore {
+  readonly expand: NonNullable<DialectDefinition<ResponsesBody>['expand']>;
+  readonly remember: NonNullable<DialectDefinition<ResponsesBody>['remember']>;
+  get(caller: Principal, id: string): Promise<KeptResponse | undefined>;
+  /** Answers whether there was one. */
+  remove(caller: Principal, id: string): Promise<boolean>;
+}
+
+const SHORT_MS = 3_600_000;
+const MAX_BYTES = 64 * 1024 * 1024;
+const ID = /^[\w-]{1,128}$/;
+
+/**
+ * Keeps responses for requests that continue them, each under the account and user that it belongs to: somebody else's id is not
+ * found. The oldest of an account go when it has more than `maxBytes`.
+ */
+export function createResponseStore(
+  api: Pick<PluginApi, 'keyv' | 'stores' | 'log'>,
+  mode: StoreMode,
+  retention: string,
+  maxBytes = MAX_BYTES,
+): ResponseStore {
+  const ttlMs = mode === 'on' ? parseDuration(retention) : SHORT_MS;
+  // A store is opened before the first request and after setup.
+  const responses = () => api.keyv<KeptResponse>('responses');
+  const items = () => api.keyv<Item>('items');
+
+  async function removeKept(owner: string, id: string): Promise<KeptResponse | undefined> {
+    const kept = await responses().get(`${owner}.${id}`);
+    if (!kept) return undefined;
+    for (const item of outputOf(kept)) await items().delete(`${owner}.${String(item['id'])}`);
+    await responses().delete(`${owner}.${id}`);
+    return kept;
+  }
+  const index = createStoreIndex(api.stores, {
+    maxBytes,
+    ttlMs,
+    remove: async (owner, id) => void (await removeKept(owner, id)),
+  });
+
+  async function keep(body: ResponsesBody, response: JsonObject, id: string, caller: Principal): Promise<void> {
+    const owner = ownerOf(caller);
+    const input = inputItems(body.input);
+    const bytes = Buffer.byteLength(JSON.stringify([input, response]));
+    if (bytes > maxBytes) return;
+    const entry = await index.add(hash(caller.account), { owner, id, bytes });
+    const kept = { input, response, entry };
+    await responses().set(`${owner}.${id}`, kept, ttlMs);
+    for (const item of outputOf(kept)) await items().set(`${owner}.${String(item['id'])}`, item, ttlMs);
+  }
+
+  return {
+    async expand(input, caller) {
+      const { body } = input;
+      const own = inputItems(body.input);
+      const previous = body.previous_response_id ?? undefined;
+      if (previous === undefined && !own.some(isReference)) return input;
+      if (mode === 'off') throw storeIsOff(previous === undefined ? 'input' : 'previous_response_id');
+      const before = previous === undefined ? [] : await history(previous, caller);
+      const found: Item[] = [];
+      for (const [at, item] of own.entries())
+        found.push(isReference(item) ? await lookUp(item, `input[${at}].id`, caller) : item);
+      return { ...input, body: { ...body, input: [...before, ...found] } };
+    },
+    async remember(response, { input: { body } }, caller) {
+      if (mode === 'off' || body.store === false || !isObject(response)) return;
+      const id = readString(response['id']);
+      if (id === undefined || !ID.test(id) || response['status'] === 'failed') return;
+      try {
+        await keep(body, response, id, caller);
+      } catch (err) {
+        // The response is there and paid for: the caller gets it, and learns with the next request that it is not kept.
+        api.log.warn({ err }, 'a response could not be kept for requests that continue it');
+      }
+    },
+    get: (caller, id) => responses().get(`${ownerOf(caller)}.${id}`),
+    async remove(caller, id) {
+      const kept = await removeKept(ownerOf(caller), id);
+      if (kept) await index.remove(hash(caller.account), kept.entry);
+      return kept !== undefined;
+    },
+  };
+
+  async function history(id: string, caller: Principal): Promise<readonly Item[]> {
+    const kept = await responses().get(`${ownerOf(caller)}.${id}`);
+    if (!kept) throw notFound(id, 'previous_response_id');
+    return [...kept.input, ...outputOf(kept)];
+  }
+
+  async function lookUp(reference: Item, param: string, caller: Principal): Promise<Item> {
+    const id = String(reference['id']);
+    const item = await items().get(`${ownerOf(caller)}.${id}`);
+    if (!item) throw notFound(id, param);
+    return item;
+  }
+}
+
+/** Whether an item only names an earlier one. */
+export function isReference(item: Item): boolean {
+  const { type, id } = item;
+  if (type === 'item_reference') return true;
+  return (type === undefined || type === null) && typeof id === 'string' && !('content' in item);
+}
+
+function inputItems(input: ResponsesBody['input']): readonly Item[] {
+  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? []);
+}
+
+function outputOf({ response }: Pick<KeptResponse, 'response'>): readonly Item[] {
+  return readArray(response['output']).filter(
+    (item): item is JsonObject => isObject(item) && ID.test(String(item['id'])),
+  );
+}
+
+function ownerOf({ account, userId }: Principal): string {
+  return hash(JSON.stringify([account, userId]));
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
+}
+
+function notFound(id: string, param: string): GatewayError {
+  const shown = ID.test(id) ? ` \`${id}\`` : '';
+  return new GatewayError(
+    'previous_response_not_found',
+    `Nothing${shown} is kept here that this request could continue. Send the whole conversation as \`input\`.`,
+    { param },
+  );
+}
+
+function storeIsOff(param: string): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `\`${param}\` refers to an earlier response, and this gateway keeps none. Send the whole conversation as \`input\`, with \`store: false\`; an operator who wants them kept sets \`dialects: { responses: { store: short } }\`.`,
+    { param },
+  );
+}
