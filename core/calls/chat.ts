@@ -153,14 +153,20 @@ function planAttempt(
   };
   try {
     const row = ingress && provider.native?.(model, stream)[ingress.dialect];
-    if (ingress) assertNeeds(ingress, instance, row);
+    const lacking = ingress ? assertNeeds(ingress, instance, row) : [];
     assertMedia(provider, instance, input);
-    const change = { after: input, model, stream, open, scope: (text: string) => seals.scope(account, text) };
+    const without = ingress?.without ?? [];
+    const change = { after: input, model, stream, without, open, scope: (text: string) => seals.scope(account, text) };
     const native = ingress && row && nativeRequest(ingress, row, { ...change, before: ingress.before });
     if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
     const opened = openReasoning(input, open);
     const request = codec.request(opened.request, codecCall);
-    const dropped = [...(ingress?.dropped ?? []), ...(request.dropped ?? []), ...(opened.leftOut ? ['reasoning'] : [])];
+    const dropped = [
+      ...(ingress?.dropped ?? []),
+      ...lacking,
+      ...(request.dropped ?? []),
+      ...(opened.leftOut ? ['reasoning'] : []),
+    ];
     // A dialect whose shape is the canonical one is written by the codec: between equals that is its native lane.
     const lane = ingress && (row && !ingress.patch ? 'native' : 'translated');
     return { request: { ...request, dropped }, codec, lane, passesOn: false };

@@ -18,6 +18,8 @@ export interface Ingress {
   /** Headers of the caller that a provider may get to see. */
   readonly headers: Readonly<Record<string, string>>;
   readonly needs: readonly DialectNeed[];
+  /** Places of optional needs that this caller may not have. */
+  readonly without?: readonly string[];
   /** What the canonical request could not say. */
   readonly dropped: readonly string[];
   /** The caller's own body with a change; absent for a dialect whose shape is the canonical one: codecs write that as it is. */
@@ -61,9 +63,13 @@ export function nativeRequest(ingress: Ingress, row: NativeRow, change: NativeCh
   return { path: row.path, headers, ...written };
 }
 
-/** Refuses what a target cannot have: what only a vendor of the dialect can do, and what lies in the operator's account there. */
-export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow | undefined): void {
-  for (const { kind, name, param } of needs) {
+/**
+ * Refuses what a target cannot have: what only a vendor of the dialect can do, and what lies in the operator's account there. Returns
+ * the names of the optional things, which a translated request does without.
+ */
+export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow | undefined): readonly string[] {
+  for (const { kind, name, param, optional } of needs) {
+    if (optional) continue;
     if ((kind === 'native' || kind === 'server tool') && !row)
       throw new GatewayError(
         'invalid_request',
@@ -77,4 +83,5 @@ export function assertNeeds({ needs }: Ingress, provider: string, row: NativeRow
         { param },
       );
   }
+  return needs.filter(({ optional }) => optional).map(({ name }) => name);
 }
