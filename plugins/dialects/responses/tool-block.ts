@@ -19,6 +19,8 @@ function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: s
   let name = first;
   let text = '';
   let at: number | undefined;
+  /** Whole arguments have nothing after them: what a provider sends all the same is none. */
+  let isOver = false;
   const write = (delta: string): void => {
     if (at === undefined || delta === '') return;
     emit('response.function_call_arguments.delta', { item_id: itemId('fc', at), output_index: at, delta });
@@ -29,6 +31,7 @@ function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: s
       name = given;
     },
     arguments(delta) {
+      if (isOver) return;
       text += delta;
       write(delta);
     },
@@ -49,6 +52,7 @@ function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: s
         emit('response.function_call_arguments.done', {
           ...{ item_id: itemId('fc', index), output_index: index, name: own, arguments: text },
         });
+      isOver = true;
       const item = block.item(isCut ? 'incomplete' : 'completed', index);
       emit('response.output_item.done', { output_index: index, item });
       return item;
@@ -70,6 +74,8 @@ function createCustomBlock({ emit, itemId, callerOf }: BlockSetting, callId: str
   let text = '';
   let input = '';
   let at: number | undefined;
+  /** Whole arguments have nothing after them: what a provider sends all the same is none. */
+  let isOver = false;
   const write = (delta: string): void => {
     if (at === undefined || delta === '') return;
     emit('response.custom_tool_call_input.delta', { item_id: itemId('ctc', at), output_index: at, delta });
@@ -82,6 +88,7 @@ function createCustomBlock({ emit, itemId, callerOf }: BlockSetting, callId: str
     kind: 'tool',
     name: () => {},
     arguments(delta) {
+      if (isOver) return;
       text += delta;
       add(reader.push(delta));
     },
@@ -97,6 +104,7 @@ function createCustomBlock({ emit, itemId, callerOf }: BlockSetting, callId: str
       add(reader.end());
       if (!isCut)
         emit('response.custom_tool_call_input.done', { item_id: itemId('ctc', index), output_index: index, input });
+      isOver = true;
       const item = block.item(isCut ? 'incomplete' : 'completed', index);
       emit('response.output_item.done', { output_index: index, item });
       return item;

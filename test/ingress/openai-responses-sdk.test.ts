@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import OpenAI from 'openai';
+import type { ResponseInputItem, Tool } from 'openai/resources/responses/responses';
+import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../support/ingress-rig.ts';
+import { sayAnywhere } from '../support/responses-wire.ts';
+
+const LOOKUP: Tool = {
+  type: 'function',
+  name: 'lookup',
+  parameters: { type: 'object', properties: {} },
+  strict: false,
+};
+const PATCH: Tool = { type: 'custom', name: 'apply_patch' };
+
+describe('the official OpenAI SDK’s responses', () => {
+  let rig: IngressRig;
+  let openai: OpenAI;
+  before(async () => {
+    rig = await startIngressRig();
+    openai = rig.gateway.openai();
+  });
+  after(() => rig.stop());
+
+  for (const wire of ['openai', 'anthropic', 'gemini', 'mistral'] as const satisfies readonly Wire[]) {
+    const model = MODEL_OF[wire];
+
+    it(`are created whole (${wire})`, async () => {
+      sayAnywhere(rig, wire, { pieces: [{ text: 'Hello' }] });
+      const response = await openai.responses.create({ model, input: 'Hi', store: false });
+      expect(response.output_text).to.equal('Hello');
+      expect(response.usage?.total_tokens).to.equal(25);
+    });
+
+    it(`are streamed, and put together again (${wire})`, async () => {
+      const pieces = [{ text: 'I look.' }, { call: 'lookup', id: 'call_one', arguments: '{"a":1}' }];
+      sayAnywhere(rig, wire, { pieces });
+      const stream = openai.responses.stream({ model, input: 'Hi', tools: [LOOKUP], store: false });
+      let text = '';
+      for await (const event of stream) if (event.type === 'response.output_text.delta') text += event.delta;
+      const { output, status } = await stream.finalResponse();
+      expect(text).to.equal('I look.');
+      expect(status).to.equal('completed');
+      expect(output.map(({ type }) => type)).to.deep.equal(['message', 'function_call']);
+      expect(output[1]).to.include({ name: 'lookup', arguments: '{"a":1}' });
+    });
+
+    it(`are parsed where they follow a schema (${wire})`, async () => {
+      sayAnywhere(rig, wire, { pieces: [{ text: '{"a":1}' }] });
+      const schema = {
+        type: 'object',
+        properties: { a: { type: 'integer' } },
+        required: ['a'],
+        additionalProperties: false,
+      };
+      const text = { format: { type: 'json_schema', name: 'thing', schema, strict: true } } as const;
+      const response = await openai.responses.parse({ model, input: 'Hi', text, store: false });
+      expect(JSON.parse(response.output_text)).to.deep.equal({ a: 1 });
+    });
+
+    it(`run a loop of tools with what they gave before (${wire})`, async () => {
+      const input: ResponseInputItem[] = [{ role: 'user', content: 'Edit it.' }];
+      const args = JSON.stringify({ input: '*** Begin' });
+      sayAnywhere(rig, wire, {
+        pieces: [{ reasoning: 'Hm' }, { call: 'apply_patch', id: 'call_one', arguments: args }],
+        custom: ['apply_patch'],
+        encrypted: 'secret',
+      });
+      const include = ['reasoning.encrypted_content'] as const;
+      const first = await openai.responses.create({
+        model,
+        input,
+        tools: [PATCH],
+        include: [...include],
+        store: false,
+      });
+      const call = first.output.find((item) => item.type === 'custom_tool_call');
+      expect(call?.input).to.equal('*** Begin');
+      input.push(...(first.output as ResponseInputItem[]), {
+        type: 'custom_tool_call_output',
+        call_id: call?.call_id ?? '',
+        output: 'ok',
+      });
+      sayAnywhere(rig, wire, { pieces: [{ text: 'Done' }] });
+      const second = await openai.responses.create({
+        model,
+        input,
+        tools: [PATCH],
+        include: [...include],
+        store: false,
+      });
+      expect(second.output_text).to.equal('Done');
+    });
+  }
+
+  it('are refused in the SDK’s own classes', async () => {
+    const refused = await openai.responses
+      .create({ model: 'echo/nothing', input: 'Hi' })
+      .catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(OpenAI.NotFoundError);
+    const bad = await openai.responses
+      .create({ model: 'echo/echo', input: 'Hi', max_output_tokens: -5 })
+      .catch((error: unknown) => error);
+    expect(bad)
+      .to.be.instanceOf(OpenAI.BadRequestError)
+      .and.to.include({ param: 'max_output_tokens', code: 'invalid_request' });
+  });
+});
