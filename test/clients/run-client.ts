@@ -1,0 +1,143 @@
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { AFTER, AGENTS, type AgentRow, BEFORE, FINISHED, moveOf, NOTE } from './agents.ts';
+import { type Finished, folderOf, programsOf, runProgram } from './install.ts';
+import { type Move, type ScriptedVendor, startScriptedVendor, type VendorRequest } from './scripted-vendor.ts';
+import { createSdkMoves } from './sdk-moves.ts';
+import { applySetUp } from './set-up.ts';
+import type { ClientRow, ClientRun } from './table.ts';
+
+/** What became of one behaviour; nothing where it works. */
+export interface Outcome {
+  readonly behaviour: string;
+  readonly problem?: string;
+}
+
+const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
+const SET_UP_MS = 60_000;
+const LOOP_MS = 120_000;
+const SDK_MS = 180_000;
+const HELLO = 'Hello there, friend.';
+const MODEL_OF = Object.freeze({
+  chat: 'gpt-5.5',
+  responses: 'gpt-5.5',
+  messages: 'claude-sonnet-4-5',
+  gemini: 'gemini-3.8-flash',
+});
+
+interface Rig {
+  readonly gateway: TestGateway;
+  readonly vendor: ScriptedVendor;
+  readonly home: string;
+  readonly project: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** What the model does from now on. */
+  follow(choose: (request: VendorRequest) => Move): void;
+  stop(): Promise<void>;
+}
+
+async function startRig(row: ClientRow): Promise<Rig> {
+  let choose = createSdkMoves();
+  const vendor = await startScriptedVendor((request) => choose(request));
+  const names = ['gpt-5.5', 'gpt-6-sol', 'claude-sonnet-4-5', 'gemini-3.8-flash'];
+  const gateway = await startGateway({
+    providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },
+    models: Object.fromEntries(names.map((name) => [name, 'scripted/m'])),
+  });
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
+  const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
+  for (const one of [home, project]) mkdirSync(one);
+  return {
+    ...{ gateway, vendor, home, project },
+    env: {
+      ...{ PATH: `${programsOf('node')}:${programsOf(row.id)}:${process.env['PATH']}`, HOME: home, TERM: 'dumb' },
+      // Nothing of a client is to leave the loopback.
+      ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', NO_COLOR: '1', CI: '1' },
+      ...{ HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' },
+    },
+    follow(next) {
+      choose = next;
+    },
+    async stop() {
+      await gateway.stop();
+      await vendor.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs one row of the matrix. */
+export async function runClient(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
+  const rig = await startRig(row);
+  try {
+    const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
+    const model = agent?.model ?? MODEL_OF[run.format];
+    const setUp = await runSetUp(rig, row, run, model, agent?.edit);
+    return [
+      { behaviour: 'set-up', ...setUp },
+      ...(agent ? [{ behaviour: 'tools', ...(await runLoop(rig, run, agent)) }] : await runScript(rig, row, run)),
+    ];
+  } finally {
+    await rig.stop();
+  }
+}
+
+/** The lines of the documentation, run as they stand there. */
+async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string, edit?: AgentRow['edit']) {
+  const { language, lines } = applySetUp(run.setup, valuesOf(rig, model), rig, edit);
+  if (language === 'sh') return told(await runShell(rig, lines, SET_UP_MS), HELLO);
+  const file = path.join(folderOf(row.id), 'set-up.mjs');
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const env = rig.env;
+  return told(await runProgram(['node', file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
+}
+
+async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {
+  const note = path.join(rig.project, NOTE);
+  writeFileSync(note, BEFORE);
+  rig.follow((request) => moveOf(agent, rig.project, request));
+  const { lines } = applySetUp(run.setup, valuesOf(rig, agent.model), rig, agent.edit);
+  const finished = await runShell(rig, [...lines.slice(0, -1), agent.command], LOOP_MS);
+  if (readFileSync(note, 'utf8') !== AFTER) return { problem: `the file was not changed; ${lastWords(finished)}` };
+  const last = rig.vendor.requests.findLast(({ tools = [] }) => tools.length > 0);
+  const results = last?.messages.filter(({ role }) => role === 'tool') ?? [];
+  if (!JSON.stringify(results.at(-1)?.content).includes('colour: blue'))
+    return { problem: 'what the command printed did not reach the model' };
+  if (agent.logs !== undefined && !rig.gateway.logText().includes(agent.logs))
+    return { problem: `the gateway did not log "${agent.logs}"` };
+  return told(finished, FINISHED);
+}
+
+async function runScript(rig: Rig, row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
+  if (run.script === undefined) return [];
+  const folder = path.join(folderOf(row.id), 'scripts');
+  mkdirSync(folder, { recursive: true });
+  for (const file of readdirSync(SDK_FOLDER)) copyFileSync(path.join(SDK_FOLDER, file), path.join(folder, file));
+  const { url, key } = rig.gateway;
+  const own = { TOLLGATE_URL: url, TOLLGATE_API_KEY: key, VENDOR_URL: rig.vendor.url, CLIENT: run.client };
+  const env = { ...rig.env, ...own };
+  const words = ['node', path.join(folder, run.script)];
+  const finished = await runProgram(words, { cwd: rig.project, env, withinMs: SDK_MS });
+  const lines = finished.stdout.split('\n').filter((line) => line.startsWith('{"behaviour"'));
+  if (lines.length === 0) return [{ behaviour: 'chat', problem: lastWords(finished) }];
+  return lines.map((line) => JSON.parse(line) as Outcome);
+}
+
+function valuesOf({ gateway }: Rig, model: string) {
+  return { base: gateway.url, key: gateway.key, model };
+}
+
+function runShell({ project, env }: Rig, lines: readonly string[], withinMs: number): Promise<Finished> {
+  return runProgram(['bash', '-ec', lines.join('\n')], { cwd: project, env, withinMs });
+}
+
+function told(finished: Finished, words: string): Omit<Outcome, 'behaviour'> {
+  return finished.stdout.includes(words) ? {} : { problem: lastWords(finished) };
+}
+
+function lastWords({ code, stdout, stderr }: Finished): string {
+  const said = (stderr.trim() || stdout.trim()).split('\n').filter((line) => /error|fail|not |\d{3}/i.test(line));
+  return `it ended with ${code}: ${(said.at(-1) ?? stderr.trim().split('\n').at(-1) ?? '').trim().slice(0, 240)}`;
+}
