@@ -66,8 +66,8 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
     ],
   },
   opencode: {
-    model: 'gpt-5.5',
-    command: `opencode run -m tollgate/gpt-5.5 ${TASK}`,
+    model: 'claude-sonnet-4-5',
+    command: `opencode run -m tollgate/claude-sonnet-4-5 ${TASK}`,
     loop: [
       [/^read$/, (folder) => ({ filePath: at(folder) })],
       [/^edit$/, (folder) => ({ filePath: at(folder), oldString: 'red', newString: 'blue' })],
@@ -79,7 +79,10 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
     command: `cn --config ~/.continue/config.yaml --auto -p ${TASK}`,
     loop: [
       [/^Read$/, (folder) => ({ filepath: at(folder) })],
-      [/^Edit$/, (folder) => ({ file_path: at(folder), old_string: 'red', new_string: 'blue' })],
+      [
+        /^MultiEdit$/,
+        (folder) => ({ file_path: at(folder), edits: [{ old_string: 'red', new_string: 'blue' }] }),
+      ],
       [/^Bash$/, () => ({ command: `cat ${NOTE}` })],
     ],
   },

@@ -55,11 +55,17 @@ export async function install(id: string, packages: readonly string[]): Promise<
   writeFileSync(path.join(folder, 'package.json'), '{"private":true}');
   const { code, stderr } = await runProgram(
     ['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', '--no-save', ...packages],
-    { cwd: folder, env: process.env, withinMs: INSTALL_MS },
+    { cwd: folder, env: installEnv(), withinMs: INSTALL_MS },
   );
   if (code !== 0) return stderr.match(/npm error (.+)/)?.[1] ?? `npm ended with ${code}`;
   writeFileSync(stamp, wanted);
   return undefined;
+}
+
+/** Without what npm set for the script that runs this, such as that of this repository's .npmrc. */
+function installEnv(): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
+  return { ...Object.fromEntries(own), PATH: `${programsOf('node')}:${process.env['PATH']}` };
 }
 
 export function folderOf(id: string): string {

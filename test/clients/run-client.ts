@@ -74,6 +74,7 @@ export async function runClient(row: ClientRow, run: ClientRun): Promise<readonl
   try {
     const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
     const model = agent?.model ?? MODEL_OF[run.format];
+    if (agent) rig.follow(() => ({ reasoning: 'A greeting.', text: HELLO }));
     const setUp = await runSetUp(rig, row, run, model, agent?.edit);
     return [
       { behaviour: 'set-up', ...setUp },

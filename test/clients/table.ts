@@ -74,7 +74,7 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
     { title: 'Gemini CLI 0.61.0', format: 'gemini', agent: 'gemini-cli' },
   ]),
   agent('opencode', 'opencode-ai@1.18.33', [{ title: 'opencode 1.18.33', format: 'chat', agent: 'opencode' }]),
-  agent('continue', '@continuedev/cli@1.5.47', [{ title: 'Continue 1.5.47', format: 'chat', agent: 'continue' }]),
+  agent('continue', '@continuedev/cli@1.5.47', [{ title: 'Continue 1.5.47', format: 'responses', agent: 'continue' }]),
   {
     id: 'anthropic',
     packages: ['@anthropic-ai/sdk@1.12.0'],

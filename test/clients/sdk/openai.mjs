@@ -46,6 +46,10 @@ const chat = {
     const messages = user({ type: 'text', text: 'The document?' }, { type: 'file', file });
     is.equal((await chat.send('', { messages })).choices[0].message.content, is.DOCUMENT, 'the message');
   },
+  async breaks() {
+    const broken = await is.thrownBy(async () => read(await chat.send('Break off', { stream: true })));
+    if (!(broken instanceof OpenAI.APIError)) throw new Error(`a broken stream throws ${broken.constructor.name}`);
+  },
   bad: { messages: 'none' },
   textOf: (chunk) => chunk.choices[0]?.delta.content,
 };
@@ -86,6 +90,11 @@ const responses = {
     const input = user({ type: 'input_text', text: 'The document?' }, { type: 'input_file', ...file });
     is.equal((await responses.send(input)).output_text, is.DOCUMENT, 'the response');
   },
+  async breaks() {
+    let last;
+    for await (const event of await responses.send('Break off', { stream: true })) last = event;
+    is.equal([last.type, last.response.error.code], ['response.failed', 'server_error'], 'the last event');
+  },
   bad: { input: 7 },
   textOf: (event) => event.delta,
 };
@@ -115,8 +124,7 @@ await is.report({
       const error = await is.thrownBy(run);
       is.equal([error.constructor.name, error.status], [type.name, status], 'the error');
     }
-    const broken = await is.thrownBy(async () => read(await own.send('Break off', { stream: true })));
-    if (!(broken instanceof OpenAI.APIError)) throw new Error(`a broken stream throws ${broken.constructor.name}`);
+    await own.breaks();
     const patient = new OpenAI({ ...options, maxRetries: 1 });
     await is.waits(() => own.send('Say hello', { model: is.limitedOnce() }, patient), 950, 3000);
   },
