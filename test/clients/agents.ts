@@ -32,7 +32,7 @@ const CODEX_LOOP: AgentRow['loop'] = [
 
 export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
   'claude-code': {
-    model: 'claude-sonnet-4-5',
+    model: 'claude-opus-5-5',
     command: `claude -p ${TASK} --allowedTools Read,Edit,Bash`,
     loop: [
       [/^Read$/, (folder) => ({ file_path: at(folder) })],
@@ -66,8 +66,8 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
     ],
   },
   opencode: {
-    model: 'claude-sonnet-4-5',
-    command: `opencode run -m tollgate/claude-sonnet-4-5 ${TASK}`,
+    model: 'claude-opus-5-5',
+    command: `opencode run -m tollgate/claude-opus-5-5 ${TASK}`,
     loop: [
       [/^read$/, (folder) => ({ filePath: at(folder) })],
       [/^edit$/, (folder) => ({ filePath: at(folder), oldString: 'red', newString: 'blue' })],

@@ -23,7 +23,7 @@ const HELLO = 'Hello there, friend.';
 const MODEL_OF = Object.freeze({
   chat: 'gpt-5.5',
   responses: 'gpt-5.5',
-  messages: 'claude-sonnet-4-5',
+  messages: 'claude-opus-5-5',
   gemini: 'gemini-3.8-flash',
 });
 
@@ -41,7 +41,7 @@ interface Rig {
 async function startRig(row: ClientRow): Promise<Rig> {
   let choose = createSdkMoves();
   const vendor = await startScriptedVendor((request) => choose(request));
-  const names = ['gpt-5.5', 'gpt-6-sol', 'claude-sonnet-4-5', 'gemini-3.8-flash'];
+  const names = ['gpt-5.5', 'gpt-6-sol', 'claude-opus-5-5', 'gemini-3.8-flash'];
   const gateway = await startGateway({
     providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },
     models: Object.fromEntries(names.map((name) => [name, 'scripted/m'])),
