@@ -79,10 +79,7 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
     command: `cn --config ~/.continue/config.yaml --auto -p ${TASK}`,
     loop: [
       [/^Read$/, (folder) => ({ filepath: at(folder) })],
-      [
-        /^MultiEdit$/,
-        (folder) => ({ file_path: at(folder), edits: [{ old_string: 'red', new_string: 'blue' }] }),
-      ],
+      [/^MultiEdit$/, (folder) => ({ file_path: at(folder), edits: [{ old_string: 'red', new_string: 'blue' }] })],
       [/^Bash$/, () => ({ command: `cat ${NOTE}` })],
     ],
   },

@@ -78,7 +78,7 @@ export async function runClient(row: ClientRow, run: ClientRun): Promise<readonl
     const setUp = await runSetUp(rig, row, run, model, agent?.edit);
     return [
       { behaviour: 'set-up', ...setUp },
-      ...(agent ? [{ behaviour: 'tools', ...(await runLoop(rig, run, agent)) }] : await runScript(rig, row, run)),
+      ...(agent ? await runAgent(rig, run, agent) : await runScript(rig, row, run)),
     ];
   } finally {
     await rig.stop();
@@ -93,6 +93,27 @@ async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string,
   writeFileSync(file, `${lines.join('\n')}\n`);
   const env = rig.env;
   return told(await runProgram(['node', file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
+}
+
+async function runAgent(rig: Rig, run: ClientRun, agent: AgentRow): Promise<readonly Outcome[]> {
+  const tools = await runLoop(rig, run, agent);
+  const errors = await runErrors(rig, run, agent);
+  return [
+    { behaviour: 'tools', ...tools },
+    { behaviour: 'errors', ...errors },
+  ];
+}
+
+/** A response that breaks off, then one too many requests: the agent is to try again, and to finish. */
+async function runErrors(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {
+  const moves: Move[] = [
+    { text: 'One two three ', breaksOff: true },
+    { error: { status: 429, headers: { 'retry-after': '1' } } },
+  ];
+  rig.follow(({ tools = [] }) => (tools.length > 0 ? moves.shift() : undefined) ?? { text: HELLO });
+  const { lines } = applySetUp(run.setup, valuesOf(rig, agent.model), rig, agent.edit);
+  const finished = await runShell(rig, lines, LOOP_MS);
+  return moves.length === 0 ? told(finished, HELLO) : { problem: `it did not try again; ${lastWords(finished)}` };
 }
 
 async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {

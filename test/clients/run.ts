@@ -1,6 +1,6 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
-import { readMatrix, writePage } from './page.ts';
+import { readMatrix, rowOf, writePage } from './page.ts';
 import { type Outcome, runClient } from './run-client.ts';
 import { CLIENTS, type ClientRun, NODE } from './table.ts';
 
@@ -16,29 +16,42 @@ for (const row of chosen) {
   for (const run of row.runs) {
     const start = performance.now();
     const outcomes = reason === undefined ? await runClient(row, run) : [];
-    matrix[run.title] =
+    matrix[rowOf(run)] =
       reason === undefined ? cellsOf(run, outcomes) : { 'set-up': `not installable: ${reason.slice(0, 120)}` };
-    const failed = Object.entries(matrix[run.title] ?? {}).filter(([, cell]) => cell.startsWith('fails'));
+    const failed = Object.entries(matrix[rowOf(run)] ?? {}).filter(([, cell]) => cell.startsWith('fails'));
     red += failed.length;
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    console.log(`${failed.length === 0 ? 'ok  ' : 'RED '} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`);
+    console.log(
+      `${failed.length === 0 ? 'ok  ' : 'RED '} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`,
+    );
     for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
     if (reason !== undefined) console.log(`       not installable: ${reason}`);
   }
 }
 writePage(matrix);
-console.log(red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`);
+console.log(
+  red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
+);
 process.exit(red === 0 ? 0 : 1);
 
-function cellsOf({ emulated = {}, refused = {} }: ClientRun, outcomes: readonly Outcome[]): Record<string, string> {
+function cellsOf({ emulated = {}, refused = {}, ofClient = {} }: ClientRun, outcomes: readonly Outcome[]) {
   return Object.fromEntries(
-    outcomes.map(({ behaviour, problem }) => [behaviour, cellOf(problem, emulated[behaviour], refused[behaviour])]),
+    outcomes.map(({ behaviour, problem }) => [
+      behaviour,
+      cellOf(problem, { emulated: emulated[behaviour], refused: refused[behaviour], ofClient: ofClient[behaviour] }),
+    ]),
   );
 }
 
 /** What is refused on purpose must be refused: a client that gets through all the same is a finding, too. */
-function cellOf(problem: string | undefined, emulated: string | undefined, refused: string | undefined): string {
-  if (refused !== undefined) return problem === undefined ? 'fails: it should be refused' : `refused: ${refused}`;
-  if (problem !== undefined) return `fails: ${problem}`;
-  return emulated === undefined ? 'works' : `emulated: ${emulated}`;
+function cellOf(problem: string | undefined, known: Record<'emulated' | 'refused' | 'ofClient', string | undefined>) {
+  const { emulated, refused, ofClient } = known;
+  if (problem === undefined)
+    return refused !== undefined
+      ? 'fails: it is not refused'
+      : emulated === undefined
+        ? 'works'
+        : `emulated: ${emulated}`;
+  if (refused !== undefined) return `refused: ${refused}`;
+  return ofClient === undefined ? `fails: ${problem}` : `not in the client: ${ofClient}`;
 }

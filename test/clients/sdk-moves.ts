@@ -4,7 +4,7 @@ import type { Move, VendorMessage, VendorRequest } from './scripted-vendor.ts';
 export function createSdkMoves(): (request: VendorRequest) => Move {
   const limited = new Set<string>();
   return (request) => {
-    const { model, messages, tools = [], response_format: format } = request;
+    const { model, messages, tools = [] } = request;
     if (model === 'always-limited') return { error: { status: 429, headers: { 'retry-after': '2' } } };
     if (model.startsWith('limited-once') && !limited.has(model)) {
       limited.add(model);
@@ -14,7 +14,7 @@ export function createSdkMoves(): (request: VendorRequest) => Move {
     const last = messages.findLast(({ role }) => role === 'user');
     const text = textOf(last);
     if (/weather/i.test(text)) return tools.length > 0 ? weather(messages) : { text: 'There is no tool.' };
-    if (/json/i.test(text)) return { text: format ? '{"name":"Ada","age":36}' : 'There is no schema.' };
+    if (/json/i.test(text)) return person(request);
     if (/image/i.test(text)) return { text: `I see ${mediaOf(last, 'image_url')}.` };
     if (/document/i.test(text)) return { text: `I read ${mediaOf(last, 'file')}.` };
     if (/slowly/i.test(text)) return { text: 'One ', isEndless: true };
@@ -23,13 +23,20 @@ export function createSdkMoves(): (request: VendorRequest) => Move {
   };
 }
 
+/** By the schema of the response, or by that of a tool whose name says so: some clients have no other way. */
+function person({ tools = [], response_format: format }: VendorRequest): Move {
+  const input = { name: 'Ada', age: 36 };
+  const name = tools.map((tool) => tool.function?.name).find((one) => one === 'json');
+  if (name !== undefined) return { calls: [{ name, input }] };
+  return { text: format ? JSON.stringify(input) : 'There is no schema.' };
+}
+
 /** Two calls at once, then what their results were, each with its own city. */
 function weather(messages: readonly VendorMessage[]): Move {
   const from = messages.findLastIndex(({ role }) => role === 'user');
   const since = messages.slice(from);
   const calls = since.flatMap((message) => message.tool_calls ?? []);
-  if (calls.length === 0)
-    return { calls: ['Paris', 'Rome'].map((city) => ({ name: 'get_weather', input: { city } })) };
+  if (calls.length === 0) return { calls: ['Paris', 'Rome'].map((city) => ({ name: 'get_weather', input: { city } })) };
   const told = calls.map(({ id, function: { arguments: text } }) => {
     const { city } = JSON.parse(text) as { city: string };
     return `${city} is ${textOf(since.find((message) => message.tool_call_id === id)).replaceAll('"', '')}`;

@@ -20,6 +20,8 @@ export interface ClientRun {
   readonly agent?: string;
   /** By behaviour: what is refused on purpose, or comes another way than at the vendor, and why. */
   readonly refused?: Readonly<Record<string, string>>;
+  /** What the client itself does not do. */
+  readonly ofClient?: Readonly<Record<string, string>>;
   readonly emulated?: Readonly<Record<string, string>>;
 }
 
@@ -39,6 +41,9 @@ const openai = (version: string): ClientRow => ({
   })),
 });
 
+const NO_FILES = { document: 'it sends no PDF' };
+const JSON_TOOL = { structured: 'by a tool `json`, as the SDK does for models that it does not know' };
+
 const aiSdk = (ai: string, own: string, anthropic: string, compatible: string): ClientRow => ({
   id: `ai-${ai.split('.')[0]}`,
   packages: [
@@ -53,7 +58,8 @@ const aiSdk = (ai: string, own: string, anthropic: string, compatible: string): 
     ] as const
   ).map(([name, version, format]) => ({
     ...{ title: `ai ${ai}, @ai-sdk/${name} ${version}`, format, client: name, script: 'ai-sdk.mjs' },
-    setup: `ai-sdk-${name}`,
+    ...{ setup: `ai-sdk-${name}`, ...(compatible.startsWith('1.') && format === 'chat' && { ofClient: NO_FILES }) },
+    ...(format === 'messages' && { emulated: JSON_TOOL }),
   })),
 });
 
@@ -61,20 +67,28 @@ const agent = (id: string, pkg: string, runs: readonly Omit<ClientRun, 'setup'>[
   ...{ id, packages: [pkg], runs: runs.map((run) => ({ ...run, setup })) },
 });
 
+const APPLY_PATCH = { tools: '`apply_patch`, a tool of plain text, is a function with one text at the vendor' };
+const CODE_MODE = { tools: '`exec` of the namespace `functions`, a tool of plain text, is a function at the vendor' };
+
 export const CLIENTS: readonly ClientRow[] = Object.freeze([
   agent('claude-code', '@anthropic-ai/claude-code@2.1.330', [
     { title: 'Claude Code 2.1.330', format: 'messages', agent: 'claude-code' },
   ]),
   agent('codex', '@openai/codex@0.169.0', [
-    { title: 'Codex 0.169.0, websocket', format: 'responses', agent: 'codex' },
-    { title: 'Codex 0.169.0, SSE', format: 'responses', agent: 'codex-sse' },
-    { title: 'Codex 0.169.0, code mode', format: 'responses', agent: 'codex-code-mode' },
+    { title: 'Codex 0.169.0, websocket', format: 'responses', agent: 'codex', emulated: APPLY_PATCH },
+    { title: 'Codex 0.169.0, SSE', format: 'responses', agent: 'codex-sse', emulated: APPLY_PATCH },
+    { title: 'Codex 0.169.0, code mode', format: 'responses', agent: 'codex-code-mode', emulated: CODE_MODE },
   ]),
   agent('gemini-cli', '@google/gemini-cli@0.61.0', [
     { title: 'Gemini CLI 0.61.0', format: 'gemini', agent: 'gemini-cli' },
   ]),
   agent('opencode', 'opencode-ai@1.18.33', [{ title: 'opencode 1.18.33', format: 'chat', agent: 'opencode' }]),
-  agent('continue', '@continuedev/cli@1.5.47', [{ title: 'Continue 1.5.47', format: 'responses', agent: 'continue' }]),
+  agent('continue', '@continuedev/cli@1.5.47', [
+    {
+      ...{ title: 'Continue 1.5.47', format: 'responses', agent: 'continue' },
+      ofClient: { errors: 'it shows the error of a broken stream and ends; it does not try again' },
+    },
+  ]),
   {
     id: 'anthropic',
     packages: ['@anthropic-ai/sdk@1.12.0'],
@@ -117,6 +131,11 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
   {
     id: 'llamaindex',
     packages: ['llamaindex@0.12.1', '@llamaindex/openai@0.4.23'],
-    runs: [{ title: 'LlamaIndex 0.12.1', format: 'chat', setup: 'llamaindex', script: 'llamaindex.mjs' }],
+    runs: [
+      {
+        ...{ title: 'LlamaIndex 0.12.1', format: 'chat', setup: 'llamaindex', script: 'llamaindex.mjs' },
+        ofClient: { abort: 'it reads a stream to its end when the caller left' },
+      },
+    ],
   },
 ]);

@@ -7,8 +7,16 @@ import { z } from 'zod';
 import * as is from './behaviours.mjs';
 
 const { generateText, streamText, generateObject, tool, jsonSchema, APICallError } = ai;
-const create = { openai: createOpenAI, anthropic: createAnthropic, 'openai-compatible': createOpenAICompatible }[is.client];
-const options = { name: 'tollgate', baseURL: `${is.base}/v1`, apiKey: is.key, supportsStructuredOutputs: true, includeUsage: true };
+const create = { openai: createOpenAI, anthropic: createAnthropic, 'openai-compatible': createOpenAICompatible }[
+  is.client
+];
+const options = {
+  name: 'tollgate',
+  baseURL: `${is.base}/v1`,
+  apiKey: is.key,
+  supportsStructuredOutputs: true,
+  includeUsage: true,
+};
 const provider = create(options);
 const model = provider(is.MODEL);
 const person = z.object({ name: z.string(), age: z.number() });
@@ -84,10 +92,12 @@ await is.report({
       const error = await failing(given);
       if (!APICallError.isInstance(error)) throw new Error(`${status} throws ${error.name}: ${error.message}`);
       is.equal([error.statusCode, error.isRetryable], [status, isRetryable], 'the error');
-      if (!error.message || /^(?:Not Found|Unauthorized)$/.test(error.message)) throw new Error('the message is not ours');
+      if (!error.message || /^(?:Not Found|Unauthorized)$/.test(error.message))
+        throw new Error('the message is not ours');
     }
     const broken = await partsOf(streamText({ model, prompt: 'Break off', maxRetries: 0, onError() {} }));
-    if (!broken.some(({ type }) => type === 'error')) throw new Error(`a broken stream ends with ${broken.at(-1).type}`);
+    if (!broken.some(({ type }) => type === 'error'))
+      throw new Error(`a broken stream ends with ${broken.at(-1).type}`);
     const limited = provider(is.limitedOnce());
     await is.waits(() => generateText({ model: limited, prompt: 'Say hello', maxRetries: 1 }), 950, 3000);
   },

@@ -4,7 +4,12 @@ import * as is from './behaviours.mjs';
 
 const options = { baseURL: is.base, apiKey: is.key, maxRetries: 0 };
 const anthropic = new Anthropic(options);
-const body = (content, rest = {}) => ({ model: is.MODEL, max_tokens: 500, messages: [{ role: 'user', content }], ...rest });
+const body = (content, rest = {}) => ({
+  model: is.MODEL,
+  max_tokens: 500,
+  messages: [{ role: 'user', content }],
+  ...rest,
+});
 const send = (content, rest, through = anthropic) => through.messages.create(body(content, rest));
 const textOf = ({ content }) => content.flatMap(({ type, text }) => (type === 'text' ? [text] : [])).join('');
 const source = (media_type, data) => ({ type: 'base64', media_type, data });
@@ -29,27 +34,44 @@ await is.report({
     const messages = [{ role: 'user', content: 'What is the weather?' }];
     const first = await anthropic.messages.stream(body('', { messages, tools })).finalMessage();
     is.equal(first.stop_reason, 'tool_use', 'the stop reason');
-    const results = first.content.filter(({ type }) => type === 'tool_use').map(({ id, input }) => ({
-      ...{ type: 'tool_result', tool_use_id: id, content: is.WEATHER[input.city] },
-    }));
+    const results = first.content
+      .filter(({ type }) => type === 'tool_use')
+      .map(({ id, input }) => ({
+        ...{ type: 'tool_result', tool_use_id: id, content: is.WEATHER[input.city] },
+      }));
     messages.push({ role: 'assistant', content: first.content }, { role: 'user', content: results });
     is.equal(textOf(await send('', { messages, tools })), is.TOLD, 'the message');
   },
   async structured() {
     const format = { type: 'json_schema', schema: is.PERSON_SCHEMA };
-    is.equal(JSON.parse(textOf(await send('A person as JSON', { output_config: { format } }))), is.PERSON, 'the object');
+    is.equal(
+      JSON.parse(textOf(await send('A person as JSON', { output_config: { format } }))),
+      is.PERSON,
+      'the object',
+    );
   },
   async image() {
-    const content = [{ type: 'text', text: 'The image?' }, { type: 'image', source: source('image/png', is.PNG) }];
+    const content = [
+      { type: 'text', text: 'The image?' },
+      { type: 'image', source: source('image/png', is.PNG) },
+    ];
     is.equal(textOf(await send(content)), is.IMAGE, 'the message');
   },
   async document() {
-    const content = [{ type: 'document', source: source('application/pdf', is.PDF) }, { type: 'text', text: 'The document?' }];
+    const content = [
+      { type: 'document', source: source('application/pdf', is.PDF) },
+      { type: 'text', text: 'The document?' },
+    ];
     is.equal(textOf(await send(content)), is.DOCUMENT, 'the message');
   },
   async errors() {
     const cases = [
-      [() => send('Hi', {}, new Anthropic({ ...options, apiKey: 'tg_wrong' })), 'AuthenticationError', 401, 'authentication_error'],
+      [
+        () => send('Hi', {}, new Anthropic({ ...options, apiKey: 'tg_wrong' })),
+        'AuthenticationError',
+        401,
+        'authentication_error',
+      ],
       [() => send('Hi', { model: 'nobody/none' }), 'NotFoundError', 404, 'not_found_error'],
       [() => send('Hi', { messages: 'none' }), 'BadRequestError', 400, 'invalid_request_error'],
       [() => send('Hi', { model: 'scripted/always-limited' }), 'RateLimitError', 429, 'rate_limit_error'],
@@ -73,7 +95,8 @@ await is.report({
     }),
   async models() {
     const ids = [];
-    for await (const { id, display_name: name, type } of anthropic.models.list()) ids.push(name && type === 'model' ? id : '');
+    for await (const { id, display_name: name, type } of anthropic.models.list())
+      ids.push(name && type === 'model' ? id : '');
     if (!ids.includes('claude-opus-5-5')) throw new Error(`the list has ${ids.slice(0, 5)}`);
     is.equal((await anthropic.models.retrieve('claude-opus-5-5')).id, 'claude-opus-5-5', 'the model');
   },

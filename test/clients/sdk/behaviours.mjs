@@ -2,11 +2,10 @@
 
 export const { TOLLGATE_URL: base, TOLLGATE_API_KEY: key, VENDOR_URL: vendor, CLIENT: client = '' } = process.env;
 export const MODEL = 'scripted/m';
-export const PNG =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-export const PDF = Buffer.from('%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n').toString(
-  'base64',
-);
+export const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+export const PDF = Buffer.from(
+  '%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n',
+).toString('base64');
 export const WEATHER = { Paris: 'sunny', Rome: 'wet' };
 export const CITY_SCHEMA = {
   type: 'object',

@@ -5,7 +5,8 @@ import * as is from './behaviours.mjs';
 const create = (apiKey = is.key, httpOptions = {}) =>
   new GoogleGenAI({ apiKey, httpOptions: { baseUrl: is.base, ...httpOptions } });
 const ai = create();
-const send = (contents, config = {}, through = ai, model = is.MODEL) => through.models.generateContent({ model, contents, config });
+const send = (contents, config = {}, through = ai, model = is.MODEL) =>
+  through.models.generateContent({ model, contents, config });
 const tools = [
   {
     functionDeclarations: [
@@ -49,7 +50,11 @@ await is.report({
     is.equal((await send([{ text: 'The image?' }, inline('image/png', is.PNG)])).text, is.IMAGE, 'the text');
   },
   async document() {
-    is.equal((await send([{ text: 'The document?' }, inline('application/pdf', is.PDF)])).text, is.DOCUMENT, 'the text');
+    is.equal(
+      (await send([{ text: 'The document?' }, inline('application/pdf', is.PDF)])).text,
+      is.DOCUMENT,
+      'the text',
+    );
   },
   async errors() {
     const cases = [

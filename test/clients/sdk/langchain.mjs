@@ -14,7 +14,10 @@ const create = (fields = {}) =>
       });
 const model = create();
 const tools = [
-  { type: 'function', function: { name: 'get_weather', description: 'The weather of a city.', parameters: is.CITY_SCHEMA } },
+  {
+    type: 'function',
+    function: { name: 'get_weather', description: 'The weather of a city.', parameters: is.CITY_SCHEMA },
+  },
 ];
 const say = (...content) => [new HumanMessage({ content })];
 
@@ -53,19 +56,16 @@ await is.report({
     is.equal((await model.invoke(say({ type: 'text', text: 'The document?' }, file))).text, is.DOCUMENT, 'the message');
   },
   async errors() {
-    const wrong = isAnthropic ? { apiKey: 'tg_wrong' } : { apiKey: 'tg_wrong' };
     const cases = [
-      [wrong, 401],
+      [{ apiKey: 'tg_wrong' }, 401],
       [{ model: 'nobody/none' }, 404],
       [{ model: 'scripted/always-limited' }, 429],
       [{ model: 'scripted/broken' }, 503],
     ];
     for (const [fields, status] of cases)
       is.equal((await is.thrownBy(() => create(fields).invoke('Hi'))).status, status, 'the status');
-    let last;
     await is.thrownBy(async () => {
-      for await (const chunk of await model.stream('Break off')) last = chunk;
-      if (last?.response_metadata?.status === 'failed') throw new Error('failed');
+      for await (const _ of await model.stream('Break off'));
     });
     await is.waits(() => create({ model: is.limitedOnce(), maxRetries: 1 }).invoke('Say hello'), 950, 4500);
   },

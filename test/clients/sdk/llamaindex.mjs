@@ -28,17 +28,26 @@ await is.report({
     is.equal((await llm.chat({ messages, tools: [getWeather] })).message.content, is.TOLD, 'the message');
   },
   async structured() {
-    const responseFormat = { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: is.PERSON_SCHEMA } };
+    const responseFormat = {
+      type: 'json_schema',
+      json_schema: { name: 'person', strict: true, schema: is.PERSON_SCHEMA },
+    };
     const { message } = await llm.chat({ messages: user('A person as JSON'), responseFormat });
     is.equal(JSON.parse(message.content), is.PERSON, 'the object');
   },
   async image() {
     const url = `data:image/png;base64,${is.PNG}`;
-    const content = [{ type: 'text', text: 'The image?' }, { type: 'image_url', image_url: { url } }];
+    const content = [
+      { type: 'text', text: 'The image?' },
+      { type: 'image_url', image_url: { url } },
+    ];
     is.equal((await llm.chat({ messages: user(content) })).message.content, is.IMAGE, 'the message');
   },
   async document() {
-    const content = [{ type: 'text', text: 'The document?' }, { type: 'file', data: is.PDF, mimeType: 'application/pdf' }];
+    const content = [
+      { type: 'text', text: 'The document?' },
+      { type: 'file', data: is.PDF, mimeType: 'application/pdf' },
+    ];
     is.equal((await llm.chat({ messages: user(content) })).message.content, is.DOCUMENT, 'the message');
   },
   async errors() {
