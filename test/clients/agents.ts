@@ -55,7 +55,7 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
   },
   'gemini-cli': {
     model: 'gemini-3.8-flash',
-    command: `gemini --yolo -p ${TASK}`,
+    command: `gemini --skip-trust --yolo -m gemini-3.8-flash -p ${TASK}`,
     loop: [
       [/^read_file$/, (folder) => ({ file_path: at(folder) })],
       [

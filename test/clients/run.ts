@@ -53,5 +53,6 @@ function cellOf(problem: string | undefined, known: Record<'emulated' | 'refused
         ? 'works'
         : `emulated: ${emulated}`;
   if (refused !== undefined) return `refused: ${refused}`;
-  return ofClient === undefined ? `fails: ${problem}` : `not in the client: ${ofClient}`;
+  const told = problem.replaceAll(/req_[\w-]+/g, 'req_…');
+  return ofClient === undefined ? `fails: ${told}` : `not in the client: ${ofClient}`;
 }

@@ -26,7 +26,20 @@ export interface ClientRun {
 }
 
 export const BEHAVIOURS = Object.freeze([
-  ...['set-up', 'chat', 'stream', 'tools', 'structured', 'image', 'document', 'errors', 'abort', 'models', 'count'],
+  ...[
+    'set-up',
+    'chat',
+    'stream',
+    'tools',
+    'structured',
+    'image',
+    'document',
+    'errors',
+    'abort',
+    'models',
+    'count',
+    'websocket',
+  ],
 ] as const);
 
 /** Runs the others: many clients need a newer Node than the gateway does. */
@@ -34,7 +47,7 @@ export const NODE = 'node@24.21.0';
 
 const openai = (version: string): ClientRow => ({
   id: `openai-${version.split('.')[0]}`,
-  packages: [`openai@${version}`],
+  packages: [`openai@${version}`, 'ws@8.23.0'],
   runs: (['chat', 'responses'] as const).map((format) => ({
     ...{ title: `openai ${version}`, format, client: format, script: 'openai.mjs' },
     setup: format === 'chat' ? 'openai-chat' : 'openai',

@@ -75,7 +75,7 @@ await is.report({
       [() => send('Hi', { model: 'nobody/none' }), 'NotFoundError', 404, 'not_found_error'],
       [() => send('Hi', { messages: 'none' }), 'BadRequestError', 400, 'invalid_request_error'],
       [() => send('Hi', { model: 'scripted/always-limited' }), 'RateLimitError', 429, 'rate_limit_error'],
-      [() => send('Hi', { model: 'scripted/broken' }), 'InternalServerError', 503, 'api_error'],
+      [() => send('Hi', { model: 'scripted/broken' }), 'ServiceUnavailableError', 503, 'api_error'],
     ];
     for (const [run, name, status, type] of cases) {
       const error = await is.thrownBy(run);

@@ -62,6 +62,7 @@ const responses = {
   async stream() {
     let text = '';
     const stream = await responses.send('Say hello', { stream: true });
+    // oxlint-disable-next-line typescript/await-thenable -- a stream is asked for
     for await (const event of stream) if (event.type === 'response.output_text.delta') text += event.delta;
     is.equal(text, is.HELLO, 'the text');
   },
@@ -101,6 +102,27 @@ async function read(stream) {
   for await (const _ of stream);
 }
 
+/** A turn and the one that continues it, on one websocket; openai 6 and later have it. */
+async function talkOnWebsocket({ ResponsesWS }) {
+  const socket = new ResponsesWS(openai);
+  const turn = (rest) =>
+    new Promise((resolve, reject) => {
+      let text = '';
+      socket.on('error', reject);
+      socket.on('event', (event) => {
+        if (event.type === 'response.output_text.delta') text += event.delta;
+        if (event.type === 'response.completed') resolve({ text, id: event.response.id });
+      });
+      socket.send({ type: 'response.create', model: MODEL, store: false, ...rest });
+    });
+  const first = await turn({ input: 'Say hello' });
+  is.equal(first.text, is.HELLO, 'the text');
+  await turn({ input: 'Say hello', previous_response_id: first.id });
+  socket.close();
+}
+
+const ws = own === responses ? await import('openai/resources/responses/ws').catch(() => undefined) : undefined;
+
 await is.report({
   chat: own.chat,
   stream: own.stream,
@@ -137,4 +159,5 @@ await is.report({
     if (!ids.includes('gpt-5.5')) throw new Error(`the list has ${ids.slice(0, 5)}`);
     is.equal((await openai.models.retrieve('gpt-5.5')).id, 'gpt-5.5', 'the model');
   },
+  ...(ws && { websocket: () => talkOnWebsocket(ws) }),
 });
