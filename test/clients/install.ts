@@ -57,7 +57,7 @@ export async function install(id: string, packages: readonly string[]): Promise<
     ['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', '--no-save', ...packages],
     { cwd: folder, env: installEnv(), withinMs: INSTALL_MS },
   );
-  if (code !== 0) return stderr.match(/npm error (.+)/)?.[1] ?? `npm ended with ${code}`;
+  if (code !== 0) return stderr.match(/npm error (?!code )(.+)/)?.[1] ?? `npm ended with ${code}`;
   writeFileSync(stamp, wanted);
   return undefined;
 }

@@ -15,6 +15,10 @@ export interface Outcome {
   readonly problem?: string;
 }
 
+/** Whether the vendor behind the gateway speaks another format than the client, or the same. */
+export const LANES = Object.freeze(['translated', 'native'] as const);
+type Lane = (typeof LANES)[number];
+
 const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
 const SET_UP_MS = 60_000;
 const LOOP_MS = 120_000;
@@ -29,6 +33,7 @@ const MODEL_OF = Object.freeze({
 
 interface Rig {
   readonly gateway: TestGateway;
+  readonly provider: string;
   readonly vendor: ScriptedVendor;
   readonly home: string;
   readonly project: string;
@@ -38,19 +43,60 @@ interface Rig {
   stop(): Promise<void>;
 }
 
-async function startRig(row: ClientRow): Promise<Rig> {
+/** Gateways between a client and the vendor, and the model as the first one knows it. */
+interface Gateways {
+  readonly gateway: TestGateway;
+  /** What models that an SDK names begin with. */
+  readonly provider: string;
+  stop(): Promise<void>;
+}
+
+const ALIASES = ['gpt-5.5', 'gpt-6-sol', 'claude-opus-5-5', 'gemini-3.8-flash'];
+const aliasesOf = (model: string) => Object.fromEntries(ALIASES.map((name) => [name, model]));
+
+/** The vendor speaks chat alone: every other format is translated. */
+async function startTranslated(baseUrl: string): Promise<Gateways> {
+  const scripted = { plugin: 'openai-compatible', baseUrl, apiKey: 'k', models: ['*'] };
+  const gateway = await startGateway({ providers: { scripted }, models: aliasesOf('scripted/m') });
+  return { gateway, provider: 'scripted', stop: () => gateway.stop() };
+}
+
+/** The vendor speaks the client's format, since it is a gateway itself. */
+async function startNative(baseUrl: string, format: ClientRun['format']): Promise<Gateways> {
+  const inner = await startTranslated(baseUrl);
+  const { plugin, path: below, models = 'scripted' } = NATIVE[format];
+  const { url, key: apiKey } = inner.gateway;
+  const outer = await startGateway({
+    providers: { vendor: { plugin, baseUrl: url + below, apiKey, models: ['*'] } },
+    models: aliasesOf(`vendor/${models}/m`),
+  });
+  return {
+    ...{ gateway: outer, provider: `vendor/${models}` },
+    async stop() {
+      await outer.stop();
+      await inner.stop();
+    },
+  };
+}
+
+const NATIVE: Readonly<
+  Record<ClientRun['format'], { readonly plugin: string; readonly path: string; readonly models?: string }>
+> = Object.freeze({
+  chat: { plugin: 'openai', path: '/v1' },
+  responses: { plugin: 'openai', path: '/v1' },
+  messages: { plugin: 'anthropic', path: '' },
+  gemini: { plugin: 'gemini', path: '/v1beta', models: 'models/scripted' },
+});
+
+async function startRig(row: ClientRow, { format }: ClientRun, lane: Lane): Promise<Rig> {
   let choose = createSdkMoves();
   const vendor = await startScriptedVendor((request) => choose(request));
-  const names = ['gpt-5.5', 'gpt-6-sol', 'claude-opus-5-5', 'gemini-3.8-flash'];
-  const gateway = await startGateway({
-    providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },
-    models: Object.fromEntries(names.map((name) => [name, 'scripted/m'])),
-  });
+  const gateways = await (lane === 'native' ? startNative(vendor.url, format) : startTranslated(vendor.url));
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
   const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
   for (const one of [home, project]) mkdirSync(one);
   return {
-    ...{ gateway, vendor, home, project },
+    ...{ gateway: gateways.gateway, provider: gateways.provider, vendor, home, project },
     env: {
       ...{ PATH: `${programsOf('node')}:${programsOf(row.id)}:${process.env['PATH']}`, HOME: home, TERM: 'dumb' },
       // Nothing of a client is to leave the loopback.
@@ -61,7 +107,7 @@ async function startRig(row: ClientRow): Promise<Rig> {
       choose = next;
     },
     async stop() {
-      await gateway.stop();
+      await gateways.stop();
       await vendor.close();
       rmSync(folder, { recursive: true, force: true });
     },
@@ -69,8 +115,8 @@ async function startRig(row: ClientRow): Promise<Rig> {
 }
 
 /** Runs one row of the matrix. */
-export async function runClient(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
-  const rig = await startRig(row);
+export async function runClient(row: ClientRow, run: ClientRun, lane: Lane): Promise<readonly Outcome[]> {
+  const rig = await startRig(row, run, lane);
   try {
     const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
     const model = agent?.model ?? MODEL_OF[run.format];
@@ -138,7 +184,13 @@ async function runScript(rig: Rig, row: ClientRow, run: ClientRun): Promise<read
   mkdirSync(folder, { recursive: true });
   for (const file of readdirSync(SDK_FOLDER)) copyFileSync(path.join(SDK_FOLDER, file), path.join(folder, file));
   const { url, key } = rig.gateway;
-  const own = { TOLLGATE_URL: url, TOLLGATE_API_KEY: key, VENDOR_URL: rig.vendor.url, CLIENT: run.client };
+  const own = {
+    TOLLGATE_URL: url,
+    TOLLGATE_API_KEY: key,
+    VENDOR_URL: rig.vendor.url,
+    CLIENT: run.client,
+    PROVIDER: rig.provider,
+  };
   const env = { ...rig.env, ...own };
   const words = ['node', path.join(folder, run.script)];
   const finished = await runProgram(words, { cwd: rig.project, env, withinMs: SDK_MS });

@@ -1,8 +1,8 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
 import { readMatrix, rowOf, writePage } from './page.ts';
-import { type Outcome, runClient } from './run-client.ts';
-import { CLIENTS, type ClientRun, NODE } from './table.ts';
+import { LANES, type Outcome, runClient } from './run-client.ts';
+import { CLIENTS, type ClientRow, type ClientRun, NODE } from './table.ts';
 
 const wanted = process.argv.slice(2);
 const chosen = CLIENTS.filter(({ id }) => wanted.length === 0 || wanted.some((word) => id.startsWith(word)));
@@ -15,15 +15,14 @@ for (const row of chosen) {
   const reason = await install(row.id, row.packages);
   for (const run of row.runs) {
     const start = performance.now();
-    const outcomes = reason === undefined ? await runClient(row, run) : [];
+    const outcomes = reason === undefined ? await runOnLanes(row, run) : [];
     matrix[rowOf(run)] =
       reason === undefined ? cellsOf(run, outcomes) : { 'set-up': `not installable: ${reason.slice(0, 120)}` };
     const failed = Object.entries(matrix[rowOf(run)] ?? {}).filter(([, cell]) => cell.startsWith('fails'));
     red += failed.length;
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    console.log(
-      `${failed.length === 0 ? 'ok  ' : 'RED '} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`,
-    );
+    const state = reason !== undefined ? 'skip' : failed.length === 0 ? 'ok  ' : 'RED ';
+    console.log(`${state} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`);
     for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
     if (reason !== undefined) console.log(`       not installable: ${reason}`);
   }
@@ -33,6 +32,22 @@ console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );
 process.exit(red === 0 ? 0 : 1);
+
+/** What fails on either lane fails. */
+async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
+  const known = run.ofClient ?? {};
+  const outcomes: Outcome[] = [];
+  for (const lane of LANES) {
+    for (const { behaviour, problem } of await runClient(row, run, lane)) {
+      const at = outcomes.findIndex((outcome) => outcome.behaviour === behaviour);
+      const told = problem !== undefined && known[behaviour] === undefined ? `${lane}: ${problem}` : problem;
+      const outcome = { behaviour, ...(told !== undefined && { problem: told }) };
+      if (at < 0) outcomes.push(outcome);
+      else if (told !== undefined && outcomes[at]?.problem === undefined) outcomes[at] = outcome;
+    }
+  }
+  return outcomes;
+}
 
 function cellsOf({ emulated = {}, refused = {}, ofClient = {} }: ClientRun, outcomes: readonly Outcome[]) {
   return Object.fromEntries(
@@ -46,13 +61,8 @@ function cellsOf({ emulated = {}, refused = {}, ofClient = {} }: ClientRun, outc
 /** What is refused on purpose must be refused: a client that gets through all the same is a finding, too. */
 function cellOf(problem: string | undefined, known: Record<'emulated' | 'refused' | 'ofClient', string | undefined>) {
   const { emulated, refused, ofClient } = known;
-  if (problem === undefined)
-    return refused !== undefined
-      ? 'fails: it is not refused'
-      : emulated === undefined
-        ? 'works'
-        : `emulated: ${emulated}`;
-  if (refused !== undefined) return `refused: ${refused}`;
-  const told = problem.replaceAll(/req_[\w-]+/g, 'req_…');
-  return ofClient === undefined ? `fails: ${told}` : `not in the client: ${ofClient}`;
+  if (refused !== undefined) return problem === undefined ? 'fails: it is not refused' : `refused: ${refused}`;
+  if (problem === undefined) return emulated === undefined ? 'works' : `emulated: ${emulated}`;
+  if (ofClient !== undefined) return `not in the client: ${ofClient}`;
+  return `fails: ${problem.replaceAll(/req_[\w-]+/g, 'req_…')}`;
 }

@@ -26,7 +26,7 @@ export function createSdkMoves(): (request: VendorRequest) => Move {
 /** By the schema of the response, or by that of a tool whose name says so: some clients have no other way. */
 function person({ tools = [], response_format: format }: VendorRequest): Move {
   const input = { name: 'Ada', age: 36 };
-  const name = tools.map((tool) => tool.function?.name).find((one) => one === 'json');
+  const name = tools.map((tool) => tool.function?.name).find((one) => /json/i.test(one ?? ''));
   if (name !== undefined) return { calls: [{ name, input }] };
   return { text: format ? JSON.stringify(input) : 'There is no schema.' };
 }

@@ -85,8 +85,8 @@ await is.report({
     const cases = [
       [create({ ...options, apiKey: 'tg_wrong' })(is.MODEL), 401, false],
       [provider('nobody/none'), 404, false],
-      [provider('scripted/always-limited'), 429, true],
-      [provider('scripted/broken'), 503, true],
+      [provider(`${is.provider}/always-limited`), 429, true],
+      [provider(`${is.provider}/broken`), 503, true],
     ];
     for (const [given, status, isRetryable] of cases) {
       const error = await failing(given);

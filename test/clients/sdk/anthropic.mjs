@@ -74,8 +74,8 @@ await is.report({
       ],
       [() => send('Hi', { model: 'nobody/none' }), 'NotFoundError', 404, 'not_found_error'],
       [() => send('Hi', { messages: 'none' }), 'BadRequestError', 400, 'invalid_request_error'],
-      [() => send('Hi', { model: 'scripted/always-limited' }), 'RateLimitError', 429, 'rate_limit_error'],
-      [() => send('Hi', { model: 'scripted/broken' }), 'ServiceUnavailableError', 503, 'api_error'],
+      [() => send('Hi', { model: `${is.provider}/always-limited` }), 'RateLimitError', 429, 'rate_limit_error'],
+      [() => send('Hi', { model: `${is.provider}/broken` }), 'ServiceUnavailableError', 503, 'api_error'],
     ];
     for (const [run, name, status, type] of cases) {
       const error = await is.thrownBy(run);

@@ -1,7 +1,13 @@
 // What every SDK is asked to do, and the report of it as JSON lines. The runner copies this folder beside the installed packages.
 
-export const { TOLLGATE_URL: base, TOLLGATE_API_KEY: key, VENDOR_URL: vendor, CLIENT: client = '' } = process.env;
-export const MODEL = 'scripted/m';
+export const {
+  TOLLGATE_URL: base,
+  TOLLGATE_API_KEY: key,
+  VENDOR_URL: vendor,
+  CLIENT: client = '',
+  PROVIDER: provider,
+} = process.env;
+export const MODEL = `${provider}/m`;
 export const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 export const PDF = Buffer.from(
   '%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n',
@@ -70,7 +76,7 @@ export async function waits(run, fromMs, toMs) {
 
 let nonce = 0;
 /** A model that is limited at its first request, for one second. */
-export const limitedOnce = () => `scripted/limited-once-${process.pid}-${nonce++}`;
+export const limitedOnce = () => `${provider}/limited-once-${process.pid}-${nonce++}`;
 
 async function closedStreams() {
   return (await (await fetch(`${vendor}/closed`)).json()).closed;

@@ -61,8 +61,8 @@ await is.report({
       [() => send('Hi', {}, create('tg_wrong')), 401],
       [() => send('Hi', {}, ai, 'nobody/none'), 404],
       [() => send('Hi', { temperature: 'hot' }), 400],
-      [() => send('Hi', {}, ai, 'scripted/always-limited'), 429],
-      [() => send('Hi', {}, ai, 'scripted/broken'), 503],
+      [() => send('Hi', {}, ai, `${is.provider}/always-limited`), 429],
+      [() => send('Hi', {}, ai, `${is.provider}/broken`), 503],
     ];
     for (const [run, status] of cases) {
       const error = await is.thrownBy(run);

@@ -59,8 +59,8 @@ await is.report({
     const cases = [
       [{ apiKey: 'tg_wrong' }, 401],
       [{ model: 'nobody/none' }, 404],
-      [{ model: 'scripted/always-limited' }, 429],
-      [{ model: 'scripted/broken' }, 503],
+      [{ model: `${is.provider}/always-limited` }, 429],
+      [{ model: `${is.provider}/broken` }, 503],
     ];
     for (const [fields, status] of cases)
       is.equal((await is.thrownBy(() => create(fields).invoke('Hi'))).status, status, 'the status');

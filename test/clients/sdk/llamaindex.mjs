@@ -54,8 +54,8 @@ await is.report({
     const cases = [
       [{ apiKey: 'tg_wrong' }, 401],
       [{ model: 'nobody/none' }, 404],
-      [{ model: 'scripted/always-limited' }, 429],
-      [{ model: 'scripted/broken' }, 503],
+      [{ model: `${is.provider}/always-limited` }, 429],
+      [{ model: `${is.provider}/broken` }, 503],
     ];
     for (const [fields, status] of cases)
       is.equal((await is.thrownBy(() => create(fields).chat({ messages: user('Hi') }))).status, status, 'the status');

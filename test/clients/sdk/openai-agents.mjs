@@ -49,7 +49,7 @@ await is.report({
     const cases = [
       [() => create('tg_wrong').run(agent(), 'Hi'), 401],
       [() => runner.run(agent({ model: 'nobody/none' }), 'Hi'), 404],
-      [() => runner.run(agent({ model: 'scripted/broken' }), 'Hi'), 503],
+      [() => runner.run(agent({ model: `${is.provider}/broken` }), 'Hi'), 503],
     ];
     for (const [run, status] of cases) is.equal((await is.thrownBy(run)).status, status, 'the status');
     await is.thrownBy(async () => {

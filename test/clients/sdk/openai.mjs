@@ -135,8 +135,8 @@ await is.report({
       [() => own.send('Hi', {}, new OpenAI({ ...options, apiKey: 'tg_wrong' })), OpenAI.AuthenticationError, 401],
       [() => own.send('Hi', { model: 'nobody/none' }), OpenAI.NotFoundError, 404],
       [() => own.send('Hi', own.bad), OpenAI.BadRequestError, 400],
-      [() => own.send('Hi', { model: 'scripted/always-limited' }), OpenAI.RateLimitError, 429],
-      [() => own.send('Hi', { model: 'scripted/broken' }), OpenAI.InternalServerError, 503],
+      [() => own.send('Hi', { model: `${is.provider}/always-limited` }), OpenAI.RateLimitError, 429],
+      [() => own.send('Hi', { model: `${is.provider}/broken` }), OpenAI.InternalServerError, 503],
     ];
     for (const [run, type, status] of cases) {
       const error = await is.thrownBy(run);
