@@ -38,7 +38,10 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'init',
     summary: 'Write a configuration, .env.example and .gitignore into this folder',
-    options: [['--force', 'replace files that exist']],
+    options: [
+      ['--force', 'replace files that exist'],
+      ['--client <name>', 'write nothing; print how a client, such as codex, is set up for this gateway'],
+    ],
     load: async () => (await import('./init.ts')).run,
   },
   {

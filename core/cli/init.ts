@@ -1,11 +1,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { printClientSetup } from './client-setup.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 
 /** `tollgate init`: the built-in configuration as a file of your own, the variables it reads, and what git should not see. */
-export async function run({ terminal, globals, options }: CommandContext): Promise<void> {
+export async function run(context: CommandContext): Promise<void> {
+  const { terminal, globals, options } = context;
+  if (typeof options['client'] === 'string') return printClientSetup(context, options['client']);
   const config = readFileSync(path.join(PACKAGE_ROOT, 'config', 'default.yaml'), 'utf8').replace(
     '$schema=./tollgate.schema.json',
     '$schema=./node_modules/tollgate/config/tollgate.schema.json',

@@ -40,6 +40,9 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
     dialectAt: (path, headers) =>
       (isBelow(path.toLowerCase(), MODELS_PATH) ? dialectOfList(dialects, headers) : undefined) ?? find(path),
     placesAt(path) {
+      // Clients of any format call these paths: newer ones of Google's by `/v1/models/…:generateContent`.
+      if (isBelow(path.toLowerCase(), MODELS_PATH))
+        return { headers: dialects.flatMap(({ credentials }) => credentials?.headers ?? []), query: [] };
       const credentials = find(path)?.credentials;
       return credentials ? { ...NO_PLACES, ...credentials } : NO_PLACES;
     },

@@ -63,6 +63,7 @@ describe('the command line', function () {
     [['chat', 'echo/echo', 'hi', '--max-tokens', '0'], /"0" is not a number of tokens/],
     [['chat', 'echo/echo'], /there is no prompt/],
     [['models', '--provider', 'opnai'], /there is no provider "opnai".*\n\s+Did you mean openai/],
+    [['init', '--client', 'codx'], /there is no client "codx"\n\s+Did you mean codex\?/],
     [['keys', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
     [['keys', 'create'], /required option '--user/],
     [['frobnicate'], /unknown command/],

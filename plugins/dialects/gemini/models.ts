@@ -8,6 +8,7 @@ const MAX_PAGE = 1000;
 /** The models that a caller may use, as `models.list` and `models.get` of Google's API show them. */
 export const GEMINI_MODELS: DialectModels = Object.freeze({
   path: '/v1beta/models',
+  header: 'x-goog-api-key',
   list(models: readonly ListedModel[], query: Readonly<Record<string, string>>) {
     const size = readPageSize(query['pageSize'] ?? query['page_size']);
     const start = readPageToken(models, query['pageToken'] ?? query['page_token']);

@@ -36,7 +36,7 @@ export function checkSpelling(object: JsonObject, known: readonly string[], at: 
   const names = new Map(known.map((name) => [plain(name), name]));
   for (const written of Object.keys(object)) {
     const name = names.get(plain(written));
-    if (name === undefined || written === name) continue;
+    if (name === undefined || known.includes(written)) continue;
     const param = at === '' ? written : `${at}.${written}`;
     if (written !== snakeOf(name)) throw invalid(param, `must be written \`${name}\``);
     if (isSet(object[name]) && isSet(object[written])) throw invalid(param, `must not stand beside \`${name}\``);

@@ -58,3 +58,11 @@ export function failedError({ code, message, retryAfterMs }: GatewayError): {
   const wait = waits ? ` Please try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))}s.` : '';
   return { code: failed, message: message + wait };
 }
+
+/**
+ * The event before `response.failed`, as OpenAI sends it: its SDKs, and what is built on them, throw at its `error`; at
+ * `response.failed` alone LangChain and AI SDK 5 take what came until then for the whole.
+ */
+export function errorEvent(error: GatewayError): { readonly error: Readonly<Record<string, unknown>> } {
+  return { error: { type: error.type, ...failedError(error), param: error.param ?? null } };
+}

@@ -1,5 +1,5 @@
 import type { ChatChunk, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
-import { failedError } from './errors.ts';
+import { errorEvent, failedError } from './errors.ts';
 import { createOutput } from './output.ts';
 import { endOf, type ResponseState, type ResponsesContext, responseId, writeResponse } from './response.ts';
 import { createSetting } from './setting.ts';
@@ -67,6 +67,7 @@ export function createEvents(context: ResponsesContext): EventWriter<ChatChunk> 
     },
     fail(error) {
       start();
+      emit('error', errorEvent(error));
       emit('response.failed', {
         response: responseOf({ status: 'failed', error: failedError(error), output: output.items() }),
       });

@@ -2,6 +2,7 @@ import { type DialectDefinition, definePlugin } from '../../../core/index.ts';
 import { native } from './native.ts';
 import { readRequest } from './read.ts';
 import { COUNT_RESPONSE, RESPONSES_REQUEST, RESPONSES_RESPONSE } from './schema.ts';
+import { socket } from './socket.ts';
 import { createResponseStore } from './store.ts';
 import { addStoreRoutes } from './store-routes.ts';
 import { stream } from './stream.ts';
@@ -56,6 +57,11 @@ export default definePlugin({
         default: '720h',
         description: 'How long `store: on` keeps a response.',
       },
+      websocket: {
+        type: 'boolean',
+        default: true,
+        description: 'Whether responses are sent on websockets too. Where it is off, clients are told to use POST.',
+      },
       models: {
         type: 'object',
         description:
@@ -69,10 +75,11 @@ export default definePlugin({
       },
     },
   },
-  setup(api, { store: mode, retention, models = {} }) {
+  setup(api, { store: mode, retention, websocket, models = {} }) {
     const store = createResponseStore(api, mode, retention);
     const aliases = Object.fromEntries(Object.entries(models).map(([name, targets]) => [name, [targets].flat()]));
-    api.dialect({ ...responses, aliases, expand: store.expand, remember: store.remember });
+    const { expand, remember } = store;
+    api.dialect({ ...responses, aliases, expand, remember, ...(websocket && { socket }) });
     if (mode === 'on') addStoreRoutes(api, store);
   },
 });

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, parseJson, readString } from '../../../core/index.ts';
-import { failedError } from './errors.ts';
+import { errorEvent, failedError } from './errors.ts';
 import type { EventWriter } from './events.ts';
 import { type ResponsesContext, responseId, writeResponse } from './response.ts';
 import type { Item, ResponsesEvent } from './types.ts';
@@ -80,7 +80,11 @@ export function createNativeEvents(context: ResponsesContext): EventWriter<Sent>
         begun ?? writeResponse(context, { id: responseId(context), model, status: 'in_progress', output: [] });
       const response = { ...started, status: 'failed', error: failedError(error), output };
       const opening = begun ? [] : [number({ type: 'response.created', response: started })];
-      return [...opening, number({ type: 'response.failed', response })];
+      return [
+        ...opening,
+        number({ type: 'error', ...errorEvent(error) }),
+        number({ type: 'response.failed', response }),
+      ];
     },
     response: () => whole,
   };

@@ -54,6 +54,9 @@ function readPart(part: JsonObject, at: string, findings: Findings): ContentPart
       image_url: { url: part['image_url'], ...(DETAILS.has(wanted) && { detail: String(wanted) }) },
     };
   }
+  // LangChain writes images of its older form as chat does.
+  if (type === 'image_url' && typeof readObject(part['image_url'])['url'] === 'string')
+    return { type: 'image_url', image_url: readObject(part['image_url']) };
   if (type === 'input_file' && (typeof part['file_data'] === 'string' || typeof part['file_url'] === 'string'))
     return { type: 'file', file: pickStrings(part, ['filename', 'file_data', 'file_url']) };
   if (type === 'input_audio') return { type: 'input_audio', input_audio: readObject(part['input_audio']) };

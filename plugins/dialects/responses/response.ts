@@ -21,7 +21,10 @@ export function responseId({ id }: ResponsesContext): string {
 }
 
 /** A whole response object, with every field that OpenAI's SDKs read. */
-export function writeResponse({ input: { body }, created }: ResponsesContext, state: ResponseState) {
+export function writeResponse(
+  { input: { body }, created }: { readonly input: Pick<ResponsesContext['input'], 'body'>; readonly created: number },
+  state: ResponseState,
+) {
   const { id, model, status, output, usage, incomplete, error } = state;
   const { effort = null, summary = null } = body.reasoning ?? {};
   return {

@@ -243,6 +243,7 @@ describe('a response of a vendor with the Responses API, passed on', () => {
       status: 'failed',
       error: { code: 'server_error', message: 'Away.' },
     });
+    expect(events.at(-2)).to.deep.include({ type: 'error' }).and.to.have.nested.property('error.code', 'server_error');
     expect((response['output'] as { status: string }[]).map(({ status }) => status)).to.deep.equal([
       'completed',
       'incomplete',

@@ -43,6 +43,7 @@ describe('a request for a response, as a canonical one', () => {
       { type: 'input_image', image_url: 'https://a.example/b.png', detail: 'original' },
       { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA==' },
       { type: 'input_file', file_url: 'https://a.example/c.pdf' },
+      { type: 'image_url', image_url: { url: 'https://a.example/d.png' } },
     ];
     expect(
       messagesOf([
@@ -58,6 +59,7 @@ describe('a request for a response, as a canonical one', () => {
           { type: 'image_url', image_url: { url: 'https://a.example/b.png', detail: 'high' } },
           { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA==' } },
           { type: 'file', file: { file_url: 'https://a.example/c.pdf' } },
+          { type: 'image_url', image_url: { url: 'https://a.example/d.png' } },
         ],
       },
     ]);

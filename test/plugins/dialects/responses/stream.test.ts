@@ -267,10 +267,9 @@ describe('a streamed response', () => {
     const error = new GatewayError('upstream_rate_limited', 'Too many.', { retryAfterMs: 6500 });
     const events = readEvents(sent + writer.fail(error, 'req'));
     expect(findDisorder(events)).to.deep.equal([]);
-    expect(endOf(events)).to.deep.include({
-      status: 'failed',
-      error: { code: 'rate_limit_exceeded', message: 'Too many. Please try again in 7s.' },
-    });
+    const failed = { code: 'rate_limit_exceeded', message: 'Too many. Please try again in 7s.' };
+    expect(endOf(events)).to.deep.include({ status: 'failed', error: failed });
+    expect(events.at(-2)?.['error']).to.deep.equal({ type: 'rate_limit_error', ...failed, param: null });
     expect(endOf(events).output[0]).to.deep.include({ type: 'function_call', status: 'incomplete' });
     expect(endOf(events)['usage']).to.have.property('output_tokens', 7);
     expect(writer.response?.()).to.equal(undefined);
@@ -278,7 +277,7 @@ describe('a streamed response', () => {
 
   it('begins with response.created also where nothing but an error comes', () => {
     const events = readEvents(stream(contextOf({})).fail(new GatewayError('provider_unavailable', 'Away.'), 'req'));
-    expect(typesOf(events)).to.deep.equal(['created', 'in_progress', 'failed']);
+    expect(typesOf(events)).to.deep.equal(['created', 'in_progress', 'error', 'failed']);
   });
 });
 

@@ -1,0 +1,96 @@
+import { isReference } from './store.ts';
+import type { Item, ResponsesBody } from './types.ts';
+
+/** A request of a websocket with what it continues put before it. */
+export interface Turn {
+  readonly body: ResponsesBody;
+  /** The response of this websocket that it continues. */
+  readonly continued: string | undefined;
+  /** A place of `body` as one of the message that came. */
+  place(param: string): string;
+}
+
+interface Kept {
+  /** All that led to the response, and the response; after what `earlier` names. */
+  readonly items: readonly Item[];
+  /** An earlier response that is kept elsewhere, by the store. */
+  readonly earlier: string | undefined;
+  readonly bytes: number;
+}
+
+/** The last responses of one websocket: clients that store nothing send only what is new. */
+export interface SocketHistory {
+  /** What is not of this websocket is left for the store to look up. */
+  continue(body: ResponsesBody): Turn;
+  keep(id: string, turn: Turn, output: readonly Item[]): void;
+  /** A turn that failed: whoever continues it again must send everything. */
+  forget(id: string | undefined): void;
+}
+
+const MAX_RESPONSES = 8;
+const MAX_BYTES = 16 * 1024 * 1024;
+
+export function createSocketHistory(maxBytes = MAX_BYTES): SocketHistory {
+  const kept = new Map<string, Kept>();
+  let sum = 0;
+
+  function forget(id: string | undefined): void {
+    const entry = id === undefined ? undefined : kept.get(id);
+    if (id === undefined || !entry) return;
+    sum -= entry.bytes;
+    kept.delete(id);
+  }
+
+  function itemOf(reference: Item): Item | undefined {
+    for (const { items } of kept.values())
+      for (const item of items) if (!isReference(item) && item['id'] === reference['id']) return item;
+    return undefined;
+  }
+
+  return {
+    continue(body) {
+      const id = body.previous_response_id ?? undefined;
+      const before = id === undefined ? undefined : kept.get(id);
+      const own = inputItems(body.input).map((item) => (isReference(item) ? (itemOf(item) ?? item) : item));
+      if (!before) {
+        const input = Array.isArray(body.input) ? { input: own } : {};
+        return { body: { ...body, ...input }, continued: undefined, place: (param) => param };
+      }
+      const { previous_response_id: _, ...rest } = body;
+      const earlier = before.earlier === undefined ? {} : { previous_response_id: before.earlier };
+      const offset = before.items.length;
+      return {
+        body: { ...rest, ...earlier, input: [...before.items, ...own] } as ResponsesBody,
+        continued: id,
+        place: (param) => placeBefore(param, offset),
+      };
+    },
+    keep(id, { body, continued }, output) {
+      const before = continued === undefined ? undefined : kept.get(continued);
+      const input = inputItems(body.input);
+      const fresh = [...input.slice(before?.items.length ?? 0), ...output];
+      const bytes = (before?.bytes ?? 0) + Buffer.byteLength(JSON.stringify(fresh));
+      forget(id);
+      if (id === '' || bytes > maxBytes) return;
+      kept.set(id, { items: [...input, ...output], earlier: body.previous_response_id ?? undefined, bytes });
+      sum += bytes;
+      for (const oldest of kept.keys()) {
+        if (kept.size <= MAX_RESPONSES && sum <= maxBytes) break;
+        forget(oldest);
+      }
+    },
+    forget,
+  };
+}
+
+function inputItems(input: ResponsesBody['input']): readonly Item[] {
+  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? []);
+}
+
+/** `input[7].content` of the whole conversation as a place in what the client sent. */
+function placeBefore(param: string, offset: number): string {
+  const [, index, rest = ''] = /^input\[(\d+)\](.*)$/.exec(param) ?? [];
+  if (index === undefined) return param;
+  const own = Number(index) - offset;
+  return own < 0 ? 'previous_response_id' : `input[${own}]${rest}`;
+}

@@ -1,0 +1,217 @@
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { AFTER, AGENTS, type AgentRow, BEFORE, FINISHED, moveOf, NOTE } from './agents.ts';
+import { type Finished, folderOf, programsOf, runProgram } from './install.ts';
+import { type Move, type ScriptedVendor, startScriptedVendor, type VendorRequest } from './scripted-vendor.ts';
+import { createSdkMoves } from './sdk-moves.ts';
+import { applySetUp } from './set-up.ts';
+import type { ClientRow, ClientRun } from './table.ts';
+
+/** What became of one behaviour; nothing where it works. */
+export interface Outcome {
+  readonly behaviour: string;
+  readonly problem?: string;
+}
+
+/** Whether the vendor behind the gateway speaks another format than the client, or the same. */
+export const LANES = Object.freeze(['translated', 'native'] as const);
+type Lane = (typeof LANES)[number];
+
+const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
+const SET_UP_MS = 60_000;
+const LOOP_MS = 120_000;
+const SDK_MS = 180_000;
+const HELLO = 'Hello there, friend.';
+const MODEL_OF = Object.freeze({
+  chat: 'gpt-5.5',
+  responses: 'gpt-5.5',
+  messages: 'claude-opus-5-5',
+  gemini: 'gemini-3.8-flash',
+});
+
+interface Rig {
+  readonly gateway: TestGateway;
+  readonly provider: string;
+  readonly vendor: ScriptedVendor;
+  readonly home: string;
+  readonly project: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** What the model does from now on. */
+  follow(choose: (request: VendorRequest) => Move): void;
+  stop(): Promise<void>;
+}
+
+/** Gateways between a client and the vendor, and the model as the first one knows it. */
+interface Gateways {
+  readonly gateway: TestGateway;
+  /** What models that an SDK names begin with. */
+  readonly provider: string;
+  stop(): Promise<void>;
+}
+
+const ALIASES = ['gpt-5.5', 'gpt-6-sol', 'claude-opus-5-5', 'gemini-3.8-flash'];
+const aliasesOf = (model: string) => Object.fromEntries(ALIASES.map((name) => [name, model]));
+
+/** The vendor speaks chat alone: every other format is translated. */
+async function startTranslated(baseUrl: string): Promise<Gateways> {
+  const scripted = { plugin: 'openai-compatible', baseUrl, apiKey: 'k', models: ['*'] };
+  const gateway = await startGateway({ providers: { scripted }, models: aliasesOf('scripted/m') });
+  return { gateway, provider: 'scripted', stop: () => gateway.stop() };
+}
+
+/** The vendor speaks the client's format, since it is a gateway itself. */
+async function startNative(baseUrl: string, format: ClientRun['format']): Promise<Gateways> {
+  const inner = await startTranslated(baseUrl);
+  const { plugin, path: below, models = 'scripted' } = NATIVE[format];
+  const { url, key: apiKey } = inner.gateway;
+  const outer = await startGateway({
+    providers: { vendor: { plugin, baseUrl: url + below, apiKey, models: ['*'] } },
+    models: aliasesOf(`vendor/${models}/m`),
+  });
+  return {
+    ...{ gateway: outer, provider: `vendor/${models}` },
+    async stop() {
+      await outer.stop();
+      await inner.stop();
+    },
+  };
+}
+
+const NATIVE: Readonly<
+  Record<ClientRun['format'], { readonly plugin: string; readonly path: string; readonly models?: string }>
+> = Object.freeze({
+  chat: { plugin: 'openai', path: '/v1' },
+  responses: { plugin: 'openai', path: '/v1' },
+  messages: { plugin: 'anthropic', path: '' },
+  gemini: { plugin: 'gemini', path: '/v1beta', models: 'models/scripted' },
+});
+
+async function startRig(row: ClientRow, { format }: ClientRun, lane: Lane): Promise<Rig> {
+  let choose = createSdkMoves();
+  const vendor = await startScriptedVendor((request) => choose(request));
+  const gateways = await (lane === 'native' ? startNative(vendor.url, format) : startTranslated(vendor.url));
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
+  const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
+  for (const one of [home, project]) mkdirSync(one);
+  return {
+    ...{ gateway: gateways.gateway, provider: gateways.provider, vendor, home, project },
+    env: {
+      ...{ PATH: `${programsOf('node')}:${programsOf(row.id)}:${process.env['PATH']}`, HOME: home, TERM: 'dumb' },
+      // Nothing of a client is to leave the loopback.
+      ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', NO_COLOR: '1', CI: '1' },
+      ...{ HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' },
+    },
+    follow(next) {
+      choose = next;
+    },
+    async stop() {
+      await gateways.stop();
+      await vendor.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs one row of the matrix. */
+export async function runClient(row: ClientRow, run: ClientRun, lane: Lane): Promise<readonly Outcome[]> {
+  const rig = await startRig(row, run, lane);
+  try {
+    const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
+    const model = agent?.model ?? MODEL_OF[run.format];
+    if (agent) rig.follow(() => ({ reasoning: 'A greeting.', text: HELLO }));
+    const setUp = await runSetUp(rig, row, run, model, agent?.edit);
+    return [
+      { behaviour: 'set-up', ...setUp },
+      ...(agent ? await runAgent(rig, run, agent) : await runScript(rig, row, run)),
+    ];
+  } finally {
+    await rig.stop();
+  }
+}
+
+/** The lines of the documentation, run as they stand there. */
+async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string, edit?: AgentRow['edit']) {
+  const { language, lines } = applySetUp(run.setup, valuesOf(rig, model), rig, edit);
+  if (language === 'sh') return told(await runShell(rig, lines, SET_UP_MS), HELLO);
+  const file = path.join(folderOf(row.id), 'set-up.mjs');
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const env = rig.env;
+  return told(await runProgram(['node', file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
+}
+
+async function runAgent(rig: Rig, run: ClientRun, agent: AgentRow): Promise<readonly Outcome[]> {
+  const tools = await runLoop(rig, run, agent);
+  const errors = await runErrors(rig, run, agent);
+  return [
+    { behaviour: 'tools', ...tools },
+    { behaviour: 'errors', ...errors },
+  ];
+}
+
+/** A response that breaks off, then one too many requests: the agent is to try again, and to finish. */
+async function runErrors(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {
+  const moves: Move[] = [
+    { text: 'One two three ', breaksOff: true },
+    { error: { status: 429, headers: { 'retry-after': '1' } } },
+  ];
+  rig.follow(({ tools = [] }) => (tools.length > 0 ? moves.shift() : undefined) ?? { text: HELLO });
+  const { lines } = applySetUp(run.setup, valuesOf(rig, agent.model), rig, agent.edit);
+  const finished = await runShell(rig, lines, LOOP_MS);
+  return moves.length === 0 ? told(finished, HELLO) : { problem: `it did not try again; ${lastWords(finished)}` };
+}
+
+async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {
+  const note = path.join(rig.project, NOTE);
+  writeFileSync(note, BEFORE);
+  rig.follow((request) => moveOf(agent, rig.project, request));
+  const { lines } = applySetUp(run.setup, valuesOf(rig, agent.model), rig, agent.edit);
+  const finished = await runShell(rig, [...lines.slice(0, -1), agent.command], LOOP_MS);
+  if (readFileSync(note, 'utf8') !== AFTER) return { problem: `the file was not changed; ${lastWords(finished)}` };
+  const last = rig.vendor.requests.findLast(({ tools = [] }) => tools.length > 0);
+  const results = last?.messages.filter(({ role }) => role === 'tool') ?? [];
+  if (!JSON.stringify(results.at(-1)?.content).includes('colour: blue'))
+    return { problem: 'what the command printed did not reach the model' };
+  if (agent.logs !== undefined && !rig.gateway.logText().includes(agent.logs))
+    return { problem: `the gateway did not log "${agent.logs}"` };
+  return told(finished, FINISHED);
+}
+
+async function runScript(rig: Rig, row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
+  if (run.script === undefined) return [];
+  const folder = path.join(folderOf(row.id), 'scripts');
+  mkdirSync(folder, { recursive: true });
+  for (const file of readdirSync(SDK_FOLDER)) copyFileSync(path.join(SDK_FOLDER, file), path.join(folder, file));
+  const { url, key } = rig.gateway;
+  const own = {
+    TOLLGATE_URL: url,
+    TOLLGATE_API_KEY: key,
+    VENDOR_URL: rig.vendor.url,
+    CLIENT: run.client,
+    PROVIDER: rig.provider,
+  };
+  const env = { ...rig.env, ...own };
+  const words = ['node', path.join(folder, run.script)];
+  const finished = await runProgram(words, { cwd: rig.project, env, withinMs: SDK_MS });
+  const lines = finished.stdout.split('\n').filter((line) => line.startsWith('{"behaviour"'));
+  if (lines.length === 0) return [{ behaviour: 'chat', problem: lastWords(finished) }];
+  return lines.map((line) => JSON.parse(line) as Outcome);
+}
+
+function valuesOf({ gateway }: Rig, model: string) {
+  return { base: gateway.url, key: gateway.key, model };
+}
+
+function runShell({ project, env }: Rig, lines: readonly string[], withinMs: number): Promise<Finished> {
+  return runProgram(['bash', '-ec', lines.join('\n')], { cwd: project, env, withinMs });
+}
+
+function told(finished: Finished, words: string): Omit<Outcome, 'behaviour'> {
+  return finished.stdout.includes(words) ? {} : { problem: lastWords(finished) };
+}
+
+function lastWords({ code, stdout, stderr }: Finished): string {
+  const said = (stderr.trim() || stdout.trim()).split('\n').filter((line) => /error|fail|not |\d{3}/i.test(line));
+  return `it ended with ${code}: ${(said.at(-1) ?? stderr.trim().split('\n').at(-1) ?? '').trim().slice(0, 240)}`;
+}

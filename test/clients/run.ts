@@ -1,0 +1,68 @@
+/** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
+import { install } from './install.ts';
+import { readMatrix, rowOf, writePage } from './page.ts';
+import { LANES, type Outcome, runClient } from './run-client.ts';
+import { CLIENTS, type ClientRow, type ClientRun, NODE } from './table.ts';
+
+const wanted = process.argv.slice(2);
+const chosen = CLIENTS.filter(({ id }) => wanted.length === 0 || wanted.some((word) => id.startsWith(word)));
+const failure = await install('node', [NODE]);
+if (failure !== undefined) throw new Error(`${NODE} does not install: ${failure}`);
+
+const matrix = readMatrix();
+let red = 0;
+for (const row of chosen) {
+  const reason = await install(row.id, row.packages);
+  for (const run of row.runs) {
+    const start = performance.now();
+    const outcomes = reason === undefined ? await runOnLanes(row, run) : [];
+    matrix[rowOf(run)] =
+      reason === undefined ? cellsOf(run, outcomes) : { 'set-up': `not installable: ${reason.slice(0, 120)}` };
+    const failed = Object.entries(matrix[rowOf(run)] ?? {}).filter(([, cell]) => cell.startsWith('fails'));
+    red += failed.length;
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    const state = reason !== undefined ? 'skip' : failed.length === 0 ? 'ok  ' : 'RED ';
+    console.log(`${state} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`);
+    for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
+    if (reason !== undefined) console.log(`       not installable: ${reason}`);
+  }
+}
+writePage(matrix);
+console.log(
+  red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
+);
+process.exit(red === 0 ? 0 : 1);
+
+/** What fails on either lane fails. */
+async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
+  const known = run.ofClient ?? {};
+  const outcomes: Outcome[] = [];
+  for (const lane of LANES) {
+    for (const { behaviour, problem } of await runClient(row, run, lane)) {
+      const at = outcomes.findIndex((outcome) => outcome.behaviour === behaviour);
+      const told = problem !== undefined && known[behaviour] === undefined ? `${lane}: ${problem}` : problem;
+      const outcome = { behaviour, ...(told !== undefined && { problem: told }) };
+      if (at < 0) outcomes.push(outcome);
+      else if (told !== undefined && outcomes[at]?.problem === undefined) outcomes[at] = outcome;
+    }
+  }
+  return outcomes;
+}
+
+function cellsOf({ emulated = {}, refused = {}, ofClient = {} }: ClientRun, outcomes: readonly Outcome[]) {
+  return Object.fromEntries(
+    outcomes.map(({ behaviour, problem }) => [
+      behaviour,
+      cellOf(problem, { emulated: emulated[behaviour], refused: refused[behaviour], ofClient: ofClient[behaviour] }),
+    ]),
+  );
+}
+
+/** What is refused on purpose must be refused: a client that gets through all the same is a finding, too. */
+function cellOf(problem: string | undefined, known: Record<'emulated' | 'refused' | 'ofClient', string | undefined>) {
+  const { emulated, refused, ofClient } = known;
+  if (refused !== undefined) return problem === undefined ? 'fails: it is not refused' : `refused: ${refused}`;
+  if (problem === undefined) return emulated === undefined ? 'works' : `emulated: ${emulated}`;
+  if (ofClient !== undefined) return `not in the client: ${ofClient}`;
+  return `fails: ${problem.replaceAll(/req_[\w-]+/g, 'req_…')}`;
+}

@@ -1,0 +1,128 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A chat request as it arrives at the vendor, as far as scripts look at it. */
+export interface VendorRequest {
+  readonly model: string;
+  readonly stream?: boolean;
+  readonly messages: readonly VendorMessage[];
+  readonly tools?: readonly { readonly function?: { readonly name: string } }[];
+  readonly response_format?: { readonly type: string };
+}
+
+export interface VendorMessage {
+  readonly role: string;
+  readonly content?: unknown;
+  readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly arguments: string } }[];
+  readonly tool_call_id?: string;
+}
+
+/** What the model does next. */
+export interface Move {
+  readonly text?: string;
+  readonly reasoning?: string;
+  readonly calls?: readonly { readonly name: string; readonly input: object }[];
+  /** Goes on a word at a time until the connection closes. */
+  readonly isEndless?: boolean;
+  /** The connection breaks after the words. */
+  readonly breaksOff?: boolean;
+  /** An error in place of a response. */
+  readonly error?: { readonly status: number; readonly headers?: Readonly<Record<string, string>> };
+}
+
+/** A vendor of OpenAI's chat wire whose model makes the moves that a script chooses by what it is sent. */
+export interface ScriptedVendor {
+  /** Ends in `/v1`; `/v1/closed` says how many endless streams were closed by the caller. */
+  readonly url: string;
+  readonly requests: readonly VendorRequest[];
+  close(): Promise<void>;
+}
+
+const WORD_MS = 20;
+
+export async function startScriptedVendor(choose: (request: VendorRequest) => Move): Promise<ScriptedVendor> {
+  const requests: VendorRequest[] = [];
+  let closed = 0;
+  const server = http.createServer(async (request, response) => {
+    if (request.method === 'GET') return void response.end(JSON.stringify({ closed }));
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const body = JSON.parse(Buffer.concat(parts).toString()) as VendorRequest;
+    requests.push(body);
+    const move = choose(body);
+    if (move.error) sendError(response, move.error);
+    else if (!body.stream) sendJson(response, 200, whole(body, move, requests.length));
+    else stream(response, body, move, requests.length);
+    if (!move.isEndless) return;
+    response.on('close', () => {
+      closed += 1;
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function sendJson(response: http.ServerResponse, status: number, body: object, headers: object = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+}
+
+function sendError(response: http.ServerResponse, { status, headers }: NonNullable<Move['error']>): void {
+  const type = status === 429 ? 'rate_limit_exceeded' : 'server_error';
+  sendJson(response, status, { error: { message: `The script says ${status}.`, type, code: type } }, headers);
+}
+
+const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
+
+function callsOf({ calls = [] }: Move, nth: number) {
+  return calls.map(({ name, input }, index) => ({
+    id: `call_${nth}_${index}`,
+    type: 'function' as const,
+    function: { name, arguments: JSON.stringify(input) },
+  }));
+}
+
+function whole({ model }: VendorRequest, move: Move, nth: number): object {
+  const calls = callsOf(move, nth);
+  const message = {
+    role: 'assistant',
+    content: move.text ?? null,
+    ...(move.reasoning && { reasoning_content: move.reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  const choice = { index: 0, message, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop', logprobs: null };
+  return { id: `chatcmpl-${nth}`, object: 'chat.completion', created: 1, model, choices: [choice], usage: USAGE };
+}
+
+function stream(response: http.ServerResponse, { model }: VendorRequest, move: Move, nth: number): void {
+  const head = { id: `chatcmpl-${nth}`, object: 'chat.completion.chunk', created: 1, model };
+  const send = (choices: readonly object[], rest: object = {}): void =>
+    void response.write(`data: ${JSON.stringify({ ...head, choices, ...rest })}\n\n`);
+  const delta = (value: object, finish: string | null = null): void =>
+    send([{ index: 0, delta: value, finish_reason: finish, logprobs: null }]);
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  delta({ role: 'assistant', content: '' });
+  if (move.reasoning) delta({ reasoning_content: move.reasoning });
+  for (const word of move.text?.split(/(?<= )/) ?? []) delta({ content: word });
+  if (move.isEndless) {
+    const timer = setInterval(() => delta({ content: 'and on ' }), WORD_MS);
+    response.on('close', () => clearInterval(timer));
+    return;
+  }
+  if (move.breaksOff) return void setTimeout(() => response.destroy(), WORD_MS);
+  for (const [index, call] of callsOf(move, nth).entries()) {
+    const { name, arguments: text } = call.function;
+    delta({ tool_calls: [{ index, id: call.id, type: 'function', function: { name, arguments: '' } }] });
+    for (let at = 0; at < text.length; at += 11)
+      delta({ tool_calls: [{ index, function: { arguments: text.slice(at, at + 11) } }] });
+  }
+  delta({}, move.calls ? 'tool_calls' : 'stop');
+  send([], { usage: USAGE });
+  response.end('data: [DONE]\n\n');
+}

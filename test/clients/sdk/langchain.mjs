@@ -1,0 +1,82 @@
+// LangChain. CLIENT is `chat`, `responses` (both of @langchain/openai) or `messages` (@langchain/anthropic).
+import { ChatAnthropic } from '@langchain/anthropic';
+import { HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatOpenAI } from '@langchain/openai';
+import * as is from './behaviours.mjs';
+
+const isAnthropic = is.client === 'messages';
+const create = (fields = {}) =>
+  isAnthropic
+    ? new ChatAnthropic({ model: is.MODEL, apiKey: is.key, anthropicApiUrl: is.base, maxRetries: 0, ...fields })
+    : new ChatOpenAI({
+        ...{ model: is.MODEL, apiKey: is.key, configuration: { baseURL: `${is.base}/v1` }, maxRetries: 0 },
+        ...{ useResponsesApi: is.client === 'responses', ...fields },
+      });
+const model = create();
+const tools = [
+  {
+    type: 'function',
+    function: { name: 'get_weather', description: 'The weather of a city.', parameters: is.CITY_SCHEMA },
+  },
+];
+const say = (...content) => [new HumanMessage({ content })];
+
+await is.report({
+  async chat() {
+    const { text, usage_metadata: usage } = await model.invoke('Say hello');
+    is.equal([text, usage.total_tokens], [is.HELLO, 110], 'the message');
+  },
+  async stream() {
+    let whole;
+    for await (const chunk of await model.stream('Say hello')) whole = whole ? whole.concat(chunk) : chunk;
+    is.equal([whole.text, whole.usage_metadata.output_tokens], [is.HELLO, 10], 'the message');
+  },
+  async tools() {
+    const bound = model.bindTools(tools);
+    const messages = [new HumanMessage('What is the weather?')];
+    let first;
+    for await (const chunk of await bound.stream(messages)) first = first ? first.concat(chunk) : chunk;
+    messages.push(first);
+    for (const { id, args } of first.tool_calls)
+      messages.push(new ToolMessage({ tool_call_id: id, content: is.WEATHER[args.city] }));
+    is.equal((await bound.invoke(messages)).text, is.TOLD, 'the message');
+  },
+  async structured() {
+    const schema = { title: 'person', ...is.PERSON_SCHEMA };
+    const structured = model.withStructuredOutput(schema, { name: 'person', method: 'jsonSchema' });
+    is.equal(await structured.invoke('A person as JSON'), is.PERSON, 'the object');
+  },
+  async image() {
+    const image = { type: 'image', source_type: 'base64', mime_type: 'image/png', data: is.PNG };
+    is.equal((await model.invoke(say({ type: 'text', text: 'The image?' }, image))).text, is.IMAGE, 'the message');
+  },
+  async document() {
+    const metadata = { filename: 'a.pdf' };
+    const file = { type: 'file', source_type: 'base64', mime_type: 'application/pdf', data: is.PDF, metadata };
+    is.equal((await model.invoke(say({ type: 'text', text: 'The document?' }, file))).text, is.DOCUMENT, 'the message');
+  },
+  async errors() {
+    const cases = [
+      [{ apiKey: 'tg_wrong' }, 401],
+      [{ model: 'nobody/none' }, 404],
+      [{ model: `${is.provider}/always-limited` }, 429],
+      [{ model: `${is.provider}/broken` }, 503],
+    ];
+    for (const [fields, status] of cases)
+      is.equal((await is.thrownBy(() => create(fields).invoke('Hi'))).status, status, 'the status');
+    await is.thrownBy(async () => {
+      for await (const _ of await model.stream('Break off'));
+    });
+    await is.waits(() => create({ model: is.limitedOnce(), maxRetries: 1 }).invoke('Say hello'), 950, 4500);
+  },
+  abort: () =>
+    is.closesAtVendor(async () => {
+      const controller = new AbortController();
+      try {
+        for await (const chunk of await model.stream('Count slowly', { signal: controller.signal }))
+          if (chunk.text) controller.abort();
+      } catch {
+        // It throws that it was aborted.
+      }
+    }),
+});

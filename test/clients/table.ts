@@ -1,0 +1,154 @@
+/** What is installed and run; the versions are those of the matrix. */
+export interface ClientRow {
+  /** Of the folder that it is installed in. */
+  readonly id: string;
+  /** The first one names the client; others are what it needs beside it. */
+  readonly packages: readonly string[];
+  readonly runs: readonly ClientRun[];
+}
+
+/** One row of the matrix. */
+export interface ClientRun {
+  readonly title: string;
+  /** Of `config/clients.json`. */
+  readonly setup: string;
+  readonly format: 'chat' | 'messages' | 'responses' | 'gemini';
+  /** An SDK's script in `sdk/`, and what it is told to do. */
+  readonly script?: string;
+  readonly client?: string;
+  /** An agent of `agents.ts`. */
+  readonly agent?: string;
+  /** By behaviour: what is refused on purpose, or comes another way than at the vendor, and why. */
+  readonly refused?: Readonly<Record<string, string>>;
+  /** What the client itself does not do. */
+  readonly ofClient?: Readonly<Record<string, string>>;
+  readonly emulated?: Readonly<Record<string, string>>;
+}
+
+export const BEHAVIOURS = Object.freeze([
+  ...[
+    'set-up',
+    'chat',
+    'stream',
+    'tools',
+    'structured',
+    'image',
+    'document',
+    'errors',
+    'abort',
+    'models',
+    'count',
+    'websocket',
+  ],
+] as const);
+
+/** Runs the others: many clients need a newer Node than the gateway does. */
+export const NODE = 'node@24.21.0';
+
+const openai = (version: string): ClientRow => ({
+  id: `openai-${version.split('.')[0]}`,
+  packages: [`openai@${version}`, 'ws@8.23.0'],
+  runs: (['chat', 'responses'] as const).map((format) => ({
+    ...{ title: `openai ${version}`, format, client: format, script: 'openai.mjs' },
+    setup: format === 'chat' ? 'openai-chat' : 'openai',
+  })),
+});
+
+const NO_FILES = { document: 'it sends no PDF' };
+const JSON_TOOL = { structured: 'by a tool `json`, as the SDK does for models that it does not know' };
+
+const aiSdk = (ai: string, own: string, anthropic: string, compatible: string): ClientRow => ({
+  id: `ai-${ai.split('.')[0]}`,
+  packages: [
+    ...[`ai@${ai}`, `@ai-sdk/openai@${own}`, `@ai-sdk/anthropic@${anthropic}`],
+    ...[`@ai-sdk/openai-compatible@${compatible}`, 'zod@4.6.7'],
+  ],
+  runs: (
+    [
+      ['openai', own, 'responses'],
+      ['anthropic', anthropic, 'messages'],
+      ['openai-compatible', compatible, 'chat'],
+    ] as const
+  ).map(([name, version, format]) => ({
+    ...{ title: `ai ${ai}, @ai-sdk/${name} ${version}`, format, client: name, script: 'ai-sdk.mjs' },
+    ...{ setup: `ai-sdk-${name}`, ...(compatible.startsWith('1.') && format === 'chat' && { ofClient: NO_FILES }) },
+    ...(format === 'messages' && { emulated: JSON_TOOL }),
+  })),
+});
+
+const agent = (id: string, pkg: string, runs: readonly Omit<ClientRun, 'setup'>[], setup = id): ClientRow => ({
+  ...{ id, packages: [pkg], runs: runs.map((run) => ({ ...run, setup })) },
+});
+
+const APPLY_PATCH = { tools: '`apply_patch`, a tool of plain text, is a function with one text at the vendor' };
+const CODE_MODE = { tools: '`exec` of the namespace `functions`, a tool of plain text, is a function at the vendor' };
+
+export const CLIENTS: readonly ClientRow[] = Object.freeze([
+  agent('claude-code', '@anthropic-ai/claude-code@2.1.330', [
+    { title: 'Claude Code 2.1.330', format: 'messages', agent: 'claude-code' },
+  ]),
+  agent('codex', '@openai/codex@0.169.0', [
+    { title: 'Codex 0.169.0, websocket', format: 'responses', agent: 'codex', emulated: APPLY_PATCH },
+    { title: 'Codex 0.169.0, SSE', format: 'responses', agent: 'codex-sse', emulated: APPLY_PATCH },
+    { title: 'Codex 0.169.0, code mode', format: 'responses', agent: 'codex-code-mode', emulated: CODE_MODE },
+  ]),
+  agent('gemini-cli', '@google/gemini-cli@0.61.0', [
+    { title: 'Gemini CLI 0.61.0', format: 'gemini', agent: 'gemini-cli' },
+  ]),
+  agent('opencode', 'opencode-ai@1.18.33', [{ title: 'opencode 1.18.33', format: 'chat', agent: 'opencode' }]),
+  agent('continue', '@continuedev/cli@1.5.47', [
+    {
+      ...{ title: 'Continue 1.5.47', format: 'responses', agent: 'continue' },
+      ofClient: { errors: 'it shows the error of a broken stream and ends; it does not try again' },
+    },
+  ]),
+  {
+    id: 'anthropic',
+    packages: ['@anthropic-ai/sdk@1.12.0'],
+    runs: [{ title: '@anthropic-ai/sdk 1.12.0', format: 'messages', setup: 'anthropic', script: 'anthropic.mjs' }],
+  },
+  ...['4.104.0', '5.23.2', '6.49.0', '7.57.0'].map(openai),
+  aiSdk('5.0.277', '2.0.131', '2.0.112', '1.0.61'),
+  aiSdk('6.0.326', '3.0.141', '3.0.138', '2.0.87'),
+  aiSdk('7.0.173', '4.0.118', '4.0.105', '3.0.92'),
+  {
+    id: 'langchain',
+    packages: ['@langchain/core@1.4.0', '@langchain/openai@1.6.0', '@langchain/anthropic@1.5.11'],
+    runs: [
+      {
+        ...{ title: '@langchain/openai 1.6.0', format: 'chat', setup: 'langchain-openai' },
+        ...{ script: 'langchain.mjs', client: 'chat' },
+      },
+      {
+        ...{ title: '@langchain/openai 1.6.0, Responses', format: 'responses', setup: 'langchain-openai' },
+        ...{ script: 'langchain.mjs', client: 'responses' },
+      },
+      {
+        ...{ title: '@langchain/anthropic 1.5.11', format: 'messages', setup: 'langchain-anthropic' },
+        ...{ script: 'langchain.mjs', client: 'messages' },
+      },
+    ],
+  },
+  {
+    id: 'openai-agents',
+    packages: ['@openai/agents@0.20.0', 'zod@4.6.7'],
+    runs: [
+      { title: '@openai/agents 0.20.0', format: 'responses', setup: 'openai-agents', script: 'openai-agents.mjs' },
+    ],
+  },
+  {
+    id: 'google-genai',
+    packages: ['@google/genai@3.1.0'],
+    runs: [{ title: '@google/genai 3.1.0', format: 'gemini', setup: 'google-genai', script: 'google-genai.mjs' }],
+  },
+  {
+    id: 'llamaindex',
+    packages: ['llamaindex@0.12.1', '@llamaindex/openai@0.4.23'],
+    runs: [
+      {
+        ...{ title: 'LlamaIndex 0.12.1', format: 'chat', setup: 'llamaindex', script: 'llamaindex.mjs' },
+        ofClient: { abort: 'it reads a stream to its end when the caller left' },
+      },
+    ],
+  },
+]);
