@@ -48,6 +48,16 @@ describe('the places of a credential', function () {
     return { status: response.status, text: await response.text() };
   };
 
+  it('below the list of models, which clients of every format call, are the headers of all formats and no parameter', async () => {
+    const { key } = gateway;
+    const models = (path: string, headers: Record<string, string> = {}) =>
+      fetch(gateway.url + path, { headers }).then(({ status }) => status);
+    expect(await models('/v1/models', { 'x-mini-key': key })).to.equal(200);
+    expect(await models('/v1/models/echo/echo', { 'x-mini-key': key })).to.equal(200);
+    expect(await models(`/v1/models?key=${key}`)).to.equal(401);
+    expect(gateway.logText()).not.to.include(key);
+  });
+
   it('of a client’s format are its header and its parameter, below its prefix', async () => {
     const { key } = gateway;
     for (const [path, headers] of [

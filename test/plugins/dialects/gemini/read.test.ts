@@ -30,6 +30,15 @@ describe('the gemini dialect reads', () => {
     expect(read(HI, { method: ':generateContent' }).request).not.to.have.property('stream');
   });
 
+  it('a response schema by each of the names that Google has for it', () => {
+    const schema = { type: 'object', properties: { a: { type: 'string' } } };
+    for (const name of ['responseJsonSchema', '_responseJsonSchema', 'response_json_schema'])
+      expect(
+        requestOf({ generationConfig: { responseMimeType: 'application/json', [name]: schema } }).response_format,
+        name,
+      ).to.have.property('type', 'json_schema');
+  });
+
   it('every field that bounds or raises the cost, in both spellings', () => {
     const wanted = {
       ...{ max_completion_tokens: 9, temperature: 1, top_p: 0.5, top_k: 3, stop: ['x'], n: 2, seed: 7 },
