@@ -49,6 +49,11 @@ const SERVER = map('Where and how the gateway listens.', {
     default: 1,
     description: 'Processes that share the port: a number, or `auto` for one per processor.',
   },
+  watch: {
+    type: 'boolean',
+    default: false,
+    description: 'Whether a change of the configuration’s files, `.env` and `${file:…}` secrets included, reloads it.',
+  },
   trustProxy: {
     anyOf: [{ type: 'boolean' }, { type: 'integer', minimum: 1, maximum: 10 }],
     default: false,
@@ -148,7 +153,7 @@ export type CoreValues = FromSchema<{ readonly type: 'object'; readonly properti
 type ServerValues = CoreValues['server'];
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */
-export interface ServerConfig extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers'> {
+export interface ServerConfig extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers' | 'watch'> {
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
   readonly drainTimeoutMs: number;
@@ -196,6 +201,8 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */
   readonly printable: () => Readonly<Record<string, unknown>>;
+  /** The same with its secrets: to be compared, never shown. */
+  readonly plain: () => Readonly<Record<string, unknown>>;
   /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`; else the file or a default. */
   readonly sources: ReadonlyMap<string, string>;
 }
