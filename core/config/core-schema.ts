@@ -153,7 +153,8 @@ export type CoreValues = FromSchema<{ readonly type: 'object'; readonly properti
 type ServerValues = CoreValues['server'];
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */
-export interface ServerConfig extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers' | 'watch'> {
+export interface ServerConfig
+  extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers' | 'watch'> {
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
   readonly drainTimeoutMs: number;

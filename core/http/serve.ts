@@ -45,6 +45,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     aliases: deps.aliases,
     dialects: spoken,
     phase: () => lifecycle.phase,
+    reloadProblem: () => lifecycle.reloadProblem,
     storeHealth: () => foundation.store.health(),
     openApi: () => openApiText,
   });

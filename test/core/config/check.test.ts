@@ -26,6 +26,7 @@ describe('a configuration without problems', () => {
       cors: { origins: [] },
       workers: 1,
       trustProxy: 0,
+      watch: false,
     });
     expect(config.logging).to.deep.equal({ level: 'info', format: 'auto' });
     expect(config).to.include({ billing: 'track', defaultPlan: undefined, isDefault: false });
