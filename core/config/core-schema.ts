@@ -52,7 +52,8 @@ const SERVER = map('Where and how the gateway listens.', {
   watch: {
     type: 'boolean',
     default: false,
-    description: 'Whether a change of the configuration’s files, `.env` and `${file:…}` secrets included, reloads it.',
+    description:
+      'Whether a change of the configuration’s files reloads it, `.env` and files that it refers to included.',
   },
   trustProxy: {
     anyOf: [{ type: 'boolean' }, { type: 'integer', minimum: 1, maximum: 10 }],

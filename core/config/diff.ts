@@ -23,7 +23,9 @@ export function diffConfigs(before: GatewayConfig, after: GatewayConfig): readon
   const [oldShown, freshShown] = [leavesOf(before.printable()), leavesOf(after.printable())];
   const pointers = [...new Set([...old.keys(), ...fresh.keys()])];
   return pointers
-    .filter((pointer) => old.get(pointer) !== fresh.get(pointer))
+    .filter(
+      (pointer) => old.get(pointer) !== fresh.get(pointer) && !hasBelow(old, pointer) && !hasBelow(fresh, pointer),
+    )
     .map((pointer) => {
       const [was, is] = [oldShown.get(pointer), freshShown.get(pointer)];
       return {
@@ -40,6 +42,11 @@ export function formatChange({ path, before, after, needsRestart }: ConfigChange
   const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
   const values = before === after ? 'another secret' : [before, after].filter((text) => text !== undefined).join(' → ');
   return `${sign} ${path}: ${values}${needsRestart ? '  (after a restart)' : ''}`;
+}
+
+/** Whether something stands below a place: what it was when it was empty is then no news. */
+function hasBelow(leaves: ReadonlyMap<string, string>, pointer: string): boolean {
+  return [...leaves.keys()].some((each) => each.startsWith(`${pointer}/`));
 }
 
 /** Every value that holds no others, and every empty list and map, as JSON by pointer. */

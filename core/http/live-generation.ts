@@ -83,7 +83,10 @@ export class LiveGeneration {
 
   #swap(next: { readonly generation: Generation; readonly served: Served }): void {
     // The gateway has drained meanwhile.
-    if (this.#isClosed) return this.#close(next.generation);
+    if (this.#isClosed) {
+      this.#close(next.generation);
+      return;
+    }
     const before = this.#current?.generation;
     this.#current = next;
     next.generation.takeOver();
