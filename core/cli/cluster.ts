@@ -185,8 +185,8 @@ export class WorkerCluster implements Cluster {
   /** Lets a worker build a configuration; returns what was wrong with it. */
   async #prepare({ number, worker }: Member, id: number, text: string): Promise<string | undefined> {
     const isPrepared = (message: WorkerMessage): boolean => message.tollgate === 'prepared' && message.id === id;
-    const answer = await exchange(worker, { tollgate: 'prepare', id, text }, isPrepared, PREPARE_MS);
-    if (answer?.tollgate === 'prepared') return answer.problem;
+    const reply = await exchange(worker, { tollgate: 'prepare', id, text }, isPrepared, PREPARE_MS);
+    if (reply?.tollgate === 'prepared') return reply.problem;
     return `worker ${number} did not build the configuration: it ended, or took too long`;
   }
 
@@ -198,9 +198,9 @@ export class WorkerCluster implements Cluster {
   /** What one worker answers, or undefined when it does not in time. */
   async #read(worker: Worker, topic: string): Promise<unknown> {
     const id = this.#nextId();
-    const isAnswer = (message: WorkerMessage): boolean => message.tollgate === 'answer' && message.id === id;
-    const answer = await exchange(worker, { tollgate: 'read', id, topic }, isAnswer, GATHER_MS);
-    return answer?.tollgate === 'answer' ? answer.value : undefined;
+    const isReply = (message: WorkerMessage): boolean => message.tollgate === 'answer' && message.id === id;
+    const reply = await exchange(worker, { tollgate: 'read', id, topic }, isReply, GATHER_MS);
+    return reply?.tollgate === 'answer' ? reply.value : undefined;
   }
 
   #tellProblem(worker: Worker): void {

@@ -19,7 +19,7 @@ const NAME = /^control-[0-9a-f]{8}\.sock$/;
 const MAX_BYTES = 1024;
 
 /** How long a gateway may take to reload: each plugin has 30 s to set up. */
-const ANSWER_MS = 120_000;
+const REPLY_MS = 120_000;
 
 /** Where the gateways on a data folder have their control sockets: in it, unless its name is too long for a socket's. */
 export function controlFolder(dataDir: string): string {
@@ -37,7 +37,7 @@ export async function openControl(
   reloader: Pick<Reloader, ControlCommand>,
   log: Log,
 ): Promise<() => void> {
-  const server = net.createServer((socket) => answerControl(socket, reloader));
+  const server = net.createServer((socket) => replyToCommand(socket, reloader));
   const folder = controlFolder(dataDir);
   const file = path.join(folder, `control-${randomBytes(4).toString('hex')}.sock`);
   try {
@@ -67,7 +67,7 @@ function listenPrivately(server: net.Server, file: string): Promise<void> {
   });
 }
 
-function answerControl(socket: net.Socket, reloader: Pick<Reloader, ControlCommand>): void {
+function replyToCommand(socket: net.Socket, reloader: Pick<Reloader, ControlCommand>): void {
   let text = '';
   socket.setEncoding('utf8');
   // Who asked and left is nobody's concern; the reload goes on.
@@ -84,16 +84,16 @@ function answerControl(socket: net.Socket, reloader: Pick<Reloader, ControlComma
   });
 }
 
-/** What one gateway says to a command. */
-export interface ControlAnswer extends ReloadReport {
+/** What one gateway replies to a command. */
+export interface ControlReply extends ReloadReport {
   readonly pid: number;
 }
 
 /** Tells a command to every gateway that runs on a data folder; sockets that nobody listens on any more are removed. */
-export async function callGateways(dataDir: string, command: ControlCommand): Promise<readonly ControlAnswer[]> {
+export async function callGateways(dataDir: string, command: ControlCommand): Promise<readonly ControlReply[]> {
   const folder = controlFolder(dataDir);
-  const answers = await Promise.all(listSockets(folder).map((name) => callGateway(path.join(folder, name), command)));
-  return answers.flatMap((answer) => answer ?? []);
+  const replies = await Promise.all(listSockets(folder).map((name) => callGateway(path.join(folder, name), command)));
+  return replies.flatMap((reply) => reply ?? []);
 }
 
 function listSockets(folder: string): readonly string[] {
@@ -104,13 +104,13 @@ function listSockets(folder: string): readonly string[] {
   }
 }
 
-/** What a gateway answers; undefined when there is none any more. */
-function callGateway(file: string, command: ControlCommand): Promise<ControlAnswer | undefined> {
+/** What a gateway replies; undefined when there is none any more. */
+function callGateway(file: string, command: ControlCommand): Promise<ControlReply | undefined> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(file);
     let text = '';
     socket.setEncoding('utf8');
-    socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error('the gateway does not answer')));
+    socket.setTimeout(REPLY_MS, () => socket.destroy(new Error('the gateway does not answer')));
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT') return reject(error);
       rmSync(file, { force: true });
@@ -121,13 +121,13 @@ function callGateway(file: string, command: ControlCommand): Promise<ControlAnsw
       text += part;
     });
     socket.on('close', () => {
-      const answer = parseJson(text);
-      if (isAnswer(answer)) resolve(answer);
+      const reply = parseJson(text);
+      if (isReply(reply)) resolve(reply);
       else reject(new Error('the gateway ended before it answered'));
     });
   });
 }
 
-function isAnswer(value: unknown): value is ControlAnswer {
+function isReply(value: unknown): value is ControlReply {
   return isObject(value) && typeof value['pid'] === 'number' && Array.isArray(value['changes']);
 }

@@ -6,22 +6,22 @@ export function send(worker: Worker, message: WorkerMessage): void {
   if (worker.isConnected()) worker.send(message, () => {});
 }
 
-/** Sends a message and waits for its answer; undefined when the worker ends before it, or takes too long. */
+/** Sends a message and waits for its reply; undefined when the worker ends before it, or takes too long. */
 export function exchange(
   worker: Worker,
   message: WorkerMessage,
-  isAnswer: (message: WorkerMessage) => boolean,
+  isReply: (message: WorkerMessage) => boolean,
   withinMs: number,
 ): Promise<WorkerMessage | undefined> {
   return new Promise((resolve) => {
-    const done = (answer?: WorkerMessage): void => {
+    const done = (reply?: WorkerMessage): void => {
       clearTimeout(timer);
       worker.off('message', listen);
       worker.off('disconnect', onGone);
-      resolve(answer);
+      resolve(reply);
     };
     const listen = (received: WorkerMessage): void => {
-      if (isAnswer(received)) done(received);
+      if (isReply(received)) done(received);
     };
     const onGone = (): void => done();
     const timer = setTimeout(done, withinMs);

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
 import { isObject, type Json, parseJson as readJson } from '../contract/json.ts';
 import { type Environment, envFiles, loadEnv } from './env.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
+import { parseFile } from './parse-file.ts';
 import {
   ConfigError,
   displayPath,
@@ -14,7 +14,7 @@ import {
   type Source,
   SourceError,
 } from './problems.ts';
-import { parseJson, parseYaml, toPlain } from './sources.ts';
+import { parseYaml, toPlain } from './sources.ts';
 
 const DEFAULT_FILE = 'config/default.yaml';
 const FORMATS: readonly string[] = ['.yaml', '.yml', '.json', '.ts', '.mts', '.js', '.mjs', '.cjs'];
@@ -217,27 +217,6 @@ function moveTo(file: string, places: Positions): readonly PlaceEntry[] {
 /** A place of a `package.json`, as if the value of its key `tollgate` were the file. */
 function inPackage([pointer, place]: PlaceEntry): readonly PlaceEntry[] {
   return /^\/tollgate(\/|$)/.test(pointer) ? [[pointer.slice('/tollgate'.length), place]] : [];
-}
-
-async function parseFile(file: string, content: string, env: Environment): Promise<Source> {
-  const format = path.extname(file);
-  if (format === '.json') return parseJson(content);
-  if (/^\.ya?ml$/.test(format)) return parseYaml(content);
-  const exported = await importDefault(file);
-  return { value: typeof exported === 'function' ? await exported({ env }) : exported, positions: new Map() };
-}
-
-/** The default export of a module file; TypeScript goes through jiti (cosmiconfig's own loader needs TypeScript < 7). */
-async function importDefault(file: string): Promise<unknown> {
-  if (/\.[mc]?ts$/.test(file)) {
-    const { createJiti } = await import('jiti');
-    return await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import(file, { default: true });
-  }
-  // Node keeps a module for ever under its URL; a file that has changed since is another one.
-  const url = pathToFileURL(file);
-  url.searchParams.set('changed', String(statSync(file).mtimeMs));
-  const module: Readonly<Record<string, unknown>> = await import(url.href);
-  return module['default'];
 }
 
 function toConfigError(error: unknown, file: string): ConfigError {
