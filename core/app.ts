@@ -7,6 +7,7 @@ import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
 import { createBodyBudget } from './http/body-budget.ts';
+import { InnerRequests } from './http/inner-requests.ts';
 import { Lifecycle } from './http/lifecycle.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/live-generation.ts';
 import { createHttpServer, listen, setServerOptions } from './http/server.ts';
@@ -63,11 +64,12 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   const loaded = options.loaded ?? (await loadConfig(options));
   const foundation = await openFoundation(loaded, log, options.gatherer);
   const { server: config } = loaded.config;
-  const deps = { lifecycle: new Lifecycle(), budget: createBodyBudget() };
+  const deps = { lifecycle: new Lifecycle(), budget: createBodyBudget(), inner: new InnerRequests() };
   const live = new LiveGeneration();
   try {
     (await live.prepare(await createGeneration(foundation, loaded), deps)).commit();
     const server = createHttpServer(live.listener, config);
+    deps.inner.attach(server);
     const sockets = new Websockets({
       ...{ server, log, maxMessageBytes: config.bodyLimitBytes },
       rules: () => live.sockets,

@@ -41,6 +41,13 @@ const SERVER = map('Where and how the gateway listens.', {
       description: 'Allowed origins, such as `https://chat.example`; `*` allows all, none means no CORS.',
     },
   }),
+  idempotency: map('What is kept for requests with an `Idempotency-Key`.', {
+    keepFor: duration('How long the response to one is given again; `0s` ignores the header.', '24h'),
+    maxSize: size(
+      'The largest response that is kept; a request whose response is larger is refused when it is repeated.',
+      '1mb',
+    ),
+  }),
   workers: {
     anyOf: [
       { type: 'integer', minimum: 1, maximum: 256 },
@@ -162,6 +169,7 @@ export interface ServerConfig
   readonly drainDelayMs: number;
   readonly keepAliveMs: number;
   readonly sseKeepAliveMs: number;
+  readonly idempotency: { readonly keepForMs: number; readonly maxBytes: number };
   /** How many proxies in front are believed about the client's address; 0 is none. */
   readonly trustProxy: number;
 }

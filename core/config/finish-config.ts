@@ -59,6 +59,7 @@ function readServer({
   drainDelay,
   keepAlive,
   sseKeepAlive,
+  idempotency,
   trustProxy,
   ...rest
 }: CoreValues['server']): ServerConfig {
@@ -70,6 +71,7 @@ function readServer({
     drainDelayMs: parseDuration(drainDelay),
     keepAliveMs: parseDuration(keepAlive),
     sseKeepAliveMs: parseDuration(sseKeepAlive),
+    idempotency: { keepForMs: parseDuration(idempotency.keepFor), maxBytes: parseSize(idempotency.maxSize) },
     trustProxy: Number(trustProxy),
   };
 }

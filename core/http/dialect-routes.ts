@@ -54,6 +54,7 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   const { path, summary, description, request = dialect.request, response = dialect.response } = row;
   return {
     ...{ method: 'POST', path, summary, auth: ['key'], body: request, handler },
+    isIdempotent: row.action !== 'count',
     ...(description !== undefined && { description }),
     responses: {
       200: { description: row.action === 'count' ? 'The number of tokens.' : 'The completion.', schema: response },

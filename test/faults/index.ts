@@ -161,8 +161,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   ),
   C09: row(
     'sends one `Idempotency-Key` twice',
-    'not offered: the header is ignored, each request is a call of its own',
-    'each',
+    'the second gets what the first got ([http.md](http.md#idempotency-key))',
+    'once',
     'test/faults/idempotency.test.ts',
   ),
   S01: row(

@@ -97,6 +97,8 @@ export function countRequests(registry: Registry): Middleware {
   const routeLabel = boundedLabel();
 
   return (ctx, next) => {
+    // One that the gateway makes to itself in place of a caller's, which is counted.
+    if (ctx.state['outer'] !== undefined) return next();
     const { res } = ctx;
     const started = performance.now();
     inflight.inc();
