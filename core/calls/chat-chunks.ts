@@ -6,7 +6,7 @@ export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   const { id, created, model, choices, usage } = response;
   const base = { id, object: 'chat.completion.chunk', created, model } as const;
   const chunks: ChatChunk[] = choices.map(({ index, message, finish_reason, logprobs }) => {
-    const { role, content, refusal, reasoning_content, tool_calls } = message;
+    const { role, content, refusal, reasoning_content, tool_calls, order: _order, ...others } = message;
     return {
       ...base,
       choices: [
@@ -18,6 +18,7 @@ export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
             ...(refusal !== null && { refusal }),
             ...(reasoning_content !== undefined && { reasoning_content }),
             ...(tool_calls && { tool_calls: tool_calls.map((call, at) => ({ index: at, ...call })) }),
+            ...others,
           },
           finish_reason,
           logprobs: logprobs ?? null,

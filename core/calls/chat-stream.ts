@@ -56,7 +56,7 @@ async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Prom
     opened.destroy?.();
     throw error;
   }
-  if (transform && call.record.lane === 'native') call.record.lane = 'mixed';
+  if (transform?.changes && call.record.lane === 'native') call.record.lane = 'mixed';
   const running = new RunningStream(deps, call, opened, transform);
   return { call, headers: opened.headers, batches: running.batches(), close: () => running.close('aborted') };
 }
@@ -122,11 +122,14 @@ class RunningStream {
 
   async *batches(): Batches {
     try {
-      if (this.#transform) yield* this.#transformed(this.#transform);
+      if (this.#transform?.changes) yield* this.#transformed(this.#transform);
       // Not `for await`: that would hang up where its reader stops.
       else
         for (let batch = await this.#next(); batch; batch = await this.#next()) {
-          for (const chunk of batch.chunks) this.#count(chunk);
+          for (const chunk of batch.chunks) {
+            this.#count(chunk);
+            if (this.#transform) await this.#transform.observe(chunk);
+          }
           const chunks = batch.chunks.flatMap(withoutUsage);
           if (chunks.length > 0 || batch.events.length > 0) yield { chunks, events: batch.events };
         }
@@ -157,6 +160,7 @@ class RunningStream {
           }
           isStopped = false;
           this.#count(chunk);
+          await transform.observe(chunk);
           if (changed.length > 0) yield batchOf(changed);
         }
     } catch (error) {

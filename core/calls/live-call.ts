@@ -1,4 +1,14 @@
-import type { Call, Operation, Outcome, OutcomeStatus, Principal, RequestOf, Target, Units } from '../contract/call.ts';
+import type {
+  Call,
+  CallClient,
+  Operation,
+  Outcome,
+  OutcomeStatus,
+  Principal,
+  RequestOf,
+  Target,
+  Units,
+} from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
@@ -43,6 +53,8 @@ export interface CallRecord {
   /** The service tier that the last attempt was sent with, where it is not the standard one. */
   serviceTier: string | undefined;
   metered: Metered | undefined;
+  /** What a kept response has saved. */
+  saved: number | undefined;
   firstByteMs: number | undefined;
   upstreamMs: number;
   /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
@@ -74,6 +86,7 @@ export class LiveCall implements Call {
     usage: undefined,
     serviceTier: undefined,
     metered: undefined,
+    saved: undefined,
     firstByteMs: undefined,
     upstreamMs: 0,
     attemptSignal: undefined,
@@ -116,6 +129,10 @@ export class LiveCall implements Call {
     return this.#targets;
   }
 
+  get client(): CallClient | undefined {
+    return this.#ingress;
+  }
+
   get ingress(): Ingress | undefined {
     return this.#ingress;
   }
@@ -156,7 +173,7 @@ export class LiveCall implements Call {
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, usage, metered, sentTo, firstByteMs, upstreamMs } = this.record;
+    const { target, attempts, usage, metered, saved, sentTo, firstByteMs, upstreamMs } = this.record;
     const told = usage ?? (metered && usageOfUnits(metered.units));
     return deepFreeze({
       status,
@@ -170,6 +187,7 @@ export class LiveCall implements Call {
       ...(told && { usage: told }),
       ...(metered && { units: metered.units }),
       ...(metered?.cost !== undefined && { cost: metered.cost }),
+      ...(saved !== undefined && { saved }),
       ...(firstByteMs !== undefined && { firstByteMs }),
     });
   }

@@ -155,7 +155,8 @@ function ingressOf(
   if (length > MAX_PASSED)
     throw new GatewayError('headers_too_large', `The headers ${Object.keys(headers).join(', ')} are over 4 KiB.`);
   return {
-    ...{ dialect: name, before, headers, needs, dropped },
+    ...{ dialect: name, body: input.body, before, headers, needs, dropped },
+    ...(input.headers['cache-control'] !== undefined && { cacheControl: String(input.headers['cache-control']) }),
     ...(native && { patch: (change) => native.patch(input.body, change) }),
   };
 }
