@@ -3,15 +3,7 @@ import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/cli/logger.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  OPERATOR_KEY,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/fault-rig.ts';
+import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
 import { MINI_FILES } from '../support/mini-dialect.ts';
 import { answer, heldSse } from '../support/scripted-upstream.ts';
 
@@ -246,29 +238,52 @@ describe('a request with an Idempotency-Key', function () {
     }
   });
 
-  it('finds its result after a restart, and on another node of the same store', async () => {
-    rig.vendor.script(answer(200, completion('before')));
-    const headers = freshKey();
-    const body = { model: 'one/m', messages: MESSAGES };
-    const first = await bodyOf(await post('/v1/chat/completions', body, headers));
-    let other: Gateway | undefined;
-    try {
+  describe('on two nodes of one store', () => {
+    let other: Gateway;
+    before(async () => {
       other = await createGateway({
         cwd: rig.gateway.folder,
         env: {},
         configPath: `${rig.gateway.folder}/tollgate.config.json`,
         log: createLogger({ level: 'silent', format: 'json', isTerminal: false }),
       });
-      const response = await fetch(`${other.url}/v1/chat/completions`, {
+    });
+    after(() => other.close());
+
+    const send = (url: string, headers: Record<string, string>) =>
+      fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json', ...headers },
-        body: JSON.stringify(body),
+        body: JSON.stringify({ model: 'one/m', messages: MESSAGES }),
       });
+
+    it('is found by the other one, as after a restart', async () => {
+      rig.vendor.script(answer(200, completion('before')));
+      const headers = freshKey();
+      const first = await bodyOf(await send(rig.gateway.url, headers));
+      const response = await send(other.url, headers);
       expect(response.headers.get('idempotency-replayed')).to.equal('true');
       expect(await bodyOf(response)).to.deep.equal(first);
-      expect(first.text).not.to.include(OPERATOR_KEY);
-    } finally {
-      await other?.close();
-    }
+    });
+
+    it('is one charge when both get it at once', async () => {
+      const mark = await rig.mark();
+      const seen = rig.vendor.requests.length;
+      rig.vendor.script(async (wire) => {
+        await wire.pause(150);
+        await wire.send(answer(200, completion()));
+      });
+      const headers = freshKey();
+      const all = await Promise.all(
+        Array.from({ length: 50 }, (_, n) => send(n % 2 === 0 ? rig.gateway.url : other.url, headers)),
+      );
+      await Promise.all(all.map((response) => response.text()));
+      const won = all.filter(
+        ({ status, headers: told }) => status === 200 && told.get('idempotency-replayed') === null,
+      );
+      expect(won).to.have.lengthOf(1);
+      expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
+      expect((await rig.mark()).books.spent - mark.books.spent).to.equal(USAGE_COST);
+    });
   });
 });
