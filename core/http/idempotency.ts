@@ -30,7 +30,7 @@ export function readIdempotencyKey({ headers }: IncomingMessage): string | undef
 }
 
 /**
- * Works on a request with a key once: the gateway posts it to itself, without the key, so that it runs to its end also when its
+ * Works on a request with a key once: the gateway posts it to itself, so that it runs to its end also when its
  * caller leaves; the response goes out as it comes and is kept when it ended well.
  */
 export function createIdempotency({ inner, results, maxBytes, log }: IdempotencyDeps): RespondOnce {
@@ -68,7 +68,7 @@ function fingerprintOf({ querystring, headers }: Koa.Context, body: Buffer): str
 
 /** About the connection or the body's way, or to be said anew. */
 const NOT_COPIED =
-  /^(?:connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|content-length|content-type|idempotency-key|x-request-id|date)$/;
+  /^(?:connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|content-length|content-type|x-request-id|date)$/;
 
 function copyHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   return Object.fromEntries(

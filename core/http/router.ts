@@ -99,7 +99,7 @@ function createHandler(
     if (validateBody) {
       const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
-      if (route.isIdempotent && deps.respondOnce && readIdempotencyKey(ctx.req) !== undefined)
+      if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
         return deps.respondOnce(ctx, raw);
       state.body = deepFreeze(value);
     }

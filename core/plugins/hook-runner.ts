@@ -176,9 +176,11 @@ function transform(steps: readonly Step[], shape: ResultShape, { onObserverError
       end: () => endThrough(own),
       async observe(chunk) {
         for (const step of watching)
-          await runStep(step, deepFreeze(chunk)).catch((error: unknown) =>
-            onObserverError(step.owner, step.name, error),
-          );
+          try {
+            await runStep(step, deepFreeze(chunk));
+          } catch (error) {
+            onObserverError(step.owner, step.name, error);
+          }
       },
     };
   };
