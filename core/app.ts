@@ -1,5 +1,5 @@
-import type { RequestListener, Server } from 'node:http';
-import { createGeneration, type Generation } from './calls/generation.ts';
+import type { Server } from 'node:http';
+import { createGeneration } from './calls/generation.ts';
 import { createLogger } from './cli/logger.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog } from './contract/catalog.ts';
@@ -7,10 +7,11 @@ import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
 import { createBodyBudget } from './http/body-budget.ts';
+import { InnerRequests } from './http/inner-requests.ts';
 import { Lifecycle } from './http/lifecycle.ts';
-import { type Served, serveGeneration } from './http/serve.ts';
-import { createHttpServer, listen } from './http/server.ts';
-import { type SocketRules, Websockets } from './http/websockets.ts';
+import { LiveGeneration, type PreparedGeneration } from './http/live-generation.ts';
+import { createHttpServer, listen, setServerOptions } from './http/server.ts';
+import { Websockets } from './http/websockets.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
@@ -28,10 +29,14 @@ export interface Gateway {
   readonly openApi: Schema;
   /**
    * Goes on with another configuration: its generation is built beside the running one, new requests go there, and the old one
-   * is closed when its last request has ended. Rejects, and changes nothing, when it cannot be built. Store, host, port and
-   * workers stay.
+   * is closed when its last request has ended. Rejects, and changes nothing, when it cannot be built. Store, host, port, workers
+   * and log stay.
    */
   use(loaded: LoadedConfig): Promise<void>;
+  /** The first half of {@link use}: what it builds takes over by `commit`, or is closed again by `abandon`. */
+  prepare(loaded: LoadedConfig): Promise<PreparedGeneration>;
+  /** What `/readyz` tells about the configuration: why the last reload was refused, or nothing. */
+  noteReload(problem: string | undefined): void;
   /** Not ready at once; running responses finish or end in an error frame at the deadline; then everything closes. */
   close(): Promise<void>;
 }
@@ -59,11 +64,12 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   const loaded = options.loaded ?? (await loadConfig(options));
   const foundation = await openFoundation(loaded, log, options.gatherer);
   const { server: config } = loaded.config;
-  const deps = { lifecycle: new Lifecycle(), budget: createBodyBudget() };
+  const deps = { lifecycle: new Lifecycle(), budget: createBodyBudget(), inner: new InnerRequests() };
   const live = new LiveGeneration();
   try {
-    await live.use(await createGeneration(foundation, loaded), deps);
+    (await live.prepare(await createGeneration(foundation, loaded), deps)).commit();
     const server = createHttpServer(live.listener, config);
+    deps.inner.attach(server);
     const sockets = new Websockets({
       ...{ server, log, maxMessageBytes: config.bodyLimitBytes },
       rules: () => live.sockets,
@@ -72,8 +78,19 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const host = options.host ?? config.host;
     const port = await listen(server, host, options.port ?? config.port);
     deps.lifecycle.phase = 'ready';
+    const prepare = async (next: LoadedConfig): Promise<PreparedGeneration> => {
+      const prepared = await live.prepare(await createGeneration(foundation, onStoreOf(loaded, next)), deps);
+      return {
+        abandon: prepared.abandon,
+        commit() {
+          prepared.commit();
+          setServerOptions(server, next.config.server);
+        },
+      };
+    };
     const close = async (): Promise<void> => {
-      await deps.lifecycle.drain(server, { delayMs: config.drainDelayMs, deadlineMs: config.drainTimeoutMs, sockets });
+      const { drainDelayMs: delayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
+      await deps.lifecycle.drain(server, { delayMs, deadlineMs, sockets });
       sockets.close();
       await live.close();
       await foundation.close();
@@ -83,7 +100,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
       server,
       ...describeGeneration(live),
-      use: async (next) => live.use(await createGeneration(foundation, next), deps),
+      prepare,
+      use: async (next) => (await prepare(next)).commit(),
+      noteReload: (problem) => deps.lifecycle.noteReload(problem),
       close() {
         closing ??= close();
         return closing;
@@ -96,77 +115,23 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   }
 }
 
-/** The generation that new requests go to; the ones before it close when their last request has ended. */
-class LiveGeneration {
-  #current: { readonly generation: Generation; readonly served: Served } | undefined;
-  #running = new Map<Generation, number>();
-  readonly #closing = new Set<Promise<void>>();
-
-  /** For the server: it never changes, what it leads to does. */
-  readonly listener: RequestListener = (request, response) => {
-    const current = this.#current;
-    if (!current) return void response.destroy();
-    const { generation } = current;
-    this.#running.set(generation, (this.#running.get(generation) ?? 0) + 1);
-    response.once('close', () => this.#leave(generation));
-    current.served.listener(request, response);
+/** A configuration on the store that is open: its folder too is where keys were made with what lies beside them. */
+function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
+  const [store] = first.plugins;
+  const [, ...others] = next.plugins;
+  return {
+    ...next,
+    config: { ...next.config, store: first.config.store },
+    settings: Object.freeze({ ...next.settings, dataDir: first.settings.dataDir }),
+    plugins: [...(store ? [store] : []), ...others],
   };
-
-  get generation(): Generation {
-    if (!this.#current) throw new TypeError('no generation is running');
-    return this.#current.generation;
-  }
-
-  /** The rules of the generation that serves now. */
-  get sockets(): SocketRules {
-    if (!this.#current) throw new TypeError('no generation is running');
-    return this.#current.served.sockets;
-  }
-
-  get openApi(): Schema {
-    return this.#current?.served.openApi ?? {};
-  }
-
-  /** Makes a generation ready and swaps it in. One that does not become ready is closed and changes nothing. */
-  async use(generation: Generation, deps: Parameters<typeof serveGeneration>[1]): Promise<void> {
-    const before = this.#current;
-    try {
-      const served = serveGeneration(generation, deps);
-      await generation.ready();
-      this.#current = { generation, served };
-    } catch (error) {
-      await generation.close();
-      throw error;
-    }
-    if (before && !this.#running.get(before.generation)) this.#close(before.generation);
-  }
-
-  async close(): Promise<void> {
-    const current = this.#current;
-    this.#current = undefined;
-    if (current) this.#close(current.generation);
-    await Promise.all(this.#closing);
-  }
-
-  #leave(generation: Generation): void {
-    const left = (this.#running.get(generation) ?? 1) - 1;
-    this.#running.set(generation, left);
-    if (left === 0 && generation !== this.#current?.generation) this.#close(generation);
-  }
-
-  #close(generation: Generation): void {
-    this.#running.delete(generation);
-    const closing = generation.close();
-    this.#closing.add(closing);
-    void closing.finally(() => this.#closing.delete(closing));
-  }
 }
 
 /** What a program that embeds the gateway may know of the generation that it started with. */
 function describeGeneration({
   generation,
   openApi,
-}: LiveGeneration): Omit<Gateway, 'url' | 'server' | 'use' | 'close'> {
+}: LiveGeneration): Omit<Gateway, 'url' | 'server' | 'use' | 'prepare' | 'noteReload' | 'close'> {
   const { registry, catalog } = generation;
   return {
     announcements: registry.announcements,

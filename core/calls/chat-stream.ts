@@ -58,7 +58,7 @@ async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Prom
     opened.destroy?.();
     throw error;
   }
-  if (transform && call.record.lane === 'native') call.record.lane = 'mixed';
+  if (transform?.changes && call.record.lane === 'native') call.record.lane = 'mixed';
   const running = new RunningStream(deps, call, opened, transform);
   return { call, headers: opened.headers, batches: running.batches(), close: () => running.close('aborted') };
 }
@@ -124,13 +124,14 @@ class RunningStream {
 
   async *batches(): Batches {
     try {
-      if (this.#transform) yield* this.#transformed(this.#transform);
+      if (this.#transform?.changes) yield* this.#transformed(this.#transform);
       // Not `for await`: that would hang up where its reader stops.
       else
         for (let batch = await this.#next(); batch; batch = await this.#next()) {
           const chunks: ChatChunk[] = [];
           for (const chunk of batch.chunks) {
             this.#count(chunk);
+            if (this.#transform) await this.#transform.observe(chunk);
             if (chunk.usage === undefined) chunks.push(chunk);
             else chunks.push(...withoutUsage(chunk));
           }
@@ -163,6 +164,7 @@ class RunningStream {
           }
           isStopped = false;
           this.#count(chunk);
+          await transform.observe(chunk);
           if (changed.length > 0) yield batchOf(changed);
         }
     } catch (error) {

@@ -62,9 +62,10 @@ async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promi
 }
 
 /** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
-export function noteAnswered(call: LiveCall, { response, cost = 0, headers = {} }: Answered): ChatResult {
+export function noteAnswered(call: LiveCall, { response, cost = 0, saved, headers = {} }: Answered): ChatResult {
   const { usage } = response as ChatResponse;
   call.record.metered = { units: {}, cost };
+  call.record.saved = saved;
   const [first] = call.targets;
   return {
     ...responseNotes(call, first, { headers }),

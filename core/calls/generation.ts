@@ -40,8 +40,10 @@ export interface Generation {
   readonly requests: RequestSchemas;
   /** The models of chat. */
   readonly catalog: ModelCatalog;
-  /** Runs what plugins do before the gateway listens, and makes this the one that answers other workers. */
+  /** Runs what plugins do before it serves. */
   ready(): Promise<void>;
+  /** Makes this the one that answers other workers. */
+  takeOver(): void;
   /** Waits for what goes on, runs the plugins' closers in reverse, and closes what only this generation kept; all within a time. */
   close(): Promise<void>;
 }
@@ -91,11 +93,11 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
-    const ready = async (): Promise<void> => {
-      await runReady(registry.ready);
-      gatherer.serve(readers);
+    return {
+      ...{ loaded, registry, settings, foundation, deps, services, requests, catalog, close },
+      ready: () => runReady(registry.ready),
+      takeOver: () => gatherer.serve(readers),
     };
-    return { loaded, registry, settings, foundation, deps, services, requests, catalog, ready, close };
   } catch (error) {
     await close();
     throw error;

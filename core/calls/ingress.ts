@@ -18,10 +18,14 @@ export type Lane = 'native' | 'mixed' | 'translated';
 export interface Ingress {
   /** The dialect's name. */
   readonly dialect: string;
+  /** The caller's body. */
+  readonly body: unknown;
   /** The canonical request as the dialect read it. */
   readonly before: ChatRequest;
   /** Headers of the caller that a provider may get to see. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The caller's `cache-control`. */
+  readonly cacheControl?: string | undefined;
   readonly needs: readonly DialectNeed[];
   /** Places of optional needs that this caller may not have. */
   readonly without?: readonly string[];

@@ -1,4 +1,14 @@
-import type { Call, Operation, Outcome, OutcomeStatus, Principal, RequestOf, Target, Units } from '../contract/call.ts';
+import type {
+  Call,
+  CallClient,
+  Operation,
+  Outcome,
+  OutcomeStatus,
+  Principal,
+  RequestOf,
+  Target,
+  Units,
+} from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
@@ -50,6 +60,8 @@ export interface CallRecord {
   /** The service tier that the last attempt was sent with, where it is not the standard one. */
   serviceTier: string | undefined;
   metered: Metered | undefined;
+  /** What a kept response has saved. */
+  saved: number | undefined;
   firstByteMs: number | undefined;
   upstreamMs: number;
   /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
@@ -88,6 +100,7 @@ export class LiveCall implements Call {
     usage: undefined,
     serviceTier: undefined,
     metered: undefined,
+    saved: undefined,
     firstByteMs: undefined,
     upstreamMs: 0,
     attemptSignal: undefined,
@@ -135,6 +148,10 @@ export class LiveCall implements Call {
 
   get targets(): readonly Target[] {
     return this.#targets;
+  }
+
+  get client(): CallClient | undefined {
+    return this.#ingress;
   }
 
   get ingress(): Ingress | undefined {
@@ -196,7 +213,7 @@ export class LiveCall implements Call {
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, usage, metered, sentTo, firstByteMs, upstreamMs } = this.record;
+    const { target, attempts, usage, metered, saved, sentTo, firstByteMs, upstreamMs } = this.record;
     const told = usage ?? (metered && usageOfUnits(metered.units));
     const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
       status,
@@ -211,6 +228,7 @@ export class LiveCall implements Call {
     if (told) outcome.usage = told;
     if (metered) outcome.units = metered.units;
     if (metered?.cost !== undefined) outcome.cost = metered.cost;
+    if (saved !== undefined) outcome.saved = saved;
     if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
     return deepFreeze(outcome);
   }

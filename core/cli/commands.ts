@@ -36,6 +36,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./inspect.ts')).checkConfig,
   },
   {
+    name: 'reload',
+    summary: 'Let the gateways that run on this configuration read it anew',
+    options: [['--diff', 'say what a reload would change, and change nothing']],
+    load: async () => (await import('./reload.ts')).run,
+  },
+  {
     name: 'init',
     summary: 'Write a configuration, .env.example and .gitignore into this folder',
     options: [

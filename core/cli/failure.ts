@@ -42,6 +42,12 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
   return failure.exitCode;
 }
 
+/** What went wrong, in lines, for operators. */
+export function describeError(error: unknown): readonly string[] {
+  const { code, lines } = describeFailure(error);
+  return code === 'unexpected' && error instanceof Error ? [error.message] : lines;
+}
+
 function describeFailure(error: unknown): Failure {
   if (error instanceof CommanderError)
     return { exitCode: EXIT.usage, code: 'usage', lines: [error.message.replace(/^error: /, '')] };

@@ -8,29 +8,23 @@ import type { CommandContext } from './commands.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
 import { createLogger, flushLog } from './logger.ts';
-import {
-  countWorkers,
-  draining,
-  EXIT_OF,
-  onPrimary,
-  runWorkers,
-  STOP_SIGNALS,
-  type StopSignal,
-  workerNumber,
-} from './workers.ts';
+import { type Reloads, startReloads } from './reloads.ts';
+import { draining, EXIT_OF, listenToSignals, type StopSignal } from './signals.ts';
+import { onPrimary, reloadWithPrimary, requestConfiguration, workerNumber } from './worker.ts';
+import { countWorkers, runWorkers } from './workers.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** `tollgate start`: runs until SIGTERM, SIGINT or SIGHUP, which drain it; a second one ends it at once. */
+/** `tollgate start`: runs until SIGTERM, SIGINT or a closed terminal, which drain it; a second one ends it at once. SIGHUP else reloads. */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const givenLevel = readLevel(options['logLevel']);
   const port = readPort(options['port']);
   const host = readHost(options['host']);
-  const loaded = await loadFor(context);
+  const worker = workerNumber();
+  const loaded = await (worker === undefined ? loadFor(context) : requestConfiguration());
   const { config } = loaded;
   const level = givenLevel ?? config.logging.level;
-  const worker = workerNumber();
   const count = countWorkers(loaded);
   const logger = createLogger({
     level,
@@ -40,7 +34,7 @@ export async function run(context: CommandContext): Promise<void> {
       terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
   });
   if (count > 1 && worker === undefined) {
-    await runWorkers(count, config.server, terminal, logger);
+    await runWorkers(count, loaded, context, logger);
     await flushLog(logger);
     return;
   }
@@ -56,14 +50,23 @@ export async function run(context: CommandContext): Promise<void> {
     ...(port !== undefined && { port }),
     ...(host !== undefined && { host }),
   });
+  const reloads =
+    worker === undefined
+      ? await startReloads(context, {
+          ...{ loaded, log },
+          swap: gateway.use,
+          note: gateway.noteReload,
+        })
+      : undefined;
   // Before the banner: a program that waits for it may stop the gateway at once.
-  const stopped = untilStopped(gateway, terminal, strays);
+  const stopped = untilStopped(gateway, terminal, strays, reloads);
   if (worker === undefined || worker === 1)
     terminal.err.write(
       formatBanner(gateway, { file: config.file, configPath: globals.config, workers: count, terminal }),
     );
   if (worker !== undefined) tell({ tollgate: 'ready' });
   await stopped;
+  reloads?.close();
   await flushLog(logger);
 }
 
@@ -113,7 +116,12 @@ function catchStrays(loaded: LoadedConfig, log: Log): Strays {
 }
 
 /** Resolves when the gateway has drained. An error of core's own that nobody caught drains it too, and makes the exit code 1. */
-function untilStopped(gateway: Gateway, terminal: Terminal, strays: Strays): Promise<void> {
+function untilStopped(
+  gateway: Gateway,
+  terminal: Terminal,
+  strays: Strays,
+  reloads: Reloads | undefined,
+): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
     const drain = (): void => {
@@ -129,9 +137,12 @@ function untilStopped(gateway: Gateway, terminal: Terminal, strays: Strays): Pro
       process.exitCode = EXIT.unexpected;
       if (!stopping) drain();
     };
-    if (workerNumber() === undefined) {
-      for (const signal of STOP_SIGNALS) process.on(signal, () => stop(signal));
-    } else onPrimary(drain);
+    if (reloads) {
+      listenToSignals({ stop, reload: reloads.reload });
+      return;
+    }
+    onPrimary(drain);
+    reloadWithPrimary(gateway);
   });
 }
 

@@ -28,7 +28,7 @@ export function findInstances(
   raw: RawConfig,
   builtins: readonly BuiltinName[],
 ): { readonly stores: readonly InstanceRef[]; readonly instances: readonly InstanceRef[] } {
-  const lookup = createLookup(raw.env, raw.baseDir);
+  const lookup = createLookup(raw);
   const store = interpolateStore(raw.value['store'], lookup);
   const names = store === undefined ? [] : listStoreNames(store, builtins);
   return {
@@ -42,7 +42,7 @@ export function checkConfig(
   raw: RawConfig,
   { builtins, schemas, problems: importProblems = [] }: KnownPlugins,
 ): GatewayConfig {
-  const lookup = createLookup(raw.env, raw.baseDir);
+  const lookup = createLookup(raw);
   const ajv = createAjv(raw.baseDir);
   const check: CheckSection = (value, schema, pointer) => {
     const tree = interpolateTree(value, schema, pointer, lookup);

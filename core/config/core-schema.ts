@@ -42,6 +42,13 @@ const SERVER = map('Where and how the gateway listens.', {
       description: 'Allowed origins, such as `https://chat.example`; `*` allows all, none means no CORS.',
     },
   }),
+  idempotency: map('What is kept for requests with an `Idempotency-Key`.', {
+    keepFor: duration('How long the response to one is given again; `0s` ignores the header.', '24h'),
+    maxSize: size(
+      'The largest response that is kept; a request whose response is larger is refused when it is repeated.',
+      '1mb',
+    ),
+  }),
   workers: {
     anyOf: [
       { type: 'integer', minimum: 1, maximum: 256 },
@@ -49,6 +56,12 @@ const SERVER = map('Where and how the gateway listens.', {
     ],
     default: 1,
     description: 'Processes that share the port: a number, or `auto` for one per processor.',
+  },
+  watch: {
+    type: 'boolean',
+    default: false,
+    description:
+      'Whether a change of the configuration’s files reloads it, `.env` and files that it refers to included.',
   },
   trustProxy: {
     anyOf: [{ type: 'boolean' }, { type: 'integer', minimum: 1, maximum: 10 }],
@@ -150,13 +163,15 @@ export type CoreValues = FromSchema<{ readonly type: 'object'; readonly properti
 type ServerValues = CoreValues['server'];
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */
-export interface ServerConfig extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers'> {
+export interface ServerConfig
+  extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers' | 'watch'> {
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
   readonly drainTimeoutMs: number;
   readonly drainDelayMs: number;
   readonly keepAliveMs: number;
   readonly sseKeepAliveMs: number;
+  readonly idempotency: { readonly keepForMs: number; readonly maxBytes: number };
   /** How many proxies in front are believed about the client's address; 0 is none. */
   readonly trustProxy: number;
 }
@@ -200,6 +215,8 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */
   readonly printable: () => Readonly<Record<string, unknown>>;
+  /** The same with its secrets: to be compared, never shown. */
+  readonly plain: () => Readonly<Record<string, unknown>>;
   /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`; else the file or a default. */
   readonly sources: ReadonlyMap<string, string>;
 }

@@ -26,6 +26,11 @@ export async function loadEnv(env: Environment, folders: readonly string[], cwd:
   return Object.freeze(Object.fromEntries(merged));
 }
 
+/** Where variables may stand in these folders, beside the environment itself. */
+export function envFiles(folders: readonly string[]): readonly string[] {
+  return [...new Set(folders)].flatMap((folder) => ENV_FILES.map((name) => path.join(folder, name)));
+}
+
 async function readEnvFile(file: string, cwd: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');

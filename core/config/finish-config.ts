@@ -44,7 +44,8 @@ export function finishConfig(
     defaultPlan,
     billing,
     instances: instances.map(readInstance),
-    printable: () => printConfig(core, instances),
+    printable: () => printConfig(core, instances, mask),
+    plain: () => printConfig(core, instances, ({ value }) => value),
     sources: new Map([core, ...instances].flatMap(({ sources }) => [...sources])),
   });
 }
@@ -60,6 +61,7 @@ function readServer({
   drainDelay,
   keepAlive,
   sseKeepAlive,
+  idempotency,
   trustProxy,
   ...rest
 }: CoreValues['server']): ServerConfig {
@@ -71,25 +73,33 @@ function readServer({
     drainDelayMs: parseDuration(drainDelay),
     keepAliveMs: parseDuration(keepAlive),
     sseKeepAliveMs: parseDuration(sseKeepAlive),
+    idempotency: { keepForMs: parseDuration(idempotency.keepFor), maxBytes: parseSize(idempotency.maxSize) },
     trustProxy: Number(trustProxy),
   };
 }
 
-/** The whole as a file would say it, secrets masked; a value out of a file (`${file:…}`) counts as secret. */
-function printConfig(core: Section, instances: readonly CheckedInstance[]): JsonObject {
-  const mask = ({ value, schema, pointer, sources }: Section): unknown =>
-    maskSecrets(value, schema, pointer, (at) => sources.get(at)?.includes('file ') === true);
+/** A section without its secrets; a value out of a file (`${file:…}`) counts as one. */
+function mask({ value, schema, pointer, sources }: Section): unknown {
+  return maskSecrets(value, schema, pointer, (at) => sources.get(at)?.includes('file ') === true);
+}
+
+/** The whole as a file would say it. */
+function printConfig(
+  core: Section,
+  instances: readonly CheckedInstance[],
+  show: (section: Section) => unknown,
+): JsonObject {
   const groups: Record<string, JsonObject> = {};
   const sections: JsonObject = {};
   for (const { ref, section, ...checked } of instances) {
     if (ref.group === 'plugins') continue;
-    const options = mask(checked);
+    const options = show(checked);
     if (section !== undefined && options !== null) sections[section] = options;
     const shown = section === undefined && isObject(options) ? options : {};
     const plugin = ref.plugin === ref.name ? {} : { plugin: ref.plugin };
     groups[ref.group] = { ...groups[ref.group], [ref.name]: { ...plugin, ...shown } };
   }
-  const own = mask(core);
+  const own = show(core);
   const { $schema: _schema, ...shared } = isObject(own) ? own : {};
   return { ...shared, ...groups, ...sections };
 }

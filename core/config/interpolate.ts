@@ -40,18 +40,30 @@ const MALFORMED: Problem = Object.freeze({
   hint: 'Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".',
 });
 
+export interface LookupInput {
+  readonly env: Environment;
+  /** What paths of files are relative to. Absolute. */
+  readonly baseDir: string;
+  /** What was read of files, by absolute path: each is read once, so that everybody who checks sees the same. */
+  readonly texts: Map<string, string>;
+}
+
 /** Looks references up in an environment and in files relative to a folder. */
-export function createLookup(env: Environment, baseDir: string): Lookup {
+export function createLookup({ env, baseDir, texts }: LookupInput): Lookup {
   return {
     env: (name) => (Object.hasOwn(env, name) ? env[name] : undefined),
     file(name) {
       const file = path.resolve(baseDir, name);
+      const known = texts.get(file);
+      if (known !== undefined) return known;
       const found = statSync(file, { throwIfNoEntry: false });
       if (found === undefined) throw new Error('does not exist');
       if (found.isDirectory()) throw new Error('is a folder');
       if (found.size > MAX_FILE_BYTES) throw new Error('is larger than 1 MiB');
       try {
-        return readFileSync(file, 'utf8').trim();
+        const text = readFileSync(file, 'utf8').trim();
+        texts.set(file, text);
+        return text;
       } catch (error) {
         throw new Error(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
       }

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
 import { isObject, type Json, parseJson as readJson } from '../contract/json.ts';
-import { type Environment, loadEnv } from './env.ts';
+import { type Environment, envFiles, loadEnv } from './env.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
+import { parseFile } from './parse-file.ts';
 import {
   ConfigError,
   displayPath,
@@ -14,7 +14,7 @@ import {
   type Source,
   SourceError,
 } from './problems.ts';
-import { parseJson, parseYaml, toPlain } from './sources.ts';
+import { parseYaml, toPlain } from './sources.ts';
 
 const DEFAULT_FILE = 'config/default.yaml';
 const FORMATS: readonly string[] = ['.yaml', '.yml', '.json', '.ts', '.mts', '.js', '.mjs', '.cjs'];
@@ -54,6 +54,10 @@ export interface RawConfig {
   readonly env: Environment;
   /** What in the file is no data and was left out. */
   readonly problems: readonly ProblemAt[];
+  /** What it was read from, absolute: the file, what it imports, and the `.env` files that are there or may come. */
+  readonly files: readonly string[];
+  /** The texts that `${file:…}` refers to, by absolute path, as they were when they were first read. */
+  readonly texts: Map<string, string>;
 }
 
 /** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
@@ -65,14 +69,18 @@ export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput
   const baseDir = isDefault ? cwd : path.dirname(file);
   const env = baseDir === cwd ? here : await loadEnv(given, [baseDir, cwd], cwd);
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
-  const { value: parsed, positions } = await loadFile(file, name, cwd, env);
+  const { value: parsed, positions, imported } = await loadFile(file, name, cwd, env);
   const { value, problems } = toPlain(parsed);
   if (!isMap(value)) {
     const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
     throw problem(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
   }
   const whole = isDefault ? value : inherit(value);
-  return Object.freeze({ file: name, isDefault, baseDir, value: whole, positions, env, problems });
+  const files = [file, ...imported, ...envFiles([baseDir, cwd])];
+  return Object.freeze({
+    ...{ file: name, isDefault, baseDir, value: whole, positions, env, problems, files },
+    texts: new Map<string, string>(),
+  });
 }
 
 /**
@@ -169,7 +177,12 @@ function createExplorer(load: Loader, searchPlaces: readonly string[] = SEARCH_P
 }
 
 /** Reads a file and what it imports (cosmiconfig's `$import`), with the positions of both. */
-async function loadFile(file: string, name: string, cwd: string, env: Environment): Promise<Source> {
+async function loadFile(
+  file: string,
+  name: string,
+  cwd: string,
+  env: Environment,
+): Promise<Source & { readonly imported: readonly string[] }> {
   const sources = new Map<string, Positions>();
   const explorer = createExplorer(async (filepath, content) => {
     const source = await parseFile(filepath, content, env);
@@ -180,9 +193,13 @@ async function loadFile(file: string, name: string, cwd: string, env: Environmen
     const result = await explorer.load(file);
     const own = [...(sources.get(file) ?? [])];
     sources.delete(file);
-    const imported = [...sources].flatMap(([other, places]) => moveTo(displayPath(other, cwd), places));
+    const places = [...sources].flatMap(([other, own]) => moveTo(displayPath(other, cwd), own));
     const below = isPackage(file) ? own.flatMap(inPackage) : own;
-    return { value: result?.config ?? null, positions: new Map([...imported, ...below]) };
+    return {
+      value: result?.config ?? null,
+      positions: new Map([...places, ...below]),
+      imported: [...sources.keys()],
+    };
   } catch (error) {
     const culprit = isObject(error) && typeof error['filepath'] === 'string' ? error['filepath'] : file;
     throw toConfigError(error, culprit === file ? name : displayPath(culprit, cwd));
@@ -200,24 +217,6 @@ function moveTo(file: string, places: Positions): readonly PlaceEntry[] {
 /** A place of a `package.json`, as if the value of its key `tollgate` were the file. */
 function inPackage([pointer, place]: PlaceEntry): readonly PlaceEntry[] {
   return /^\/tollgate(\/|$)/.test(pointer) ? [[pointer.slice('/tollgate'.length), place]] : [];
-}
-
-async function parseFile(file: string, content: string, env: Environment): Promise<Source> {
-  const format = path.extname(file);
-  if (format === '.json') return parseJson(content);
-  if (/^\.ya?ml$/.test(format)) return parseYaml(content);
-  const exported = await importDefault(file);
-  return { value: typeof exported === 'function' ? await exported({ env }) : exported, positions: new Map() };
-}
-
-/** The default export of a module file; TypeScript goes through jiti (cosmiconfig's own loader needs TypeScript < 7). */
-async function importDefault(file: string): Promise<unknown> {
-  if (/\.[mc]?ts$/.test(file)) {
-    const { createJiti } = await import('jiti');
-    return await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import(file, { default: true });
-  }
-  const module: Readonly<Record<string, unknown>> = await import(pathToFileURL(file).href);
-  return module['default'];
 }
 
 function toConfigError(error: unknown, file: string): ConfigError {

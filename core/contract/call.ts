@@ -74,6 +74,18 @@ export interface Target {
   readonly model: string;
 }
 
+/** How a chat came in over HTTP. */
+export interface CallClient {
+  /** The client's format. */
+  readonly dialect: string;
+  /** What it sent, checked; the request may say less of it than a provider that speaks the dialect gets to see. */
+  readonly body: unknown;
+  /** Those of its headers that a provider may get to see, such as betas; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Its `cache-control` header. */
+  readonly cacheControl?: string | undefined;
+}
+
 /**
  * One call's life, as hooks see it. What changes on the way (`targets`, `attempts`, `usage`) is changed by core alone;
  * a plugin keeps its own things in `state` under its own symbol.
@@ -84,6 +96,8 @@ export interface Call<O extends Operation = Operation> {
   /** The request id of the HTTP request; differs from `id` when one request makes several model calls (agents). */
   readonly requestId: string;
   readonly principal: Principal;
+  /** Undefined for other operations, and for calls that plugins make themselves. */
+  readonly client?: CallClient | undefined;
   readonly request: RequestOf<O>;
   /** Whether the caller reads a stream. */
   readonly stream: boolean;
@@ -114,6 +128,8 @@ export interface Outcome {
   readonly estimated: boolean;
   /** Micro-dollars; absent when the price is not known. */
   readonly cost?: number;
+  /** Micro-dollars that a kept response has saved; present for every call that got one, 0 where its price is not known. */
+  readonly saved?: number;
   /** Whether anything was sent upstream: nothing sent, nothing owed. */
   readonly sent: boolean;
   /** Milliseconds, all measured from the start of the call. */

@@ -88,7 +88,7 @@ export function errorHeaders(error: GatewayError): Record<string, string> {
   const row: ErrorRow = ERRORS[error.code];
   const headers: Record<string, string> = { ...error.headers };
   if (row.status === 401) headers['www-authenticate'] = 'Bearer';
-  if (row.retry === false) headers['x-should-retry'] = 'false';
+  if (row.retry === false) headers['x-should-retry'] ??= 'false';
   if (error.retryAfterMs !== undefined) {
     const ms = Math.min(Math.max(Math.ceil(error.retryAfterMs), 1), 60_000);
     headers['retry-after'] = String(Math.ceil(ms / 1000));

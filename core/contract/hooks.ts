@@ -28,6 +28,8 @@ export interface Answered<O extends Operation = Operation> {
   readonly response: ResponseOf<O>;
   /** Micro-dollars that the caller owes for it; nothing unless set. */
   readonly cost?: number;
+  /** For a response that was kept: the micro-dollars that asking a target would have cost, 0 where that is not known. */
+  readonly saved?: number;
   /** Told to the caller, such as `x-tollgate-cache`; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -66,6 +68,11 @@ export interface StreamTransform {
    * left, nor when a transform ended the stream by a throw.
    */
   end?(): Awaitable<readonly ChatChunk[]>;
+  /**
+   * Whether it only watches: it then sees every chunk as the provider sent it, finish and usage included, before any transform; what
+   * it gives is ignored, and a throw is logged. The stream passes as it would without it.
+   */
+  readonly observes?: boolean;
 }
 
 /** Every hook's function. Return = change, `undefined` = keep, throw = stop. Everything handed over is frozen. */

@@ -57,6 +57,8 @@ export interface Route<Body extends object = object> {
   readonly auth: RouteAuth;
   /** Whether it gives way to another plugin's route with the same method and path, whichever was registered first. */
   readonly isFallback?: boolean;
+  /** Whether it costs something, so that a request with an `Idempotency-Key` is worked on once and its response kept. Needs a body. */
+  readonly isIdempotent?: boolean;
   /** Whether monitors ask it: no line in the access log, and a response also while the gateway sheds load. Its path has no parameters. */
   readonly isProbe?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */

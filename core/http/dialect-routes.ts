@@ -56,6 +56,7 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   const { path, summary, description, request = dialect.request, response = dialect.response } = row;
   return {
     ...{ method: 'POST', path, summary, auth: ['key'], body: request, handler },
+    isIdempotent: row.action !== 'count',
     ...(description !== undefined && { description }),
     responses: {
       200: { description: row.action === 'count' ? 'The number of tokens.' : 'The completion.', schema: response },
@@ -149,7 +150,9 @@ function ingressOf(
   before: CallRequest<'chat'>['request'],
   { needs = [], dropped = [] }: DialectRequest,
 ): Ingress {
-  if (!native) return { dialect: name, before, headers: {}, needs, dropped };
+  const cacheControl = input.headers['cache-control'];
+  const own = { dialect: name, body: input.body, before, needs, dropped, cacheControl: cacheControl?.toString() };
+  if (!native) return { ...own, headers: {} };
   const headers = Object.fromEntries(
     (native.headers ?? []).flatMap((header) => {
       const value = input.headers[header];
@@ -160,7 +163,8 @@ function ingressOf(
   if (length > MAX_PASSED)
     throw new GatewayError('headers_too_large', `The headers ${Object.keys(headers).join(', ')} are over 4 KiB.`);
   return {
-    ...{ dialect: name, before, headers, needs, dropped },
+    ...own,
+    headers,
     patch: (change) => native.patch(input.body, change),
   };
 }

@@ -23,6 +23,7 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, plugin?
   }
   const error = toGatewayError(httpError(thrown) ?? thrown);
   state.error = error;
+  if (state.outer) state.outer.error = error;
   // The pipeline logs what ends a call, since a stream has no error answer.
   if (error.code === 'internal_error' && !state.outcomes?.some(({ outcome }) => outcome.error === error))
     logFailure(log, requestId, error, plugin);

@@ -6,6 +6,7 @@ import { clientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { createDialectPrefixes, type DialectPrefixes } from './dialect-prefixes.ts';
 import { answerError } from './error-answer.ts';
+import type { InnerRequests } from './inner-requests.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { normalisePath } from './paths.ts';
 import { RequestState } from './request-state.ts';
@@ -34,6 +35,8 @@ export interface KoaDeps {
   readonly probes?: ReadonlySet<string>;
   /** What dialects say of paths. */
   readonly prefixes?: DialectPrefixes;
+  /** Requests that the gateway makes to itself. */
+  readonly inner?: InnerRequests;
   /** Whether a parameter of a URL that may be a credential is one, where no dialect takes it as such. */
   readonly isUrlCredential?: (credential: UrlCredential) => boolean;
 }
@@ -48,6 +51,7 @@ export function createKoa(
     trustProxy = 0,
     probes,
     prefixes = createDialectPrefixes([]),
+    inner,
     isUrlCredential = () => true,
   }: KoaDeps,
 ): Koa {
@@ -67,7 +71,7 @@ export function createKoa(
       prefixes.queryNames,
       (each) => prefixes.placesAt(path).query.includes(each.name) || isUrlCredential(each),
     );
-    const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path));
+    const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
     state.dialect = prefixes.dialectAt(path, req.headers);
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);

@@ -21,6 +21,7 @@ const GRACE_MS = 1000;
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
+  #reloadProblem: string | undefined;
   readonly #running = new Set<AbortController>();
   #expired = false;
   #drained: Promise<void> | undefined;
@@ -36,6 +37,15 @@ export class Lifecycle {
       if (!response.writableFinished) controller.abort();
     });
     return controller.signal;
+  }
+
+  /** Why the last reload was refused; undefined when it was not. */
+  get reloadProblem(): string | undefined {
+    return this.#reloadProblem;
+  }
+
+  noteReload(problem: string | undefined): void {
+    this.#reloadProblem = problem;
   }
 
   get draining(): boolean {

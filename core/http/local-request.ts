@@ -1,25 +1,27 @@
 import http, { type IncomingMessage, type Server } from 'node:http';
-import { duplexPair } from 'node:stream';
+import { type Duplex, duplexPair } from 'node:stream';
 
 export interface LocalRequest {
   readonly path: string;
   readonly headers: http.OutgoingHttpHeaders;
   /** The caller's address, as the server is to see it. */
   readonly address: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly signal: AbortSignal;
 }
 
 /**
  * Posts to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
- * Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
  */
 export function postLocally(
   server: Server,
   { path, headers, address, body, signal }: LocalRequest,
+  onSocket: (socket: Duplex) => void = () => {},
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const [near, far] = duplexPair();
+    onSocket(far);
     server.emit('connection', Object.assign(far, { remoteAddress: address }));
     const request = http.request({
       ...{ method: 'POST', path, signal },

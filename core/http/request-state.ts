@@ -25,15 +25,19 @@ export class RequestState {
   error: GatewayError | undefined = undefined;
   /** What the calls made for this request came to. */
   outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined = undefined;
+  /** The state of the caller's request, for one that the gateway makes to itself in place of that: it has no line in the log of its own. */
+  readonly outer: RequestState | undefined;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;
 
-  constructor(requestId: string, ip: string, isProbe = false) {
-    this.isProbe = isProbe;
+  constructor(requestId: string, ip: string, isProbe = false, outer?: RequestState) {
+    this.isProbe = isProbe || outer !== undefined;
+    this.outer = outer;
     this.requestId = requestId;
     this.ip = ip;
     this.onOutcome = (call, outcome) => {
       this.outcomes ??= [];
       this.outcomes.push({ call, outcome });
+      this.outer?.onOutcome(call, outcome);
     };
   }
 

@@ -11,6 +11,7 @@ import { type Asking, type Authenticate, type CredentialReader, createAuthentica
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import { readCredential } from './credentials.ts';
+import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { formBytes, readForm } from './read-form.ts';
@@ -30,6 +31,8 @@ export interface RouterDeps {
   readonly maxBodyBytes: number;
   /** The client format of a route, which its errors are written in; OpenAI's unless set. */
   readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
+  /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
+  readonly respondOnce?: RespondOnce | undefined;
   /** The memory that all bodies share, of every generation; one of its own unless set. */
   readonly budget?: BodyBudget;
 }
@@ -94,8 +97,10 @@ function createHandler(
     state.signal = deps.lifecycle.abortSignal(ctx.res);
     if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);
     if (validateBody) {
-      const { value, empty } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
+      const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
+      if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
+        return deps.respondOnce(ctx, raw);
       state.body = deepFreeze(value);
     }
     return handle(ctx);

@@ -4,12 +4,16 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plugin, Route } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
+import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { createAuthenticator } from './authenticate.ts';
 import type { BodyBudget } from './body-budget.ts';
 import { readCredential } from './credentials.ts';
 import { createDialectPrefixes } from './dialect-prefixes.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
+import { createIdempotency, type RespondOnce } from './idempotency.ts';
+import type { InnerRequests } from './inner-requests.ts';
+import { createKeptResults, type KeptResult } from './kept-results.ts';
 import { createKoa } from './koa.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { createOpenApi } from './openapi.ts';
@@ -30,10 +34,11 @@ export interface Served {
 export interface ServeDeps {
   readonly lifecycle: Lifecycle;
   readonly budget: BodyBudget;
+  readonly inner: InnerRequests;
 }
 
 /** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
-export function serveGeneration(generation: Generation, { lifecycle, budget }: ServeDeps): Served {
+export function serveGeneration(generation: Generation, { lifecycle, budget, inner }: ServeDeps): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
   const owned = [...registry.dialects.values()].map(({ owner, value }) => ({ owner, value: ownDialect(owner, value) }));
@@ -45,6 +50,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     aliases: deps.aliases,
     dialects: spoken,
     phase: () => lifecycle.phase,
+    reloadProblem: () => lifecycle.reloadProblem,
     storeHealth: () => foundation.store.health(),
     openApi: () => openApiText,
   });
@@ -69,6 +75,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
     credentials: knownCredentials(generation.loaded.plugins),
     readCredential: ({ req, path }) => readCredential(req, { places: prefixes.placesAt(path), isCredential }),
     maxBodyBytes: server.bodyLimitBytes,
+    respondOnce: createRespondOnce(generation, inner),
   });
   const middleware = registry.middleware.map(
     ({ owner, value }): typeof value =>
@@ -78,10 +85,25 @@ export function serveGeneration(generation: Generation, { lifecycle, budget }: S
   );
   const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
   const koa = createKoa([...middleware, router], {
-    ...{ ...server, lifecycle, log: foundation.log, probes, prefixes },
+    ...{ ...server, lifecycle, log: foundation.log, probes, prefixes, inner },
     isUrlCredential: urlCredentials(routes, isCredential),
   });
   return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi };
+}
+
+/** What responds to requests with an idempotency key; undefined where they are switched off. */
+function createRespondOnce(
+  { loaded, registry, foundation: { store, log } }: Generation,
+  inner: InnerRequests,
+): RespondOnce | undefined {
+  const { keepForMs, maxBytes } = loaded.config.server.idempotency;
+  if (keepForMs === 0) return undefined;
+  const own = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
+  const results = createKeptResults({
+    ...{ keepForMs, counters: () => own.counters },
+    documents: () => own.keyv<KeptResult>('idempotency'),
+  });
+  return createIdempotency({ inner, results, maxBytes, log });
 }
 
 /** Which paths take websockets, and from whom: whoever may post there. */

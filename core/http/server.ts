@@ -18,10 +18,7 @@ export const MAX_HEADERS = 100;
 export function createHttpServer(listener: RequestListener, options: ServerOptions): Server {
   const server = http.createServer(
     {
-      headersTimeout: Math.min(15_000, options.requestTimeoutMs),
-      requestTimeout: options.requestTimeoutMs,
       connectionsCheckingInterval: Math.min(5_000, options.requestTimeoutMs),
-      keepAliveTimeout: options.keepAliveMs,
       maxHeaderSize: 16 * 1024,
       requireHostHeader: true,
       insecureHTTPParser: false,
@@ -33,9 +30,20 @@ export function createHttpServer(listener: RequestListener, options: ServerOptio
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.maxRequestsPerSocket = 0;
   server.timeout = 0;
-  if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
+  setServerOptions(server, options);
   server.on('clientError', answerClientError);
   return server;
+}
+
+/** What may change while it listens: from the next connection on. */
+export function setServerOptions(
+  server: Server,
+  { requestTimeoutMs, keepAliveMs, maxConnections }: Omit<ServerOptions, 'host' | 'port'>,
+): void {
+  server.headersTimeout = Math.min(15_000, requestTimeoutMs);
+  server.requestTimeout = requestTimeoutMs;
+  server.keepAliveTimeout = keepAliveMs;
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
 }
 
 /** Connections that wait to be taken; with Node's 511 a burst on a busy machine waits for its clients' second try, a second later and more. */

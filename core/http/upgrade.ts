@@ -55,7 +55,7 @@ export function pathOf({ url = '/' }: IncomingMessage): string {
 
 /** Headers of the upgrade that are about the connection, not about the requests on it. */
 const OF_CONNECTION =
-  /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive|te|trailer|expect|x-request-id|accept)$/;
+  /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive|te|trailer|expect|x-request-id|idempotency-key|accept)$/;
 
 /** The headers of an upgrade that each request on the websocket repeats; the credential among them. */
 export function headersOfRequests({

@@ -5,7 +5,16 @@ export type WorkerMessage =
   | { readonly tollgate: 'gather'; readonly id: number; readonly topic: string }
   | { readonly tollgate: 'read'; readonly id: number; readonly topic: string }
   | { readonly tollgate: 'answer'; readonly id: number; readonly value: unknown }
-  | { readonly tollgate: 'gathered'; readonly id: number; readonly values: readonly unknown[] };
+  | { readonly tollgate: 'gathered'; readonly id: number; readonly values: readonly unknown[] }
+  /** A worker wants the configuration, and gets it as the primary read it. */
+  | { readonly tollgate: 'configure' }
+  | { readonly tollgate: 'configuration'; readonly text: string }
+  /** A reload, in two halves: every worker builds, then all take over or none. */
+  | { readonly tollgate: 'prepare'; readonly id: number; readonly text: string }
+  | { readonly tollgate: 'prepared'; readonly id: number; readonly problem?: string }
+  | { readonly tollgate: 'commit' | 'abandon'; readonly id: number }
+  /** What `/readyz` tells of the last reload. */
+  | { readonly tollgate: 'note'; readonly problem?: string };
 
 /** How long the workers have to answer; one that does not is left out. */
 export const GATHER_MS = 2000;

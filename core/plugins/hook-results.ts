@@ -69,7 +69,11 @@ export function resultShapes(
     answer: {
       expected: `an object with a response of the operation "${operation}", whole micro-dollars as its cost and text headers`,
       fits: (value) =>
-        isObject(value) && isResponse(value['response']) && isCost(value['cost']) && isHeaders(value['headers']),
+        isObject(value) &&
+        isResponse(value['response']) &&
+        isCost(value['cost']) &&
+        isCost(value['saved']) &&
+        isHeaders(value['headers']),
     },
     route: {
       expected: 'a list of targets, each with provider and model',

@@ -9,6 +9,7 @@ import {
   type Hook,
   type HookName,
   type HookObject,
+  type StreamTransform,
 } from '../contract/hooks.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
@@ -29,6 +30,10 @@ export interface HookEntry {
 export interface ChunkTransform {
   push(chunk: ChatChunk): Promise<readonly ChatChunk[]>;
   end(): Promise<readonly ChatChunk[]>;
+  /** Whether any of them changes something; the others only {@link ChunkTransform.observe}. */
+  readonly changes: boolean;
+  /** Shows a chunk as the provider sent it to those that only watch. */
+  observe(chunk: ChatChunk): Promise<void>;
 }
 
 /**
@@ -93,7 +98,7 @@ function combine(steps: readonly Step[], name: HookName, shape: ResultShape, opt
     case 'waterfall':
       return waterfall(steps, shape);
     case 'transform':
-      return transform(steps, shape);
+      return transform(steps, shape, options);
     case 'observe':
       return observe(steps, options);
   }
@@ -159,14 +164,31 @@ function observe(steps: readonly Step[], { onObserverError, track }: CompileOpti
 }
 
 /** The transforms of one stream as one: a chunk passes all of them in order, and what one held back passes those after it. */
-function transform(steps: readonly Step[], shape: ResultShape): Runner {
+function transform(steps: readonly Step[], shape: ResultShape, { onObserverError }: CompileOptions): Runner {
   return async (call): Promise<ChunkTransform | undefined> => {
-    const own: (readonly [push: Step, end: Step | undefined])[] = [];
+    const own: TransformSteps[] = [];
+    const watching: Step[] = [];
     for (const step of steps) {
-      const made = await runStep(step, call);
-      if (made !== undefined) own.push(stepsOfTransform(step, checkResult(step, shape, made) as object));
+      const made = (await runStep(step, call)) as Partial<StreamTransform> | undefined;
+      if (made === undefined) continue;
+      const [push, end] = stepsOfTransform(step, checkResult(step, shape, made) as object);
+      if (made.observes === true) watching.push(push);
+      else own.push([push, end]);
     }
-    return own.length === 0 ? undefined : { push: (chunk) => pushThrough(own, [chunk]), end: () => endThrough(own) };
+    if (own.length + watching.length === 0) return undefined;
+    return {
+      changes: own.length > 0,
+      push: (chunk) => pushThrough(own, [chunk]),
+      end: () => endThrough(own),
+      async observe(chunk) {
+        for (const step of watching)
+          try {
+            await runStep(step, deepFreeze(chunk));
+          } catch (error) {
+            onObserverError(step.owner, step.name, error);
+          }
+      },
+    };
   };
 }
 

@@ -23,14 +23,14 @@ export interface LoadedConfig {
 const DATA = 'data';
 
 /**
- * Reads the configuration, imports every plugin it names, checks everything by their schemas and lets each plugin check its
+ * Reads the configuration (unless it is given as it was read), imports every plugin it names, checks everything by their schemas and lets each plugin check its
  * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
  */
 export async function loadConfig(
-  input: ConfigInput,
+  input: ConfigInput | { readonly raw: RawConfig },
   builtins: readonly Builtin[] = listBuiltins(),
 ): Promise<LoadedConfig> {
-  const raw = await readRawConfig(input);
+  const raw = 'raw' in input ? input.raw : await readRawConfig(input);
   const refs = findInstances(raw, builtins);
   const options = { builtins, baseDir: raw.baseDir };
   const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));

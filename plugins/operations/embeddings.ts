@@ -79,6 +79,7 @@ export default definePlugin({
       path,
       summary,
       auth: ['key'],
+      isIdempotent: true,
       body: EMBEDDING_REQUEST,
       responses: {
         200: {

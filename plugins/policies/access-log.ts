@@ -76,6 +76,7 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
     tokens_in: outcome?.usage?.prompt_tokens,
     tokens_out: outcome?.usage?.completion_tokens,
     cost_usd: outcome?.cost === undefined ? undefined : formatUsd(outcome.cost),
+    saved_usd: outcome?.saved === undefined ? undefined : formatUsd(outcome.saved),
     ttfb_ms: rounded(outcome?.firstByteMs),
     upstream_ms: rounded(outcome?.upstreamMs),
     error: (error ?? outcome?.error)?.code,

@@ -273,6 +273,24 @@ describe('the native lane', function () {
       expect(json().seen.body).to.deep.equal({ say: 'hi', zulu: 1, m: 'm', hot: 0.5 });
     });
 
+    it('stays native when hooks only watch, and they see every chunk as the provider sent it', async () => {
+      gateway = await start(`
+        const seen = [];
+        api.hook('receive', (call, response) => void seen.push(response.choices[0].message.content));
+        api.hook('stream', () => ({ observes: true, push(chunk) { seen.push(chunk.usage?.total_tokens ?? chunk.choices[0].delta.content ?? chunk.choices[0].finish_reason); return [{ choices: [] }]; } }));
+        api.hook('stream', () => ({ observes: true, push() { throw new Error('it cannot watch'); } }));
+        api.route({ method: 'GET', path: '/seen', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen; } });`);
+      expect((await post({ m: 'one/m' })).lane).to.equal('native');
+      const stream = await post({ m: 'one/m', stream: true });
+      expect(stream.lane).to.equal('native');
+      expect(stream.text)
+        .to.include('data: {"hello":"unknown"}')
+        .and.to.include('"bye":true')
+        .and.not.include('written');
+      expect(await (await gateway.get('/seen')).json()).to.deep.equal(['said', 'one', 'two', 'stop', 5]);
+      expect(gateway.logText()).to.include('it cannot watch');
+    });
+
     it('is left when a hook changes anything else', async () => {
       gateway = await start(
         `api.hook('prepare', (call, request) => ({ ...request, messages: request.messages.map((m) => ({ ...m, content: 'changed' })) }));`,

@@ -171,8 +171,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   ),
   C09: row(
     'sends one `Idempotency-Key` twice',
-    'not offered: the header is ignored, each request is a call of its own',
-    'each',
+    'the second gets what the first got ([http.md](http.md#idempotency-key))',
+    'once',
     'test/faults/idempotency.test.ts',
   ),
   S01: row(
@@ -281,16 +281,16 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   ),
   G01: row(
     'breaks under a running gateway',
-    'it is read at start only, so nothing happens; at start: exit 3 with file, line and column',
+    'a reload is refused, the former one goes on; log, command and `/readyz` say why; at start: exit 3 with file, line and column',
     NONE,
     CONFIG,
   ),
   G02: row('is well-formed but wrong', 'the start is refused as a whole, every fault named', NONE, CONFIG, PLUGIN),
-  G03: row('changes during streams', 'as G01; SIGHUP drains like SIGTERM, and does not reload', NONE, CONFIG),
-  G04: row('is swapped or removed', 'as G01', NONE, CONFIG),
+  G03: row('changes during streams', 'they end as they began; new requests go by the new one', NONE, CONFIG),
+  G04: row('is swapped or removed', 'as G01, also with several workers: all go on with it or none', NONE, CONFIG),
   G05: row(
     'has a secret rotated in place',
-    'taken at the next start; start the new gateway, then drain the old one',
+    'read anew at the next reload, or at once with `server.watch`',
     NONE,
     CONFIG,
   ),

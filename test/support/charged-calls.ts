@@ -2,6 +2,7 @@ import { LiveCall } from '../../core/calls/live-call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../core/index.ts';
 import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
+import { Kept } from '../../core/plugins/kept.ts';
 import { type CallServices, createPluginApi } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
@@ -52,6 +53,8 @@ export async function startCharging(
   limit: () => GatewayError | undefined = () => undefined,
 ): Promise<ChargingProcess> {
   const registry = new Registry();
+  const kept = new Kept();
+  const generation = {};
   const services = {
     estimate: ({ request }: { request: { max_tokens?: number } }) => ({ units: {}, cost: request.max_tokens }),
   } as unknown as CallServices;
@@ -65,7 +68,7 @@ export async function startCharging(
     gatherer: createLocalGatherer(),
     readers: new Map(),
     aliases: {},
-    keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
+    keptUser: (instance: string) => kept.userOf(generation, instance),
   };
   const config = {
     permission: 'keys:write',
@@ -117,7 +120,7 @@ export async function startCharging(
       };
     },
     async close() {
-      for (const { value } of registry.closers) await value();
+      for (const { value } of [...registry.closers, ...kept.release(generation)]) await value();
     },
   };
 }

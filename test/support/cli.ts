@@ -23,18 +23,20 @@ export interface Running {
 
 /**
  * Starts `tollgate` with these words in `cwd`; the environment is empty but for what is given. `shell` is run in the same
- * process before it, to set limits or to redirect.
+ * process before it, to set limits or to redirect; a service has no terminal, whoever runs the tests.
  */
 export function startCli(
   words: readonly string[],
   cwd: string,
   env: Readonly<Record<string, string>> = {},
   shell = '',
+  isService = false,
 ): Running {
   const node = [process.execPath, '--import', TSX, MAIN, ...words];
   const [program = '', ...args] = shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node];
   const child = spawn(program, args, {
     cwd,
+    detached: isService,
     env: { PATH: process.env['PATH'] ?? '', HOME: cwd, NO_COLOR: '1', ...env },
   });
   let stdout = '';

@@ -4,6 +4,8 @@ import type { Phase } from '../lifecycle.ts';
 
 export interface HealthRouteDeps {
   phase(): Phase;
+  /** Why the last reload was refused; undefined when it was not. */
+  reloadProblem(): string | undefined;
   /** Resolves when the store answers. */
   storeHealth(): Promise<void>;
   /** The OpenAPI document as JSON text, made once. */
@@ -21,7 +23,7 @@ const STORE_CHECK_MS = 1000;
 
 /**
  * `/livez`: the process answers, also while draining, so that nothing kills it. `/readyz` (and `/healthz`): it takes
- * requests, and its store answers.
+ * requests, and its store answers. A configuration that was refused is told beside: the one before it still serves.
  */
 export function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
   const ready = async (ctx: { status: number; body: unknown }) => {
@@ -29,7 +31,9 @@ export function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
     const store = phase === 'ready' ? await storeState(deps) : 'not asked';
     const isReady = phase === 'ready' && store === 'ok';
     ctx.status = isReady ? 200 : 503;
-    ctx.body = { status: isReady ? 'ready' : phase === 'ready' ? 'not ready' : phase, checks: { store } };
+    const problem = deps.reloadProblem();
+    const checks = { store, ...(problem !== undefined && { reload: problem }) };
+    ctx.body = { status: isReady ? 'ready' : phase === 'ready' ? 'not ready' : phase, checks };
   };
   const health = (path: string, summary: string, handler: Route['handler']): Route => ({
     method: 'GET',

@@ -48,6 +48,7 @@ export default definePlugin({
       summary: 'Ask the healthcare agents',
       description: 'Health information with danger signs first, reviewed for safety. It is no diagnosis.',
       auth: ['key'],
+      isIdempotent: true,
       body: MEDICAL_REQUEST,
       maxBodyBytes: 512 * 1024,
       responses: {

@@ -51,6 +51,7 @@ export default definePlugin({
       summary: 'Ask a team of agents',
       description: 'Specialised agents work on the message together; `content` conforms to `response_model`.',
       auth: ['key'],
+      isIdempotent: true,
       body: TEAM_REQUEST,
       maxBodyBytes: 20 * 1024 * 1024,
       responses: { 200: { description: 'The result, or with `stream` agent events.', schema: TEAM_RESPONSE } },

@@ -4,7 +4,7 @@ import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
-import { acceptPepper, checkPeppers, type Peppers, readPeppers } from './peppers.ts';
+import { acceptPepper, checkPeppers, makePepper, type Peppers, readPeppers } from './peppers.ts';
 import { createLastUsed, createRecords, type KeyLimits } from './records.ts';
 import { registerRoutes } from './routes.ts';
 import { createVerifier } from './verify.ts';
@@ -57,7 +57,11 @@ export default definePlugin({
     const index = createKeyIndex(sets);
 
     const folder = api.stores.kind === 'memory' ? undefined : api.settings.dataDir;
-    const readOwnPeppers = remember(() => readPeppers(config, folder, (message) => api.log.warn({}, message)));
+    // That of a store in memory lives as long as the store, which is longer than one configuration.
+    const pepper = config.pepper ?? (folder === undefined ? api.keep('pepper', makePepper) : undefined);
+    const readOwnPeppers = remember(() =>
+      readPeppers({ ...config, pepper }, folder, (message) => api.log.warn({}, message)),
+    );
     const readCheckedPeppers = remember(async () => {
       const peppers = await readOwnPeppers();
       await checkPeppers(sets, peppers);

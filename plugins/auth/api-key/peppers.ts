@@ -65,7 +65,8 @@ async function readOrMake(folder: string | undefined, warn: (message: string) =>
   return (await readPepperFile(path, warn)) ?? (await makePepperFile(folder, path, warn));
 }
 
-function makePepper(): string {
+/** Makes a new one, as text. */
+export function makePepper(): string {
   return randomBytes(PEPPER_BYTES).toString('base64url');
 }
 

@@ -35,8 +35,9 @@ export function listOf(value: unknown): readonly unknown[] {
 export function checkSpelling(object: JsonObject, known: readonly string[], at: string): void {
   const names = new Map(known.map((name) => [plain(name), name]));
   for (const written of Object.keys(object)) {
-    const name = names.get(plain(written));
-    if (name === undefined || known.includes(written)) continue;
+    // Of names that differ in marks alone (`_responseJsonSchema`, `responseJsonSchema`) each is its own.
+    const name = known.find((each) => written === each || written === snakeOf(each)) ?? names.get(plain(written));
+    if (name === undefined || written === name) continue;
     const param = at === '' ? written : `${at}.${written}`;
     if (written !== snakeOf(name)) throw invalid(param, `must be written \`${name}\``);
     if (isSet(object[name]) && isSet(object[written])) throw invalid(param, `must not stand beside \`${name}\``);

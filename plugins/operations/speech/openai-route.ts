@@ -33,6 +33,7 @@ export function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
     path: '/v1/audio/speech',
     summary: 'Speaks a text; `model` is `vendor/model`.',
     auth: ['key'],
+    isIdempotent: true,
     body: OPENAI_SPEECH_BODY,
     responses: {
       200: { description: 'The sound; with `stream_format: "sse"` events that hold it.', contentType: 'audio/*' },

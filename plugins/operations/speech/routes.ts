@@ -24,6 +24,7 @@ export function ttsRoute({ speak }: SpeechRoutesNeed): Route<Schema> {
     summary: 'Speaks a text with one vendor.',
     description: 'Answers the sound as it comes; with `Accept: application/json` (and no audio type) base64 in JSON.',
     auth: ['key'],
+    isIdempotent: true,
     body: SPEECH_BODY,
     responses: {
       200: { description: 'The sound, or JSON that holds it.', contentType: 'audio/*', schema: SPEECH_JSON },

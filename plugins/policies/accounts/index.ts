@@ -75,12 +75,17 @@ export default definePlugin({
       marginMs: parseDuration(config.holdMargin),
     };
     const otherwise = 'the sweeper charges what was reserved';
-    const queues: WriteQueues = {
-      certain: createWriteQueue({ log: api.log, otherwise }),
-      uncertain: createWriteQueue({ log: api.log, otherwise, maxWaiting: MAX_UNCERTAIN }),
-    };
+    // What waits for the store, and the calls that run, are those of this process: whichever configuration they began with.
+    const queues = api.keep(
+      'queues',
+      (): WriteQueues => ({
+        certain: createWriteQueue({ log: api.log, otherwise }),
+        uncertain: createWriteQueue({ log: api.log, otherwise, maxWaiting: MAX_UNCERTAIN }),
+      }),
+      ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
+    );
+    const running = api.keep('running', () => new Map<string, number>());
     const clock = createLedgerClock(api.ledger, api.log);
-    const running = new Map<string, number>();
     const books: Books = { rules, queues, clock, running };
     const sweep = () => sweepBooks(api, clock, running);
 
@@ -102,7 +107,6 @@ export default definePlugin({
       api.onClose(() => clearInterval(sweeper));
       void sweep();
     });
-    api.onClose(() => Promise.all([queues.certain.close(), queues.uncertain.close()]).then(() => undefined));
   },
 });
 

@@ -33,6 +33,13 @@ export function countCalls(
       const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
       if (cached > 0) metrics.tokens.inc({ provider, model, type: 'cached_input' }, cached);
     }
+    const meant = outcome.saved === undefined ? undefined : call.targets[0];
+    if (meant) {
+      // Nobody was sent it: the one that would have been is meant.
+      const saved = { provider: meant.provider, model: modelLabel(meant.model, () => kindOf(meant)) };
+      metrics.cacheHits.inc(saved);
+      metrics.saved.inc(saved, (outcome.saved ?? 0) / 1_000_000);
+    }
     if (cost !== undefined) metrics.cost.inc({ provider, model }, cost / 1_000_000);
     else if (status === 'ok') metrics.unpriced.inc({ provider, model });
   };
@@ -71,6 +78,11 @@ function createMetrics(registry: Registry) {
     attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider']),
     tokens: counter('tollgate_tokens_total', 'Tokens, by type.', ['provider', 'model', 'type']),
     cost: counter('tollgate_cost_usd_total', 'Cost in US dollars by the price table.', ['provider', 'model']),
+    cacheHits: counter('tollgate_cache_hits_total', 'Calls that got a kept response.', ['provider', 'model']),
+    saved: counter('tollgate_cache_saved_usd_total', 'US dollars that kept responses have saved.', [
+      'provider',
+      'model',
+    ]),
     unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose model has no known price.', ['provider', 'model']),
   };
 }
@@ -97,6 +109,8 @@ export function countRequests(registry: Registry): Middleware {
   const routeLabel = boundedLabel();
 
   return (ctx, next) => {
+    // One that the gateway makes to itself in place of a caller's, which is counted.
+    if (ctx.state['outer'] !== undefined) return next();
     const { res } = ctx;
     const started = performance.now();
     inflight.inc();

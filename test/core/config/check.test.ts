@@ -26,6 +26,8 @@ describe('a configuration without problems', () => {
       cors: { origins: [] },
       workers: 1,
       trustProxy: 0,
+      watch: false,
+      idempotency: { keepForMs: 86_400_000, maxBytes: 1024 * 1024 },
     });
     expect(config.logging).to.deep.equal({ level: 'info', format: 'auto' });
     expect(config).to.include({ billing: 'track', defaultPlan: undefined, isDefault: false });

@@ -1,0 +1,225 @@
+import type { Worker } from 'node:cluster';
+import cluster from 'node:cluster';
+import type { Log } from '../contract/log.ts';
+import { GATHER_MS, type WorkerMessage } from '../plugins/gather.ts';
+import { WORKER_VARIABLE } from './worker.ts';
+import { exchange, send } from './worker-messages.ts';
+
+interface ClusterOptions {
+  readonly count: number;
+  readonly log: Log;
+  /** The configuration as text, which every worker gets from here. */
+  readonly text: string;
+}
+
+export interface Cluster {
+  /** Goes on with another configuration, all workers or none; rejects with what one of them could not do. */
+  swap(text: string): Promise<void>;
+  /** What every worker's `/readyz` tells of the last reload. */
+  note(problem: string | undefined): void;
+  /** Lets every worker finish its running answers, and kills it when that takes longer. */
+  drain(withinMs: number): void;
+  /** Ends every worker at once. */
+  stop(): void;
+  /** The exit code, once all workers are gone: that of the first one when it could not start, else the worst. */
+  readonly finished: Promise<number>;
+}
+
+/** A worker that dies sooner than this after its start makes the next one wait longer. */
+const STEADY_MS = 5_000;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+
+/** How long a worker that is told to end at once may take. */
+const STOP_MS = 1000;
+
+/** How long a worker may take to build a configuration: each plugin has 30 s to set up. */
+const PREPARE_MS = 100_000;
+
+interface Member {
+  readonly number: number;
+  readonly worker: Worker;
+  isReady: boolean;
+  /** Which configuration it has, or is starting with. */
+  version: number;
+  /** Resolves when it is ready, or gone. */
+  readonly started: Promise<void>;
+}
+
+/** How long a reload waits for workers that are just starting; later ones are brought to it one by one. */
+const STARTING_MS = 10_000;
+
+/**
+ * Runs processes of this program on one port. The first starts alone: it makes what is made once (schema, first key), prints the
+ * banner, and a configuration that cannot work ends the program here. One that dies later is replaced, at a bounded rate.
+ */
+export class WorkerCluster implements Cluster {
+  readonly finished: Promise<number>;
+  readonly #count: number;
+  readonly #log: Log;
+  readonly #members = new Map<number, Member>();
+  readonly #pauses = new Set<NodeJS.Timeout>();
+  #text: string;
+  #version = 1;
+  #lastId = 0;
+  #problem: string | undefined;
+  #stopping = false;
+  #exitCode = 0;
+  #quickDeaths = 0;
+  #hasStarted = false;
+  #finish: (code: number) => void = () => {};
+
+  constructor({ count, log, text }: ClusterOptions) {
+    this.#count = count;
+    this.#log = log;
+    this.#text = text;
+    this.finished = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    this.#start(1);
+  }
+
+  async swap(text: string): Promise<void> {
+    await this.#allStarted();
+    const members = [...this.#members.values()].filter(({ isReady }) => isReady);
+    const id = this.#nextId();
+    const problems = await Promise.all(members.map((member) => this.#prepare(member, id, text)));
+    const problem = problems.find((each) => each !== undefined);
+    for (const { worker } of members) send(worker, { tollgate: problem === undefined ? 'commit' : 'abandon', id });
+    if (problem !== undefined) throw new Error(problem);
+    this.#text = text;
+    this.#version += 1;
+    for (const member of members) member.version = this.#version;
+    // Those that became ready meanwhile, with the former one.
+    for (const member of this.#members.values()) if (member.isReady) void this.#catchUp(member);
+  }
+
+  note(problem: string | undefined): void {
+    this.#problem = problem;
+    for (const { worker } of this.#members.values()) this.#tellProblem(worker);
+  }
+
+  drain(withinMs: number): void {
+    this.#end('drain', withinMs);
+  }
+
+  stop(): void {
+    this.#end('stop', STOP_MS);
+  }
+
+  #start(number: number): void {
+    const startedAt = performance.now();
+    const worker = cluster.fork({ [WORKER_VARIABLE]: String(number) });
+    let tellStarted: () => void = () => {};
+    const started = new Promise<void>((resolve) => {
+      tellStarted = resolve;
+    });
+    const member: Member = { number, worker, isReady: false, version: 0, started };
+    this.#members.set(number, member);
+    worker.on('message', (message: WorkerMessage) => {
+      if (message.tollgate === 'configure') {
+        member.version = this.#version;
+        send(worker, { tollgate: 'configuration', text: this.#text });
+      }
+      if (message.tollgate === 'ready') {
+        this.#onReady(member);
+        tellStarted();
+      }
+      if (message.tollgate === 'gather') void this.#gather(worker, message.id, message.topic);
+    });
+    worker.once('exit', (code, signal) => {
+      this.#members.delete(number);
+      tellStarted();
+      // oxlint-disable-next-line typescript/no-unnecessary-condition -- null when a signal ended it
+      this.#onExit(number, code ?? 1, signal, performance.now() - startedAt);
+    });
+  }
+
+  async #allStarted(): Promise<void> {
+    const all = Promise.all([...this.#members.values()].map(({ started }) => started));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, STARTING_MS);
+    });
+    await Promise.race([all, late]);
+    clearTimeout(timer);
+  }
+
+  #onReady(member: Member): void {
+    member.isReady = true;
+    if (this.#problem !== undefined) this.#tellProblem(member.worker);
+    void this.#catchUp(member);
+    if (this.#hasStarted) return;
+    this.#hasStarted = true;
+    for (let other = 1; other <= this.#count; other += 1) if (other !== member.number) this.#start(other);
+  }
+
+  #onExit(number: number, code: number, signal: string | null, livedMs: number): void {
+    if (this.#stopping || !this.#hasStarted) {
+      this.#exitCode = Math.max(this.#exitCode, signal ? 1 : code);
+      if (this.#members.size === 0) this.#finish(this.#exitCode);
+      return;
+    }
+    this.#quickDeaths = livedMs < STEADY_MS ? this.#quickDeaths + 1 : 0;
+    const pauseMs =
+      this.#quickDeaths === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#quickDeaths - 1), LONGEST_PAUSE_MS);
+    this.#log.error({ worker: number, code, signal, pause_ms: pauseMs }, 'a worker ended and is replaced');
+    const pause = setTimeout(() => {
+      this.#pauses.delete(pause);
+      this.#start(number);
+    }, pauseMs);
+    this.#pauses.add(pause);
+  }
+
+  /** Brings a worker that started with a former configuration to the one that counts; one that cannot is replaced. */
+  async #catchUp(member: Member): Promise<void> {
+    if (member.version === this.#version) return;
+    member.version = this.#version;
+    const id = this.#nextId();
+    const problem = await this.#prepare(member, id, this.#text);
+    if (problem === undefined) return send(member.worker, { tollgate: 'commit', id });
+    this.#log.error({ worker: member.number, problem }, 'a worker could not take the configuration of the others');
+    member.worker.process.kill('SIGKILL');
+  }
+
+  /** Lets a worker build a configuration; returns what was wrong with it. */
+  async #prepare({ number, worker }: Member, id: number, text: string): Promise<string | undefined> {
+    const isPrepared = (message: WorkerMessage): boolean => message.tollgate === 'prepared' && message.id === id;
+    const reply = await exchange(worker, { tollgate: 'prepare', id, text }, isPrepared, PREPARE_MS);
+    if (reply?.tollgate === 'prepared') return reply.problem;
+    return `worker ${number} did not build the configuration: it ended, or took too long`;
+  }
+
+  async #gather(requester: Worker, id: number, topic: string): Promise<void> {
+    const values = await Promise.all([...this.#members.values()].map(({ worker }) => this.#read(worker, topic)));
+    send(requester, { tollgate: 'gathered', id, values: values.filter((value) => value !== undefined) });
+  }
+
+  /** What one worker answers, or undefined when it does not in time. */
+  async #read(worker: Worker, topic: string): Promise<unknown> {
+    const id = this.#nextId();
+    const isReply = (message: WorkerMessage): boolean => message.tollgate === 'answer' && message.id === id;
+    const reply = await exchange(worker, { tollgate: 'read', id, topic }, isReply, GATHER_MS);
+    return reply?.tollgate === 'answer' ? reply.value : undefined;
+  }
+
+  #tellProblem(worker: Worker): void {
+    send(worker, { tollgate: 'note', ...(this.#problem !== undefined && { problem: this.#problem }) });
+  }
+
+  #end(how: 'drain' | 'stop', killMs: number): void {
+    this.#stopping = true;
+    for (const pause of this.#pauses) clearTimeout(pause);
+    if (this.#members.size === 0) this.#finish(this.#exitCode);
+    for (const { worker } of this.#members.values()) send(worker, { tollgate: how });
+    const kill = (): void => {
+      for (const { worker } of this.#members.values()) worker.process.kill('SIGKILL');
+    };
+    setTimeout(kill, killMs).unref();
+  }
+
+  #nextId(): number {
+    this.#lastId += 1;
+    return this.#lastId;
+  }
+}

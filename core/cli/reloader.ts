@@ -1,0 +1,123 @@
+import path from 'node:path';
+import { type ConfigChange, diffConfigs } from '../config/diff.ts';
+import { ConfigError, formatProblem } from '../config/problems.ts';
+import type { Log } from '../contract/log.ts';
+import type { LoadedConfig } from '../plugins/load-config.ts';
+import { describeError } from './failure.ts';
+
+/** What a reload came to, or would come to. */
+export interface ReloadReport {
+  /** The configuration's name for people. */
+  readonly file: string;
+  /** Whether it serves now; a trial changes nothing. */
+  readonly isReloaded: boolean;
+  readonly changes: readonly ConfigChange[];
+  /** Why the former configuration goes on. */
+  readonly problem?: string;
+}
+
+export interface Reloader {
+  /** The configuration that serves now. */
+  readonly current: LoadedConfig;
+  /** Reads the configuration anew and goes on with it. Never rejects; one after the other. `cause` is for the log. */
+  reload(cause: string): Promise<ReloadReport>;
+  /** What a reload would change; changes nothing. */
+  compare(): Promise<ReloadReport>;
+}
+
+export interface ReloaderDeps {
+  /** The configuration that serves now. */
+  readonly loaded: LoadedConfig;
+  readonly log: Log;
+  /** Reads and checks the configuration as it stands now. */
+  read(): Promise<LoadedConfig>;
+  /** Builds it beside the running one and swaps it in, everywhere or nowhere. */
+  swap(next: LoadedConfig): Promise<void>;
+  /** Told why the last reload was refused, in words that anybody may read, or that it was not. */
+  note(problem: string | undefined): void;
+}
+
+/** Reloads the configuration of a running gateway; what is wrong with it is told, and the former one goes on. */
+export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps): Reloader {
+  let current = loaded;
+  const readNext = async (): Promise<LoadedConfig> => {
+    const next = await read();
+    // A start without a file is a wish for the built-in one; a file that was lost is not.
+    if (next.raw.isDefault && !current.raw.isDefault)
+      throw new ConfigError([{ file: current.config.file, path: '', message: 'is gone', hint: 'Put it back.' }]);
+    return next;
+  };
+  // What cannot change while the process runs is compared with what it was started with.
+  const compareWith = (next: LoadedConfig): readonly ConfigChange[] => {
+    const changes = diffConfigs(current.config, next.config).filter(({ needsRestart }) => !needsRestart);
+    return [...changes, ...diffConfigs(loaded.config, next.config).filter(({ needsRestart }) => needsRestart)];
+  };
+  const attempt = async (cause: string): Promise<ReloadReport> => {
+    try {
+      const next = await readNext();
+      const changes = compareWith(next);
+      await swap(next);
+      current = next;
+      note(undefined);
+      logChanges(log, cause, next, changes);
+      return { file: next.config.file, isReloaded: true, changes };
+    } catch (error) {
+      const problem = describeError(error).join('\n');
+      note(describePublicly(error));
+      log.error({ cause, problem }, 'the configuration was not reloaded: the former one goes on');
+      return { file: current.config.file, isReloaded: false, changes: [], problem };
+    }
+  };
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    get current() {
+      return current;
+    },
+    reload(cause) {
+      const report = last.then(() => attempt(cause));
+      last = report;
+      return report;
+    },
+    async compare() {
+      try {
+        const next = await readNext();
+        return { file: next.config.file, isReloaded: false, changes: compareWith(next) };
+      } catch (error) {
+        const problem = describeError(error).join('\n');
+        return { file: current.config.file, isReloaded: false, changes: [], problem };
+      }
+    },
+  };
+}
+
+/** How many places the log names. */
+const MAX_NAMED = 20;
+
+function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: readonly ConfigChange[]): void {
+  const pathsOf = (needsRestart: boolean): readonly string[] =>
+    changes.filter((change) => change.needsRestart === needsRestart).map(({ path }) => path);
+  const [changed, waiting] = [pathsOf(false), pathsOf(true)];
+  log.info(
+    { cause, file: config.file, changes: changed.length, changed: changed.slice(0, MAX_NAMED) },
+    'the configuration was reloaded',
+  );
+  if (waiting.length > 0)
+    log.warn({ paths: waiting.slice(0, MAX_NAMED) }, 'changes of the configuration that count only after a restart');
+}
+
+/** How much of what is wrong `/readyz` tells: it has no credential. */
+const MAX_TOLD = 3;
+const MAX_LENGTH = 600;
+
+/** An absolute path, which is nobody's business there. */
+const PATH = /(?<![\w.])\/[^\s,;:"']+/g;
+
+function describePublicly(error: unknown): string {
+  const lines =
+    error instanceof ConfigError
+      ? error.problems.map((problem) => formatProblem({ ...problem, file: path.basename(problem.file) }))
+      : describeError(error).slice(0, 1);
+  const more = lines.length > MAX_TOLD ? [`and ${lines.length - MAX_TOLD} more`] : [];
+  const text = [...lines.slice(0, MAX_TOLD), ...more].join(' ').replaceAll(PATH, '…');
+  return `the configuration was refused, and the former one serves: ${text.slice(0, MAX_LENGTH)}`;
+}

@@ -1,0 +1,39 @@
+import type { CommandContext } from './commands.ts';
+import { openControl } from './control.ts';
+import { loadFor } from './load.ts';
+import { createReloader, type ReloaderDeps } from './reloader.ts';
+import { watchFiles } from './watch-files.ts';
+
+/** The ways in which a running gateway is told to reload. */
+export interface Reloads {
+  /** By a signal. */
+  reload(): void;
+  close(): void;
+}
+
+/** Opens the ways to reload: a signal, `tollgate reload`, and files that change where the configuration says so. */
+export async function startReloads(
+  context: Pick<CommandContext, 'globals'>,
+  deps: Omit<ReloaderDeps, 'read'>,
+): Promise<Reloads> {
+  const { loaded, log } = deps;
+  const files = loaded.config.server.watch ? watchFiles(() => void reloader.reload('a file was changed')) : undefined;
+  const watch = ({ raw }: typeof loaded): void => files?.watch([...raw.files, ...raw.texts.keys()]);
+  const reloader = createReloader({
+    ...deps,
+    read: () => loadFor(context),
+    async swap(next) {
+      await deps.swap(next);
+      watch(next);
+    },
+  });
+  watch(loaded);
+  const closeControl = await openControl(loaded.settings.dataDir, reloader, log);
+  return {
+    reload: () => void reloader.reload('SIGHUP'),
+    close() {
+      closeControl();
+      files?.close();
+    },
+  };
+}

@@ -1,0 +1,289 @@
+import http from 'node:http';
+import { expect } from 'chai';
+import { createGateway, type Gateway } from '../../core/app.ts';
+import { createLogger } from '../../core/cli/logger.ts';
+import { eventually } from '../support/eventually.ts';
+import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
+import { MINI_FILES } from '../support/mini-dialect.ts';
+import { answer, heldSse } from '../support/scripted-upstream.ts';
+
+const USAGE_CHUNK = delta('', 'stop', { usage: { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 } });
+const STREAM = [delta('in '), delta('pieces'), USAGE_CHUNK, '[DONE]'];
+const EMBEDDED = {
+  object: 'list',
+  data: [{ object: 'embedding', index: 0, embedding: [0.5] }],
+  model: 'm',
+  usage: { prompt_tokens: 50, total_tokens: 50 },
+};
+let keys = 0;
+const freshKey = () => {
+  keys += 1;
+  return { 'idempotency-key': `key-${keys}` };
+};
+
+describe('a request with an Idempotency-Key', function () {
+  this.timeout(30_000);
+  let rig: FaultRig;
+  before(async () => {
+    rig = await startFaultRig(
+      {
+        server: { port: 0, drainTimeout: '2s', idempotency: { maxSize: '4kb' } },
+        dialects: { mini: { plugin: './mini.mjs' } },
+      },
+      { files: MINI_FILES },
+    );
+  });
+  after(() => rig?.stop());
+
+  /** A comparable response: what is said anew with each is left out. */
+  const bodyOf = async (response: Response) => ({ status: response.status, text: await response.text() });
+  const post = (path: string, body: object, headers: Record<string, string>) => rig.gateway.post(path, body, headers);
+  const MESSAGES = [{ role: 'user', content: 'hello' }];
+  const WAYS: readonly (readonly [path: string, body: object])[] = [
+    ['/v1/chat/completions', { model: 'one/m', messages: MESSAGES }],
+    ['/api/core/one/chat/completions', { model: 'm', messages: MESSAGES }],
+    ['/mini/chat', { m: 'one/m', say: 'hello' }],
+    ['/mini/one%2Fm:say', { say: 'hello' }],
+    ['/v1/embeddings', { model: 'one/m', input: 'hello' }],
+  ];
+
+  for (const [path, body] of WAYS)
+    for (const stream of path.includes('embeddings') ? [false] : [false, true])
+      it(`is one call on ${path}${stream ? ' as a stream' : ''}: the second gets the same bytes, and neither pays again`, async () => {
+        const mark = await rig.mark();
+        const seen = rig.vendor.requests.length;
+        rig.vendor.script(
+          stream ? events(STREAM) : answer(200, path.includes('embeddings') ? EMBEDDED : completion('whole')),
+        );
+        const headers = freshKey();
+        const request = { ...body, ...(stream && { stream }) };
+        const first = await post(path, request, headers);
+        const whole = await bodyOf(first);
+        expect(whole.status, whole.text).to.equal(200);
+        expect(first.headers.get('idempotency-replayed')).to.equal(null);
+        const second = await post(path, request, headers);
+        expect(await bodyOf(second)).to.deep.equal(whole);
+        expect(second.headers.get('idempotency-replayed')).to.equal('true');
+        expect(second.headers.get('content-type')).to.equal(first.headers.get('content-type'));
+        expect(second.headers.get('x-request-id')).not.to.equal(first.headers.get('x-request-id'));
+        if (!stream) expect(second.headers.get('x-tollgate-cost-usd')).to.equal('0');
+        expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
+        expect(rig.vendor.requests.at(-1)?.headers['idempotency-key']).to.equal(undefined);
+        await rig.expectOrder(mark, 1, path.includes('embeddings') ? 50 : USAGE_COST);
+      });
+
+  it('is refused (409) with another body, and goes by itself for another path or without the key', async () => {
+    rig.vendor.script(answer(200, completion()));
+    const headers = freshKey();
+    const body = { model: 'one/m', messages: MESSAGES };
+    expect((await post('/v1/chat/completions', body, headers)).status).to.equal(200);
+    const other = await post('/v1/chat/completions', { ...body, temperature: 0 }, headers);
+    expect(other.status).to.equal(409);
+    const { error } = (await other.json()) as { error: { code: string; param: string } };
+    expect(error).to.include({ code: 'conflict', param: 'Idempotency-Key' });
+    const elsewhere = await post('/api/core/one/chat/completions', { ...body, model: 'm' }, headers);
+    expect([elsewhere.status, elsewhere.headers.get('idempotency-replayed')]).to.deep.equal([200, null]);
+    const without = await post('/v1/chat/completions', body, {});
+    expect(without.headers.get('idempotency-replayed')).to.equal(null);
+  });
+
+  it('of another user is another one', async () => {
+    rig.vendor.script(answer(200, completion()));
+    const { api_key: key } = await rig.gateway.command<{ api_key: string }>(
+      'keys',
+      'create',
+      '--user',
+      'somebody-else',
+    );
+    const headers = freshKey();
+    const body = { model: 'one/m', messages: MESSAGES };
+    await (await post('/v1/chat/completions', body, headers)).text();
+    const theirs = await post('/v1/chat/completions', body, { ...headers, authorization: `Bearer ${key}` });
+    expect([theirs.status, theirs.headers.get('idempotency-replayed')]).to.deep.equal([200, null]);
+  });
+
+  for (const stream of [false, true])
+    it(`is one charge when 50 equal ones come at once${stream ? ', streamed' : ''}; the others are told to try again`, async () => {
+      const mark = await rig.mark();
+      const seen = rig.vendor.requests.length;
+      rig.vendor.script(async (wire) => {
+        await wire.pause(150);
+        await (stream ? events(STREAM)(wire) : wire.send(answer(200, completion())));
+      });
+      const headers = freshKey();
+      const body = { model: 'one/m', stream, messages: MESSAGES };
+      const all = await Promise.all(Array.from({ length: 50 }, () => post('/v1/chat/completions', body, headers)));
+      const texts = await Promise.all(all.map((response) => response.text()));
+      const won = all.filter(({ status, headers: told }) => status === 200 && !told.get('idempotency-replayed'));
+      expect(won).to.have.lengthOf(1);
+      for (const { status, headers: told } of all.filter((response) => response.status !== 200)) {
+        expect(status).to.equal(409);
+        expect(Number(told.get('retry-after'))).to.be.above(0);
+        expect(told.get('x-should-retry')).to.equal('true');
+      }
+      expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
+      const again = await bodyOf(await post('/v1/chat/completions', body, headers));
+      expect(texts).to.include(again.text);
+      await rig.expectOrder(mark, 1, USAGE_COST);
+    });
+
+  it('that failed is not kept: the next one is worked on', async () => {
+    rig.vendor.script(answer(400, { error: { message: 'no', type: 'invalid_request_error' } }));
+    const headers = freshKey();
+    const body = { model: 'one/m', messages: MESSAGES };
+    expect((await post('/v1/chat/completions', body, headers)).status).to.equal(400);
+    rig.vendor.script(answer(200, completion()));
+    const second = await post('/v1/chat/completions', body, headers);
+    expect([second.status, second.headers.get('idempotency-replayed')]).to.deep.equal([200, null]);
+  });
+
+  it('whose stream broke off is not kept either', async () => {
+    rig.vendor.script(events([delta('so far')], (wire) => wire.reset()));
+    const headers = freshKey();
+    const body = { model: 'one/m', stream: true, messages: MESSAGES };
+    expect(await (await post('/v1/chat/completions', body, headers)).text()).to.include('"error"');
+    rig.vendor.script(events(STREAM));
+    const second = await post('/v1/chat/completions', body, headers);
+    expect(await second.text()).to.include('[DONE]');
+    expect(second.headers.get('idempotency-replayed')).to.equal(null);
+  });
+
+  it('runs to its end when its caller leaves, who then finds all of it and pays once', async () => {
+    const mark = await rig.mark();
+    const held = heldSse(delta('in '), ...STREAM.slice(1));
+    rig.vendor.script(held.script);
+    const headers = freshKey();
+    const body = { model: 'one/m', stream: true, messages: MESSAGES };
+    const leaving = new AbortController();
+    const first = await fetch(`${rig.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      signal: leaving.signal,
+      headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+    await first.body?.getReader().read();
+    leaving.abort();
+    expect((await post('/v1/chat/completions', body, headers)).status).to.equal(409);
+    held.finish();
+    await eventually(async () => {
+      const again = await post('/v1/chat/completions', body, headers);
+      expect([again.status, await again.text()].join()).to.match(/^200[\s\S]*pieces[\s\S]*\[DONE\]/);
+    });
+    await rig.expectOrder(mark, 1, USAGE_COST);
+  });
+
+  it('whose response is larger than what is kept is refused when it is repeated, and not worked on again', async () => {
+    const mark = await rig.mark();
+    rig.vendor.script(answer(200, completion('x'.repeat(5000))));
+    const headers = freshKey();
+    const body = { model: 'one/m', messages: MESSAGES };
+    expect(await (await post('/v1/chat/completions', body, headers)).text()).to.include('xxxx');
+    const second = await post('/v1/chat/completions', body, headers);
+    expect(second.status).to.equal(409);
+    expect(await second.text()).to.include('too large to be kept');
+    await rig.expectOrder(mark, 1, USAGE_COST);
+  });
+
+  it('has one line in the log and one count, with what its call came to', async () => {
+    rig.vendor.script(answer(200, completion()));
+    const requestId = `idempotent-${process.pid}`;
+    await (
+      await post(
+        '/v1/chat/completions',
+        { model: 'one/m', messages: MESSAGES },
+        { ...freshKey(), 'x-request-id': requestId },
+      )
+    ).text();
+    const lines = () => rig.gateway.logs.filter((line) => line['req_id'] === requestId && line['msg'] === 'request');
+    await eventually(async () => expect(lines()).to.have.lengthOf(1));
+    expect(lines()[0]).to.include({ outcome: 'ok', provider: 'one', status: 200, cost_usd: '0.00007' });
+  });
+
+  for (const key of ['', ' x', 'é', 'x'.repeat(256)])
+    it(`is 400 for a key that is ${JSON.stringify(key.slice(0, 20))}`, async () => {
+      const status = await new Promise((resolve) => {
+        const request = http.request(`${rig.gateway.url}/v1/chat/completions`, { method: 'POST' }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        });
+        request.setHeader('authorization', `Bearer ${rig.gateway.key}`);
+        request.setHeader('content-type', 'application/json');
+        request.setHeader('idempotency-key', key);
+        request.end(JSON.stringify({ model: 'one/m', messages: MESSAGES }));
+      });
+      // Spaces around a value are not part of it.
+      expect(status).to.equal(key === ' x' ? 200 : 400);
+    });
+
+  it('works for a caller whose credential is in the URL', async () => {
+    rig.vendor.script(answer(200, completion()));
+    const send = () =>
+      fetch(`${rig.gateway.url}/mini/chat?key=${rig.gateway.key}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': 'by-url' },
+        body: JSON.stringify({ m: 'one/m', say: 'hello' }),
+      });
+    const first = await bodyOf(await send());
+    expect(first.status, first.text).to.equal(200);
+    const second = await send();
+    expect(second.headers.get('idempotency-replayed')).to.equal('true');
+    expect(rig.gateway.logText()).not.to.include(rig.gateway.key);
+  });
+
+  it('is ignored where nothing costs anything', async () => {
+    const headers = freshKey();
+    for (let n = 0; n < 2; n += 1) {
+      const counted = await post('/mini/count', { m: 'one/m', say: 'hello' }, headers);
+      expect(counted.headers.get('idempotency-replayed')).to.equal(null);
+    }
+  });
+
+  describe('on two nodes of one store', () => {
+    let other: Gateway;
+    before(async () => {
+      other = await createGateway({
+        cwd: rig.gateway.folder,
+        env: {},
+        configPath: `${rig.gateway.folder}/tollgate.config.json`,
+        log: createLogger({ level: 'silent', format: 'json', isTerminal: false }),
+      });
+    });
+    after(() => other.close());
+
+    const send = (url: string, headers: Record<string, string>) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ model: 'one/m', messages: MESSAGES }),
+      });
+
+    it('is found by the other one, as after a restart', async () => {
+      rig.vendor.script(answer(200, completion('before')));
+      const headers = freshKey();
+      const first = await bodyOf(await send(rig.gateway.url, headers));
+      const response = await send(other.url, headers);
+      expect(response.headers.get('idempotency-replayed')).to.equal('true');
+      expect(await bodyOf(response)).to.deep.equal(first);
+    });
+
+    it('is one charge when both get it at once', async () => {
+      const mark = await rig.mark();
+      const seen = rig.vendor.requests.length;
+      rig.vendor.script(async (wire) => {
+        await wire.pause(150);
+        await wire.send(answer(200, completion()));
+      });
+      const headers = freshKey();
+      const all = await Promise.all(
+        Array.from({ length: 50 }, (_, n) => send(n % 2 === 0 ? rig.gateway.url : other.url, headers)),
+      );
+      await Promise.all(all.map((response) => response.text()));
+      const won = all.filter(
+        ({ status, headers: told }) => status === 200 && told.get('idempotency-replayed') === null,
+      );
+      expect(won).to.have.lengthOf(1);
+      expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
+      expect((await rig.mark()).books.spent - mark.books.spent).to.equal(USAGE_COST);
+    });
+  });
+});
