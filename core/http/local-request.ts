@@ -20,6 +20,8 @@ export function postLocally(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const [near, far] = duplexPair();
+    // Not every Node does so: a caller who leaves would not be missed on the other side.
+    near.once('close', () => far.destroy());
     server.emit('connection', Object.assign(far, { remoteAddress: address }));
     const request = http.request({
       ...{ method: 'POST', path, signal },
