@@ -22,6 +22,8 @@ export function postLocally(
   return new Promise((resolve, reject) => {
     const [near, far] = duplexPair();
     onSocket(far);
+    // Not every Node does so: a caller who leaves would not be missed on the other side.
+    near.once('close', () => far.destroy());
     server.emit('connection', Object.assign(far, { remoteAddress: address }));
     const request = http.request({
       ...{ method: 'POST', path, signal },

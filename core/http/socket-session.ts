@@ -98,6 +98,7 @@ export class SocketSession {
     if (!wanted) return;
     if ('events' in wanted) {
       for (const event of wanted.events) this.#send(event);
+      await this.#drained();
       return;
     }
     const { server, path, headers, address } = this.#deps;
@@ -155,6 +156,8 @@ export class SocketSession {
     const { retryAfterMs } = error;
     const headers = retryAfterMs === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
     this.#send(this.#connection.refuse(status, body, headers));
+    // Refusals wait for nobody: a peer that reads none of them would fill the memory.
+    if (this.#socket.bufferedAmount > 2 * MAX_BUFFERED) this.#socket.terminate();
   }
 
   #send(event: object): void {

@@ -33,6 +33,19 @@ const COMPLETION = {
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 };
 
+/** The other formats, each saying the prompt; a stored response would hold it by design, so none is stored. */
+const GEMINI_BODY = { contents: [{ role: 'user', parts: [{ text: PROMPT }] }] };
+const WAYS_IN: readonly (readonly [path: string, body: object])[] = [
+  ['/v1/messages?beta=true', { model: 'vendor/m', max_tokens: 9, messages: [{ role: 'user', content: PROMPT }] }],
+  ['/v1/messages/count_tokens', { model: 'vendor/m', messages: [{ role: 'user', content: PROMPT }] }],
+  ['/v1/responses', { model: 'vendor/m', input: PROMPT, store: false }],
+  ['/v1/responses/input_tokens', { model: 'vendor/m', input: PROMPT }],
+  ['/v1/completions', { model: 'vendor/m', prompt: PROMPT }],
+  ['/v1beta/models/vendor/m:generateContent', GEMINI_BODY],
+  ['/v1beta/models/vendor/m:streamGenerateContent?alt=sse', GEMINI_BODY],
+  ['/v1beta/models/vendor/m:countTokens', GEMINI_BODY],
+];
+
 describe('secrets and texts', function () {
   this.timeout(30_000);
   let upstream: ScriptedUpstream;
@@ -45,6 +58,30 @@ describe('secrets and texts', function () {
 
   const seen = async (response: Response): Promise<void> => {
     errors.push(JSON.stringify([...response.headers]), await response.text());
+  };
+  /** One way in with what goes wrong there: the vendor, the body, and keys in every place where clients put them. */
+  const callBadly = async (where: string, body: object): Promise<void> => {
+    const [path = '', query = ''] = where.split('?');
+    const keyed = (key: string) => `${path}?${query}&key=${key}`;
+    const none = { authorization: '' };
+    upstream.script(answer(200, COMPLETION));
+    await (await gateway.post(where, body)).text();
+    await (await gateway.post(keyed(gateway.key), body, none)).text();
+    for (const status of [400, 401, 500]) {
+      upstream.script(answer(status, VENDOR_BODY, { 'x-canary-header': OPERATOR_KEY }));
+      await seen(await gateway.post(where, { ...body, stream: true }));
+    }
+    upstream.script(sse(piece({ role: 'assistant', content: 'x' }), { error: VENDOR_BODY.error }));
+    await seen(await gateway.post(where, { ...body, stream: true }));
+    await seen(await gateway.post(where, JSON.stringify(body).slice(0, -1)));
+    await seen(await gateway.post(keyed(`${secondKey}x`), body, none));
+    await seen(await gateway.post(keyed(token), body, none));
+    await seen(await gateway.post(keyed(secondKey), body));
+    await seen(await gateway.post(where, body, { ...none, 'x-goog-api-key': `${secondKey}x` }));
+    await seen(await gateway.post(where, body, { ...none, 'x-api-key': `${token}x` }));
+    await seen(await gateway.get(keyed(secondKey), none));
+    await seen(await gateway.post(`${path}/nothing?key=${secondKey}`, body, none));
+    await seen(await gateway.post(where, body, { ...none, referer: `http://x/?key=${secondKey}` }));
   };
   const ask = (rest: object = {}) => ({ model: 'vendor/m', messages: [{ role: 'user', content: PROMPT }], ...rest });
 
@@ -88,6 +125,7 @@ describe('secrets and texts', function () {
     await seen(await gateway.post(CHAT, ask(), { authorization: `Bearer ${secondKey}x` }));
     await seen(await gateway.post(CHAT, ask(), { authorization: `Bearer ${token}x` }));
     await seen(await gateway.post(CHAT, ask(), { 'x-api-key': secondKey }));
+    for (const [where, body] of WAYS_IN) await callBadly(where, body);
     await seen(await gateway.get(`/nowhere/${PROMPT.slice(0, 3)}`, asToken));
     await seen(await gateway.get('/metrics'));
     await seen(await gateway.get('/openapi.json'));

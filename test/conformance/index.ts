@@ -4,6 +4,17 @@
  */
 
 export { testAgent } from './agent.ts';
+export type {
+  ContentRow,
+  DialectFormat,
+  DialectOptions,
+  ErrorFixture,
+  EventRow,
+  JsonPath,
+  RequestFixture,
+  ResponseFixture,
+} from './dialect.ts';
+export { testDialect } from './dialect.ts';
 export type { ProviderKit } from './provider.ts';
 export { testProvider } from './provider.ts';
 export type { SpeechErrorSample, SpeechKit, SpeechSample } from './speech.ts';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type GatewayError, isGatewayError } from '../../core/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
+import { deepFreeze } from './deep-freeze.ts';
 import { findRunner } from './runner.ts';
 import { load, type SpeechKit, TEXT, testSample } from './speech-sample.ts';
 
@@ -173,9 +174,4 @@ async function translate(kit: SpeechKit, request: SpeechRequest) {
 
 function refuses(error: unknown, code: GatewayError['code'], param: string): boolean {
   return isGatewayError(error) && error.code === code && error.param === param;
-}
-
-function deepFreeze<T extends object>(value: T): T {
-  for (const each of Object.values(value)) if (typeof each === 'object' && each !== null) deepFreeze(each as object);
-  return Object.freeze(value);
 }

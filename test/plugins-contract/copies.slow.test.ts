@@ -17,6 +17,11 @@ const SUITES = [
   'app/bad-input.test.ts',
   'app/observability.test.ts',
   'app/openai-client.test.ts',
+  'conformance/dialects.test.ts',
+  'ingress/messages.test.ts',
+  'ingress/gemini.test.ts',
+  'ingress/responses.test.ts',
+  'ingress/completions.test.ts',
 ];
 
 describe('copies of built-in plugins outside of the repository', function () {

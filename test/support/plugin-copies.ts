@@ -21,6 +21,11 @@ export const COPIED: readonly { readonly section: string; readonly name: string;
   { section: 'dialects', name: 'chat', file: 'dialects/chat' },
   { section: 'operations', name: 'embeddings', file: 'operations/embeddings.ts' },
   { section: 'operations', name: 'speech', file: 'operations/speech' },
+  ...['messages', 'responses', 'gemini', 'completions'].map((name) => ({
+    section: 'dialects',
+    name,
+    file: `dialects/${name}`,
+  })),
 ].filter(({ file }) => existsSync(path.join(PACKAGE_ROOT, 'plugins', file)));
 
 /** The folder of copies that gateways of tests load in place of the built-in plugins; the suites run as they are. */
@@ -45,6 +50,13 @@ export function withCopies(config: Readonly<Record<string, unknown>>): Readonly<
 /** The file that a configuration names. */
 export const entryOf = (folder: string, file: string): string =>
   path.join(folder, file.endsWith('.ts') ? file : path.join(file, 'index.ts'));
+
+/** The copy of one plugin; throws for one that is not copied. */
+export function copyOf(folder: string, section: string, name: string): string {
+  const copied = COPIED.find((one) => one.section === section && one.name === name);
+  if (!copied) throw new Error(`${section}/${name} is not among the plugins that are copied`);
+  return entryOf(folder, copied.file);
+}
 
 /** What other people write where a built-in plugin imports a file of this repository. */
 const PUBLIC: readonly (readonly [file: RegExp, entry: string])[] = [

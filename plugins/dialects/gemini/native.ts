@@ -29,6 +29,9 @@ export const GEMINI_NATIVE: DialectNative<GeminiBody> = Object.freeze({
   stream: streamNative,
 });
 
+/** What hooks may change and Google has no field for. */
+const UNSAID = Object.freeze(['user', 'metadata'] as const);
+
 function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | undefined {
   const dropped: string[] = [];
   const edits: JsonObject = {};
@@ -49,6 +52,7 @@ function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | unde
   const { service_tier: tier } = change.after;
   if (tier !== change.before['service_tier']) edit('serviceTier', tier ?? undefined);
   for (const [name, value] of changedFields(change)) edit(name, value);
+  for (const name of UNSAID) if (change.after[name] !== change.before[name]) dropped.push(name);
   const patched = Object.fromEntries(Object.entries({ ...body, ...edits }).filter(([, value]) => value !== undefined));
   return { body: patched, ...(dropped.length > 0 && { dropped }) };
 }

@@ -13,7 +13,8 @@ export function readThinking(block: Block): ReasoningDetail {
   const sealed = SEALED.exec(mark);
   if (sealed) {
     const [, format = '', id, data = ''] = sealed;
-    return { kind: 'encrypted', data, format, ...(text !== '' && { text }), ...(id && { id }) };
+    // Beside a text it is its maker's signature; alone it is all there is.
+    return { kind: text === '' ? 'encrypted' : 'text', data, format, ...(text !== '' && { text }), ...(id && { id }) };
   }
   if (type === 'redacted_thinking') return { kind: 'encrypted', data: mark, format: 'anthropic' };
   return { kind: 'text', text, signature: mark, format: 'anthropic' };

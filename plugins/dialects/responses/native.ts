@@ -42,6 +42,8 @@ function patch(body: ResponsesBody, change: NativeChange): NativeBody | undefine
   for (const [name, value] of Object.entries(body)) {
     if (name === 'model') written[name] = model;
     else if (name === 'input') written[name] = inputOf(body, change, dropped);
+    // Set below, at the place where the caller had them.
+    else if (name === 'stream' || name === 'store') written[name] = false;
     else if (!REPLACED.has(name)) written[name] = value;
   }
   Object.assign(written, { stream, store: false });

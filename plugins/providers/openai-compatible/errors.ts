@@ -130,7 +130,8 @@ function classOf(error: VendorError, status: number, headers: ResponseHeaders, r
   for (const table of [rules.codes ?? {}, CODES]) {
     const code = error.codes.find((name) => Object.hasOwn(table, name));
     const found = code === undefined ? undefined : table[code];
-    if (found) return found;
+    // "server_error" says less than a status of overload does.
+    if (found && !(code === 'server_error' && STATUS[status] === 'overloaded')) return found;
   }
   if (CONTEXT_STATUS.has(status) && CONTEXT_LENGTH.some((pattern) => pattern.test(error.message))) {
     return 'context_length';

@@ -167,7 +167,7 @@ describe('the Messages dialect reads', () => {
       ).request.messages;
       expect(message?.reasoning_details).to.deep.equal([
         { kind: 'text', text: 'a', format: 'none' },
-        { kind: 'encrypted', text: 'b', data: 'tg1.here.tag.XYZ', format: 'responses', id: 'rs_1' },
+        { kind: 'text', text: 'b', data: 'tg1.here.tag.XYZ', format: 'responses', id: 'rs_1' },
       ]);
       expect(message).not.to.have.property('order');
     });

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import type { ChatChunk, ChatCodec, CodecCall } from '../../core/index.ts';
+import { createEventReader } from '../../core/upstream/event-reader.ts';
+import { without } from './dialect-format.ts';
+import { askFor, contextOf, type DialectSubject, inputOf, readEvents, writeAll } from './dialect-subject.ts';
+import { assertOrder, plain } from './dialect-writing.ts';
+import { findRunner } from './runner.ts';
+
+/** What a vendor of this very format says is the same after it was read by its codec and written by the dialect. */
+export function testRecorded(subject: DialectSubject): void {
+  const { describe, it } = findRunner();
+  const { dialect, format, options, recorded, requests } = subject;
+  const { vendor } = options;
+  if (!vendor) return;
+  const call = (stream: boolean): CodecCall => ({
+    model: 'some-model',
+    stream,
+    created: 1_790_000_000,
+    id: 'conformance',
+  });
+  const codecOf = (stream: boolean): Pick<ChatCodec, 'response' | 'stream'> => {
+    const codec = vendor.native?.('some-model', stream)[dialect.name]?.codec ?? vendor.chat;
+    if (!codec) throw new Error('the vendor has no codec for this format');
+    return codec;
+  };
+
+  describe('a vendor of the format itself', () => {
+    for (const { name, text } of recorded.filter((one) => one.name.endsWith('.json')))
+      it(`${name}: read and written again it is the same, but for what format.json lists`, () => {
+        const body = JSON.parse(text) as unknown;
+        const response = codecOf(false).response(body, call(false));
+        const written = plain(dialect.write(response, askFor(subject, false)));
+        assert.deepEqual(without(written, format.modulo ?? []), without(body, format.modulo ?? []));
+      });
+
+    for (const { name, text } of recorded.filter((one) => one.name.endsWith('.sse')))
+      for (const cut of [1, 7, 65_536])
+        it(`${name}: read in pieces of ${cut} bytes and written again it keeps the order of the grammar`, () => {
+          const decoder = codecOf(true).stream(call(true));
+          const reader = createEventReader();
+          const chunks: ChatChunk[] = [];
+          const bytes = new TextEncoder().encode(text);
+          for (let at = 0; at < bytes.length; at += cut)
+            for (const event of reader.push(bytes.subarray(at, at + cut))) chunks.push(...decoder.push(event));
+          for (const event of reader.end()) chunks.push(...decoder.push(event));
+          const end = decoder.end();
+          assert.equal(end.complete, true);
+          const stream = dialect.stream(askFor(subject, true));
+          const events = readEvents(subject, writeAll(stream, [...chunks, ...end.chunks]), stream.contentType);
+          assertOrder(format, 'complete', events);
+        });
+
+    const { chat } = vendor;
+    if (!chat || vendor.native?.('some-model', false)[dialect.name]?.codec) return;
+    for (const fixture of requests.filter(({ native }) => native))
+      it(`${fixture.name}: read and written for the vendor it says the same`, () => {
+        const input = inputOf(subject, fixture);
+        const { request } = dialect.read(input);
+        const { context } = { context: contextOf(input, request) };
+        const sent = chat.request(context.request, { ...call(request.stream === true), model: request.model, request });
+        const expected = { ...fixture.body, ...fixture.native };
+        const sameSet = (value: unknown) => without(plain(value), format.native?.edits ?? []);
+        assert.deepEqual(sameSet(sent.body), sameSet(expected));
+      });
+  });
+}

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import type { DialectInput, Schema } from '../../core/index.ts';
+import { createRequestSchemas } from '../../core/plugins/request-schemas.ts';
+import { deepFreeze } from './deep-freeze.ts';
+import { valuesAt } from './dialect-format.ts';
+import { type DialectSubject, inputOf } from './dialect-subject.ts';
+import { findRunner } from './runner.ts';
+
+/** The check of a body that the gateway makes before `read`. */
+export function bodyCheck({ dialect }: DialectSubject): (body: unknown, input: Pick<DialectInput, 'route'>) => boolean {
+  const schemas = createRequestSchemas([]);
+  const compiled = new Map<Schema, (body: unknown) => unknown>();
+  return (body, { route }) => {
+    const schema = route.request ?? dialect.request;
+    const check = compiled.get(schema) ?? schemas.compile(dialect.name, schema, 'the request');
+    compiled.set(schema, check);
+    return check(body) === undefined;
+  };
+}
+
+/** `read` says what the fixtures say, whatever it is called with, and leaves its input alone. */
+export function testRequests(subject: DialectSubject): void {
+  const { describe, it } = findRunner();
+  const { dialect, requests } = subject;
+  const takes = bodyCheck(subject);
+
+  describe('requests', () => {
+    it('are shown by at least one fixture that wants a whole response and one that wants a stream', () => {
+      const wanted = new Set(
+        requests.map((fixture) => dialect.read(inputOf(subject, fixture)).request.stream === true),
+      );
+      assert.deepEqual([...wanted].sort(), [false, true]);
+    });
+    for (const fixture of requests)
+      describe(fixture.name, () => {
+        it('is taken by the schema of its route', () => {
+          assert.equal(takes(fixture.body, inputOf(subject, fixture)), true);
+        });
+        it('is read as the fixture says, with what is lost told', () => {
+          const { request, dropped = [], needs = [] } = dialect.read(inputOf(subject, fixture));
+          assertHolds(request, fixture.canonical, 'canonical');
+          assert.deepEqual([...dropped].sort(), [...(fixture.dropped ?? [])].sort());
+          assert.deepEqual(needs.map(({ name }) => name).sort(), [...(fixture.needs ?? [])].sort());
+        });
+        it('is read to the same thing again, from a frozen input that stays as it was', () => {
+          const before = JSON.stringify(fixture.body);
+          const input = deepFreeze(inputOf(subject, fixture));
+          const [first, second] = [dialect.read(input), dialect.read(input)];
+          assert.deepEqual(first.request, second.request);
+          assert.deepEqual(
+            [first.needs, first.dropped, first.provider],
+            [second.needs, second.dropped, second.provider],
+          );
+          assert.equal(JSON.stringify(fixture.body), before);
+        });
+        it('knows where each canonical message stands in the caller’s body', () => {
+          const { request, place } = dialect.read(inputOf(subject, fixture));
+          const missing = request.messages
+            .map((_, index) => place?.(`messages[${index}]`) ?? `messages[${index}]`)
+            .filter((path) => valuesAt(fixture.body, path).length === 0);
+          assert.deepEqual(missing, []);
+        });
+      });
+  });
+}
+
+/** Whether a value holds all that is expected of it: of objects the fields that are named, anything else whole. */
+function assertHolds(actual: unknown, expected: unknown, at: string): void {
+  if (typeof expected !== 'object' || expected === null || typeof actual !== 'object' || actual === null) {
+    assert.deepEqual(actual, expected, at);
+    return;
+  }
+  if (Array.isArray(expected)) assert.equal((actual as readonly unknown[]).length, expected.length, `${at}.length`);
+  for (const [name, value] of Object.entries(expected))
+    assertHolds((actual as Readonly<Record<string, unknown>>)[name], value, `${at}.${name}`);
+}

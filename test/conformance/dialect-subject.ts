@@ -1,0 +1,193 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import type {
+  ChatChunk,
+  ChatRequest,
+  ChatResponse,
+  DialectContext,
+  DialectDefinition,
+  DialectInput,
+  DialectStream,
+  Plugin,
+  Provider,
+  SseEvent,
+} from '../../core/index.ts';
+import { createEventReader } from '../../core/upstream/event-reader.ts';
+import { type DialectFormat, type EventRow, valuesAt } from './dialect-format.ts';
+
+/** What {@link testDialect} may be told beside the plugin and its fixtures. */
+export interface DialectOptions {
+  /** Options that the plugin needs. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** A vendor that speaks the format: what `recorded*.json` and `recorded*.sse` hold is read by its codec and written again. */
+  readonly vendor?: Pick<Provider, 'chat' | 'native'>;
+}
+
+/** `request*.json`: a request as a client sends it, and what has to come of it. */
+export interface RequestFixture {
+  readonly name: string;
+  /** The end of its route's path; the first route unless set. */
+  readonly route?: string;
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: object;
+  /** The canonical request; of objects, the fields that are named. */
+  readonly canonical: object;
+  readonly dropped?: readonly string[];
+  /** Names of what not every target has. */
+  readonly needs?: readonly string[];
+  /** What the body becomes on its way to a vendor that speaks the format, beside the fields of `native.edits`. */
+  readonly native?: Readonly<Record<string, unknown>>;
+}
+
+/** `response*.json`: a canonical response and what the format makes of it. */
+export interface ResponseFixture {
+  readonly name: string;
+  readonly canonical: ChatResponse;
+  readonly written: object;
+}
+
+export interface DialectSubject {
+  readonly dialect: DialectDefinition;
+  readonly format: DialectFormat;
+  readonly options: DialectOptions;
+  readonly requests: readonly RequestFixture[];
+  readonly responses: readonly ResponseFixture[];
+  /** Bytes of a vendor that speaks the format. */
+  readonly recorded: readonly { readonly name: string; readonly text: string }[];
+  /** The status and the type of each error, by our code; undefined where both are ours. */
+  readonly errors: Readonly<Record<string, ErrorFixture>> | undefined;
+}
+
+/** A row of `errors.json`. */
+export interface ErrorFixture {
+  readonly status: number;
+  readonly type: string;
+  /** Amid a stream; the same type unless set. */
+  readonly streamed?: string;
+}
+
+/** Sets the plugin up alone and takes what it registers. Throws when that is not exactly one dialect. */
+export function setUpDialect(plugin: Plugin, config: Readonly<Record<string, unknown>> = {}): DialectDefinition {
+  const registered: DialectDefinition[] = [];
+  const documents = new Map<string, unknown>();
+  const api = {
+    instance: plugin.name,
+    dialect: (dialect: DialectDefinition) => void registered.push(dialect),
+    keyv: () => ({
+      get: async (key: string) => documents.get(key),
+      set: async (key: string, value: unknown) => documents.set(key, value),
+      delete: async (key: string) => documents.delete(key),
+    }),
+    stores: {},
+    route() {},
+    schema() {},
+    onClose() {},
+    onReady() {},
+  };
+  void plugin.setup(api as never, config as never);
+  const [dialect, ...more] = registered;
+  if (!dialect || more.length > 0) throw new Error(`${plugin.name} registers ${registered.length} dialects, not one`);
+  return dialect;
+}
+
+/** Reads a folder of fixtures. */
+export function createDialectSubject(plugin: Plugin, folder: URL, options: DialectOptions): DialectSubject {
+  const names = existsSync(folder) ? readdirSync(folder).sort() : [];
+  const textOf = (name: string): string => readFileSync(new URL(name, folder), 'utf8');
+  const jsonOf = <T>(name: string): T => {
+    if (!names.includes(name)) throw new Error(`${folder.pathname} has no ${name}`);
+    return JSON.parse(textOf(name)) as T;
+  };
+  const all = <T>(prefix: string): readonly T[] =>
+    names
+      .filter((name) => name.startsWith(prefix) && name.endsWith('.json'))
+      .map((name) => ({ ...jsonOf<T>(name), name }));
+  return {
+    dialect: setUpDialect(plugin, options.config),
+    format: jsonOf('format.json'),
+    options,
+    requests: all('request'),
+    responses: all('response'),
+    recorded: names.filter((name) => name.startsWith('recorded')).map((name) => ({ name, text: textOf(name) })),
+    errors: names.includes('errors.json') ? jsonOf('errors.json') : undefined,
+  };
+}
+
+export function inputOf(
+  { dialect }: DialectSubject,
+  fixture: RequestFixture,
+  body: object = fixture.body,
+): DialectInput {
+  const { route: end = '', params = {}, query = {}, headers = {} } = fixture;
+  const route = dialect.routes.find(({ path }) => path.endsWith(end));
+  if (!route) throw new Error(`${fixture.name}: no route of ${dialect.name} ends with "${end}"`);
+  return { body, params, query, headers, route };
+}
+
+/** What a dialect is told when it writes; `seal` marks what it is given. */
+export function contextOf(input: DialectInput, request: ChatRequest): DialectContext {
+  return {
+    ...{ input, request, id: 'conformance', created: 1_790_000_000, requestId: 'req_conformance' },
+    estimatedInputTokens: 11,
+    seal: (data) => `tg1.here.tag.${data}`,
+  };
+}
+
+/** The first request that wants a whole response, or a stream, and what the dialect is told of it. */
+export function askFor(subject: DialectSubject, stream: boolean): DialectContext {
+  for (const fixture of subject.requests) {
+    const input = inputOf(subject, fixture);
+    if (input.route.action === 'count') continue;
+    const { request } = subject.dialect.read(input);
+    if ((request.stream === true) === stream) return contextOf(input, request);
+  }
+  throw new Error(`no request*.json of ${subject.dialect.name} wants ${stream ? 'a stream' : 'a whole response'}`);
+}
+
+/** One event of a stream, by its name in the grammar. */
+export interface NamedEvent {
+  readonly name: string;
+  readonly value: unknown;
+}
+
+/** Reads the text of a stream, server-sent events or a JSON array, and names its events. */
+export function readEvents({ format }: DialectSubject, text: string, contentType?: string): readonly NamedEvent[] {
+  if (contentType?.startsWith('application/json'))
+    return (JSON.parse(text) as readonly unknown[]).map((value) => ({ value, name: nameOf(format.events, { value }) }));
+  const reader = createEventReader();
+  const events = [...reader.push(new TextEncoder().encode(text)), ...reader.end()];
+  return events.map((event) => {
+    const value = parse(event);
+    return { value, name: nameOf(format.events, { value, event }) };
+  });
+}
+
+function parse({ data }: SseEvent): unknown {
+  try {
+    return JSON.parse(data) as unknown;
+  } catch {
+    return data;
+  }
+}
+
+function nameOf(rows: readonly EventRow[], { value, event }: { value: unknown; event?: SseEvent }): string {
+  const row = rows.find(({ when = {}, text }) =>
+    text === undefined
+      ? typeof value === 'object' &&
+        Object.entries(when).every(([path, wanted]) => {
+          const found = valuesAt(value, path);
+          return wanted === null ? found.length > 0 : found.includes(wanted);
+        })
+      : value === text,
+  );
+  if (!row) throw new Error(`format.json names no event like ${JSON.stringify(value).slice(0, 200)}`);
+  if (event && row.event !== undefined && row.event !== event.event)
+    throw new Error(`the event ${row.name} has the name "${event.event}" in its frame, not "${row.event}"`);
+  return row.name;
+}
+
+/** The whole text of a stream of these chunks. */
+export function writeAll(stream: DialectStream, chunks: readonly ChatChunk[]): string {
+  return chunks.map((chunk) => stream.push(chunk)).join('') + stream.end();
+}

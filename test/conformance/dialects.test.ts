@@ -1,0 +1,22 @@
+import { expect } from 'chai';
+import type { Plugin } from '../../core/index.ts';
+import { listBuiltins } from '../../core/plugins/builtins.ts';
+import { importPlugin } from '../../core/plugins/import-plugin.ts';
+import { dialectFixtures, dialectOptions } from '../support/dialect-kits.ts';
+import { COPIES_VARIABLE, copyOf } from '../support/plugin-copies.ts';
+import { testDialect } from './dialect.ts';
+
+const builtins = listBuiltins();
+const BUILT_IN = builtins.filter(({ kind }) => kind === 'dialect');
+/** Where copies of the plugins lie outside of the repository, when it is they that are tested. */
+const baseDir = process.env[COPIES_VARIABLE];
+
+for (const { name, url } of BUILT_IN) {
+  const spec = baseDir === undefined ? url : copyOf(baseDir, 'dialects', name);
+  const plugin = await importPlugin(spec, { kind: 'dialect', builtins, baseDir: baseDir ?? '/' });
+  testDialect(plugin as Plugin<object, 'dialect'>, dialectFixtures(name), dialectOptions(name));
+}
+
+it('every built-in dialect passes what every dialect promises', () => {
+  expect(BUILT_IN.map(({ name }) => name)).to.deep.equal(['chat', 'completions', 'gemini', 'messages', 'responses']);
+});

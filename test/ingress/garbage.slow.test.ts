@@ -1,0 +1,18 @@
+import { DOORS, postGarbage } from '../support/garbage-bodies.ts';
+import { type IngressRig, startIngressRig, WIRES } from '../support/ingress-rig.ts';
+import { sayAnywhere } from '../support/responses-wire.ts';
+
+describe('much garbage at the ways in of every dialect', function () {
+  this.timeout(300_000);
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig({}, { level: 'silent' });
+    for (const wire of WIRES) sayAnywhere(rig, wire, { pieces: [{ text: 'Hi' }] });
+  });
+  after(() => rig.stop());
+
+  for (const door of DOORS)
+    it(`${door.path('{model}')} refuses it in its form with the place of what is wrong, or serves it, never 5xx`, async () => {
+      await postGarbage(rig, door, { numRuns: 1500 });
+    });
+});

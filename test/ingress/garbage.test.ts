@@ -1,0 +1,42 @@
+import { expect } from 'chai';
+import { DOORS, postGarbage, readError } from '../support/garbage-bodies.ts';
+import { type IngressRig, startIngressRig, WIRES } from '../support/ingress-rig.ts';
+import { sayAnywhere } from '../support/responses-wire.ts';
+
+/** `garbage.slow.test.ts` goes on with other seeds. */
+const SEED = 20_261_122;
+
+describe('garbage of up to 65 kB at the ways in of every dialect', function () {
+  this.timeout(60_000);
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig({}, { level: 'silent' });
+    for (const wire of WIRES) sayAnywhere(rig, wire, { pieces: [{ text: 'Hi' }] });
+  });
+  after(() => rig.stop());
+
+  for (const door of DOORS)
+    it(`is served or refused in the form of ${door.path('{model}')}, with the place of what is wrong, never 5xx`, async () => {
+      const { served, refused, placed } = await postGarbage(rig, door, { seed: SEED, numRuns: 80 });
+      expect(served).to.be.greaterThan(3);
+      expect(refused).to.be.greaterThan(15);
+      expect(placed).to.be.greaterThan(5);
+    });
+
+  for (const { dialect, path } of DOORS)
+    it(`cuts nothing short: ${path('{model}')} says what is wrong with a list, a text and no JSON`, async () => {
+      for (const body of [
+        '[]',
+        '"x"',
+        '',
+        '{',
+        `${'['.repeat(60_000)}`,
+        '{"model":"a","model":"b"}',
+        '{"__proto__":{}}',
+      ]) {
+        const response = await rig.gateway.post(path('echo/echo'), body);
+        expect(response.status, body.slice(0, 20)).to.equal(400);
+        readError(dialect, 400, await response.json());
+      }
+    });
+});

@@ -1,0 +1,157 @@
+import { expect } from 'chai';
+import { type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
+import { askResponse } from '../support/responses-client.ts';
+import { type SaidNatively, sayAnywhere, sendResponses } from '../support/responses-wire.ts';
+import { answer } from '../support/scripted-upstream.ts';
+
+const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
+const THOUGHT: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }], encrypted: 'gAAA-canary-blob' };
+const include = ['reasoning.encrypted_content'];
+const MORE = { role: 'user', content: 'More' };
+
+describe('what belongs to one user is worth nothing to another one', function () {
+  this.timeout(30_000);
+  let rig: IngressRig;
+  let ann: Record<string, string>;
+  let bob: Record<string, string>;
+
+  async function keyOf(user: string): Promise<Record<string, string>> {
+    const made = await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', user, '--name', 'test');
+    return { authorization: `Bearer ${made.api_key}` };
+  }
+
+  before(async () => {
+    rig = await startIngressRig({ dialects: { responses: { store: 'on', retention: '1h' } } });
+    [ann, bob] = [await keyOf('ann'), await keyOf('bob')];
+  });
+  after(() => rig.stop());
+
+  /** An error without what differs from request to request: its id, and the id that was asked for. */
+  const wordsOf = (text: string, id: string): string => text.replaceAll(id, 'ID').replace(/req_[\w-]+/g, 'REQ');
+
+  for (const stream of [false, true]) {
+    const form = stream ? 'streamed' : 'whole';
+
+    it(`an id of a response is not found, in the words for one that never was (${form})`, async () => {
+      sayAnywhere(rig, 'openai', HELLO);
+      const { response } = await askResponse(rig, { model: MODEL_OF.openai, input: 'Secret of Ann', stream }, ann);
+      const before = rig.sent('openai').length;
+      for (const made of [
+        (id: string) => ({ previous_response_id: id, input: [MORE] }),
+        (id: string) => ({ input: [{ type: 'item_reference', id }, MORE] }),
+      ])
+        for (const id of [response.id, String(response.output[0]?.['id'])]) {
+          const other = `${id.slice(0, -4)}AAAA`;
+          const theirs = await askResponse(rig, { model: MODEL_OF.openai, stream, ...made(id) }, bob);
+          const never = await askResponse(rig, { model: MODEL_OF.openai, stream, ...made(other) }, bob);
+          expect([theirs.status, never.status]).to.deep.equal([400, 400]);
+          expect(wordsOf(theirs.text, id)).to.equal(wordsOf(never.text, other));
+          expect(theirs.text).not.to.include('Secret');
+        }
+      expect(rig.sent('openai').length, 'nothing was sent').to.equal(before);
+      for (const ask of [get, remove]) {
+        const [theirs, never] = [await ask(response.id, bob), await ask('resp_never', bob)];
+        expect([theirs.status, wordsOf(await theirs.text(), response.id)]).to.deep.equal([
+          never.status,
+          wordsOf(await never.text(), 'resp_never'),
+        ]);
+      }
+      expect((await get(response.id, ann)).status, 'it is still there').to.equal(200);
+    });
+
+    it(`a sealed blob is left out and told, whether it comes back as it was or changed (${form})`, async () => {
+      rig.script('openai', sendResponses(THOUGHT));
+      const { response } = await askResponse(rig, { model: MODEL_OF.openai, include, stream, store: false }, ann);
+      const [thought] = response.output;
+      const sealed = String(thought?.['encrypted_content']);
+      expect(sealed)
+        .to.match(/^tg1\.openai\./)
+        .and.to.include('canary-blob');
+      const [prefix, deployment, tag, data] = sealed.split('.');
+      const asked = async (blob: string, headers: Record<string, string>) => {
+        const input = [
+          { role: 'user', content: 'Hi' },
+          { ...thought, encrypted_content: blob },
+          ...response.output.slice(1),
+          MORE,
+        ];
+        const answered = await askResponse(
+          rig,
+          { model: MODEL_OF.openai, input, include, stream, store: false },
+          headers,
+        );
+        expect(answered.status).to.equal(200);
+        const sent = JSON.stringify(rig.lastBody('openai'));
+        return { isSent: sent.includes('canary-blob'), dropped: answered.headers.get('x-tollgate-dropped') };
+      };
+      const own = await asked(sealed, ann);
+      expect(own).to.include({ isSent: true });
+      for (const [blob, headers] of [
+        [sealed, bob],
+        [[prefix, 'gemini', tag, data].join('.'), ann],
+        [[prefix, deployment, tag, `${data}x`].join('.'), ann],
+        [[prefix, deployment, 'A'.repeat(tag?.length ?? 0), data].join('.'), bob],
+      ] as const) {
+        const theirs = await asked(blob, headers);
+        expect(theirs.isSent).to.equal(false);
+        expect(theirs.dropped).to.include('reasoning');
+      }
+    });
+
+    it(`a sealed signature in a block of thinking is left out and told as well (${form})`, async () => {
+      const parts = [{ text: 'Hm', thought: true, thoughtSignature: 'Z2VtaW5pLWNhbmFyeQ==' }, { text: 'Hello' }];
+      const body = JSON.stringify({
+        candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0 }],
+      });
+      const ask = async (messages: readonly object[], headers: Record<string, string>) => {
+        const type = stream ? 'text/event-stream' : 'application/json';
+        rig.script('gemini', answer(200, stream ? `data: ${body}\n\n` : body, { 'content-type': type }));
+        const answered = await rig.gateway.post(
+          '/v1/messages',
+          { model: MODEL_OF.gemini, max_tokens: 99, messages, stream },
+          headers,
+        );
+        expect(answered.status).to.equal(200);
+        return { text: await answered.text(), dropped: answered.headers.get('x-tollgate-dropped') ?? '' };
+      };
+      const { text } = await ask([MORE], ann);
+      const signature = /"signature":"(tgr\.gemini\.[^"]+)"/.exec(text)?.[1];
+      expect(signature).to.include('Z2VtaW5pLWNhbmFyeQ==');
+      const thinking = { type: 'thinking', thinking: 'Hm', signature };
+      const messages = [MORE, { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello' }] }, MORE];
+      for (const [headers, isTheirs] of [
+        [ann, true],
+        [bob, false],
+      ] as const) {
+        const { dropped } = await ask(messages, headers);
+        expect(JSON.stringify(rig.lastBody('gemini')).includes('Z2VtaW5pLWNhbmFyeQ==')).to.equal(isTheirs);
+        expect(dropped.includes('reasoning')).to.equal(!isTheirs);
+      }
+    });
+
+    it(`a cache key goes to the vendor as another one for each account, never as it was written (${form})`, async () => {
+      rig.script('openai', sendResponses(HELLO));
+      const keyFor = async (name: string, headers: Record<string, string>): Promise<string> => {
+        const { status, response } = await askResponse(
+          rig,
+          { model: MODEL_OF.openai, prompt_cache_key: name, stream, store: false },
+          headers,
+        );
+        expect([status, response['prompt_cache_key']]).to.deep.equal([200, name]);
+        return String(rig.lastBody('openai')['prompt_cache_key']);
+      };
+      const [anns, again, bobs] = [await keyFor('k-1', ann), await keyFor('k-1', ann), await keyFor('k-1', bob)];
+      expect(anns).to.equal(again);
+      expect(new Set([anns, bobs, 'k-1'])).to.have.property('size', 3);
+      expect(await keyFor(anns, bob), 'who knows the other key does not reach it').not.to.equal(anns);
+    });
+  }
+
+  function get(id: string, headers: Record<string, string>): Promise<Response> {
+    return rig.gateway.get(`/v1/responses/${id}`, headers);
+  }
+
+  function remove(id: string, headers: Record<string, string>): Promise<Response> {
+    return fetch(`${rig.gateway.url}/v1/responses/${id}`, { method: 'DELETE', headers });
+  }
+});
