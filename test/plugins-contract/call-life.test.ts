@@ -113,7 +113,7 @@ describe('the life of a call', () => {
 
   describe('each attempt is told', () => {
     const reports = async () => (await (await rig.gateway.post('/reports', undefined)).json()) as readonly object[];
-    const one = { provider: 'one', model: 'm' };
+    const one = { provider: 'fresh', model: 'm' };
     const two = { provider: 'two', model: 'm' };
 
     it('with target, number, status, class, words and what is done next, whole and streamed', async () => {
@@ -153,6 +153,7 @@ describe('the life of a call', () => {
       rig.expectError(await rig.ask({ model: 'both' }), 'provider_overloaded');
       expect((await reports()).map((report) => (report as { next: string }).next)).to.deep.equal([
         'next target',
+        'retry',
         'end',
       ]);
       rig.vendor.script(answer(400, { error: { message: 'messages[0] is odd' } }));
