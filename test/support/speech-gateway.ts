@@ -59,6 +59,7 @@ export async function startSpeechGateway(
     config: { ...config, baseDir: '/nowhere', isDefault: false },
     plugins: [memory, ...others],
     builtins: [],
+    settings: { plans: {} },
   } as unknown as LoadedConfig;
   const foundation = await openFoundation(loaded, log);
   const generation = await createGeneration(foundation, loaded);
