@@ -35,12 +35,10 @@ export function listOf(value: unknown): readonly unknown[] {
 export function checkSpelling(object: JsonObject, known: readonly string[], at: string): void {
   const names = new Map(known.map((name) => [plain(name), name]));
   for (const written of Object.keys(object)) {
-    // Two fields of Google's, `responseJsonSchema` and `_responseJsonSchema`, would be taken for one another.
-    const name = known.find((one) => written === one || written === snakeOf(one));
-    const meant = name ?? names.get(plain(written));
-    if (meant === undefined || written === name) continue;
+    const name = names.get(plain(written));
+    if (name === undefined || written === name) continue;
     const param = at === '' ? written : `${at}.${written}`;
-    if (name === undefined) throw invalid(param, `must be written \`${meant}\``);
+    if (written !== snakeOf(name)) throw invalid(param, `must be written \`${name}\``);
     if (isSet(object[name]) && isSet(object[written])) throw invalid(param, `must not stand beside \`${name}\``);
   }
 }

@@ -223,15 +223,6 @@ describe('the gemini dialect reads', () => {
     expect(needsOf({ tools: [{ fileSearch: {} }] })?.map(([kind]) => kind)).to.deep.equal(['server tool', 'reference']);
   });
 
-  for (const name of ['responseJsonSchema', 'response_json_schema', '_responseJsonSchema', '_response_json_schema'])
-    it(`an answer format by ${name}, which SDKs send`, () => {
-      const schema = { type: 'object', properties: { city: { type: 'string' } } };
-      const { response_format: format } = requestOf({
-        generationConfig: { responseMimeType: 'application/json', [name]: schema },
-      });
-      expect(format).to.have.nested.property('json_schema.schema').that.deep.equals(schema);
-    });
-
   it('an answer format with a schema', () => {
     const generationConfig = { responseMimeType: 'application/json', responseSchema: { type: 'OBJECT' } };
     expect(requestOf({ generationConfig }).response_format).to.deep.equal({
