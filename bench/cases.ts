@@ -2,7 +2,7 @@ import type { Case } from './measure.ts';
 import { BARE, DIRECT, KOA, NGINX, PLAIN, PORTKEY, plain } from './targets/others.ts';
 import type { BenchRequest, Target } from './targets/target.ts';
 import { tollgate } from './targets/tollgate.ts';
-import { chatRequest, type WireName } from './wires.ts';
+import { chatRequest, requestOf, type WireName } from './wires.ts';
 
 export interface CaseOptions {
   readonly quick: boolean;
@@ -31,16 +31,30 @@ function present(...targets: readonly (Target | undefined)[]): readonly Target[]
   return targets.filter((target) => target !== undefined);
 }
 
-/** Tollgate with an upstream of another format than the case has. */
-function translated(wire: WireName, label: string, request: BenchRequest): Target {
+/** Tollgate with a request of its own: of another client format, or for an upstream of another one. */
+function sending(name: string, label: string, request: BenchRequest): Target {
   return {
-    name: `tollgate-${wire}`,
+    name: `tollgate-${name}`,
     label: `Tollgate, ${label}`,
     async start(upstreams) {
       const running = await TOLLGATE.start(upstreams);
       return { ...running, request: () => running.request(request) };
     },
   };
+}
+
+/** The client formats beside chat, each with the wire that it goes out by; the model says what the upstream shall do. */
+function formats(kind: BenchRequest['kind'], bytes: number, model: string): readonly Target[] {
+  const of = (format: 'messages' | 'responses', wire: WireName, label: string): Target => {
+    const provider = wire === 'openai' ? kind : wire;
+    const body = requestOf(format, bytes, `${provider}/${model}`, kind === 'stream');
+    return sending(`${format}-${wire}`, label, { wire, kind, body, path: `/v1/${format}` });
+  };
+  return [
+    of('messages', 'anthropic', 'Messages to Anthropic, native'),
+    of('messages', 'openai', 'Messages to OpenAI’s wire'),
+    of('responses', 'openai', 'Responses to OpenAI’s wire'),
+  ];
 }
 
 /** Everything that is measured, in order. */
@@ -62,8 +76,8 @@ export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
     request: stream('openai', chunks, intervalMs),
     targets: present(
       TOLLGATE,
-      translated('gemini', 'Gemini translated', stream('gemini', chunks, intervalMs)),
-      translated('anthropic', 'Anthropic translated', stream('anthropic', chunks, intervalMs)),
+      sending('gemini', 'Gemini translated', stream('gemini', chunks, intervalMs)),
+      sending('anthropic', 'Anthropic translated', stream('anthropic', chunks, intervalMs)),
       PLAIN,
       BARE,
       KOA,
@@ -125,6 +139,22 @@ export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
       leastRounds: quick ? 1 : 3,
       windowMs: 3000,
       targets: present(TOLLGATE, PLAIN, BARE, NGINX),
+    },
+    {
+      ...base,
+      id: 'formats',
+      title: 'Requests and responses of 2 KB in other client formats, beside chat',
+      reference: 'tollgate',
+      targets: [TOLLGATE, ...formats('json', 2048, 'm-0-0')],
+    },
+    {
+      ...relay,
+      id: 'formats-stream',
+      title: '100 streams, a chunk every 20 ms, in other client formats, beside chat',
+      reference: 'tollgate',
+      request: stream('openai', ENDLESS, 20),
+      targets: [TOLLGATE, ...formats('stream', 500, `m-${ENDLESS}-20`)],
+      connections: 100,
     },
     { ...base, id: 'stores', title: 'Requests of 2 KB by store', reference: 'memory', targets: byStore },
     {

@@ -4,7 +4,7 @@
  */
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { RESPONSE, WIRES, type WireName } from './wires.ts';
+import { MESSAGE, RESPONSE, WIRES, type WireName } from './wires.ts';
 
 const MODEL = /m-(\d+)-(\d+)/;
 
@@ -20,8 +20,9 @@ function respond(req: IncomingMessage, res: ServerResponse, head: string): void 
   const url = req.url ?? '';
   const [, chunks, interval] = MODEL.exec(url) ?? MODEL.exec(head) ?? [];
   if (!chunks || chunks === '0') {
-    res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(RESPONSE) });
-    res.end(RESPONSE);
+    const body = wireOf(url) === 'anthropic' ? MESSAGE : RESPONSE;
+    res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
+    res.end(body);
     return;
   }
   res.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -116,3 +116,26 @@ export function chatRequest(bytes: number, model: string, stream: boolean): stri
   const room = Math.max(1, bytes - JSON.stringify(base).length);
   return JSON.stringify({ ...base, messages: [{ role: 'user', content: 'y'.repeat(room) }] });
 }
+
+/** The same as Anthropic says it. */
+export const MESSAGE = JSON.stringify({
+  id: 'msg_bench',
+  type: 'message',
+  role: 'assistant',
+  model: 'm',
+  content: [{ type: 'text', text: 'x'.repeat(1750) }],
+  stop_reason: 'end_turn',
+  stop_sequence: null,
+  usage: { input_tokens: 500, output_tokens: 400 },
+});
+
+/** A request of about `bytes` bytes in another client format. */
+export function requestOf(format: 'messages' | 'responses', bytes: number, model: string, stream: boolean): string {
+  const text = 'y'.repeat(Math.max(1, bytes - 120));
+  const common = { model, ...(stream && { stream }) };
+  return JSON.stringify(
+    format === 'messages'
+      ? { ...common, max_tokens: 4096, messages: [{ role: 'user', content: text }] }
+      : { ...common, store: false, input: [{ type: 'message', role: 'user', content: text }] },
+  );
+}

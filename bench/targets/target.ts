@@ -7,6 +7,8 @@ export interface BenchRequest {
   /** Whether the upstream responds with a stream or as a whole. */
   readonly kind: 'json' | 'stream';
   readonly body: string;
+  /** The path of a gateway that serves other formats than chat; the body's model names the provider then. */
+  readonly path?: string;
 }
 
 /** A gateway that runs. */

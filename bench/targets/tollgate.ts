@@ -64,9 +64,9 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
     },
   );
   const { port, key, bootMs } = program.ready;
-  const request = ({ kind, wire, body }: BenchRequest): string => {
+  const request = ({ kind, wire, body, path: own }: BenchRequest): string => {
     const provider = wire === 'openai' ? kind : wire;
-    return post(`/api/core/${provider}/chat/completions`, { authorization: `Bearer ${key}` }, body);
+    return post(own ?? `/api/core/${provider}/chat/completions`, { authorization: `Bearer ${key}` }, body);
   };
   return { port, pid: program.pid, bootMs, request, stop: () => program.stop() };
 }

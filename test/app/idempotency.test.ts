@@ -27,7 +27,7 @@ describe('a request with an Idempotency-Key', function () {
   before(async () => {
     rig = await startFaultRig(
       {
-        server: { port: 0, drainTimeout: '2s', idempotency: { maxSize: '4kb' } },
+        server: { port: 0, drainTimeout: '2s', idempotency: { maxSize: '16kb' } },
         dialects: { mini: { plugin: './mini.mjs' } },
       },
       { files: MINI_FILES },
@@ -174,7 +174,7 @@ describe('a request with an Idempotency-Key', function () {
 
   it('whose response is larger than what is kept is refused when it is repeated, and not worked on again', async () => {
     const mark = await rig.mark();
-    rig.vendor.script(answer(200, completion('x'.repeat(5000))));
+    rig.vendor.script(answer(200, completion('x'.repeat(20_000))));
     const headers = freshKey();
     const body = { model: 'one/m', messages: MESSAGES };
     expect(await (await post('/v1/chat/completions', body, headers)).text()).to.include('xxxx');

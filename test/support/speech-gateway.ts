@@ -50,6 +50,7 @@ export async function startSpeechGateway(
   const config = {
     store: { group: 'store', name: 'memory', config: {} },
     models,
+    routes: {},
     plans: {},
     billing: 'track',
     instances,

@@ -8,7 +8,7 @@ import { redact } from '../failures.ts';
 import type { LiveCall } from '../live-call.ts';
 import { clocksFor } from './clocks.ts';
 import { retryDelayMs } from './retry-rules.ts';
-import { reportFailure } from './verdicts.ts';
+import { isOfTarget, reportFailure } from './verdicts.ts';
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
 export function tryTargets<T>(deps: CallDeps, call: LiveCall, attempt: (target: Target) => Promise<T>): Promise<T> {
@@ -178,8 +178,8 @@ class TargetRun<T> {
           ? 'next target'
           : 'retry';
     const number = call.targets.indexOf(target) + 1;
-    // What was never sent is no attempt: a missing key would be a line for each call.
-    if (failed && !failed.isRefusal && failed.error.code !== 'provider_not_configured')
+    // A missing key would be a line for each call, and a plugin's error has one of its own.
+    if (failed && isOfTarget(failed))
       this.#deps.log.warn(
         {
           request_id: call.requestId,

@@ -23,6 +23,11 @@ const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undef
 /** Errors of core's own about a response that is none. */
 const BROKEN: ReadonlySet<string> = new Set(['provider_invalid_response', 'provider_unavailable']);
 
+/** Whether an attempt failed by what its target did, not by a plugin or because nothing could be sent. */
+export function isOfTarget({ class: kind, error }: FailedAttempt): boolean {
+  return kind !== undefined || BROKEN.has(error.code);
+}
+
 /** Notes what a failed attempt says about its target: nothing when the caller, or a plugin, is why it failed. */
 export function reportFailure(
   health: HealthBook,
@@ -32,8 +37,7 @@ export function reportFailure(
 ): void {
   const { class: kind, phase, message, error } = failed;
   // Our own bound on connections, and a caller's slowness that the vendor tells.
-  if (kind === undefined ? !BROKEN.has(error.code) : status === 408 || (phase === 'connect' && kind === 'overloaded'))
-    return;
+  if (!isOfTarget(failed) || status === 408 || (phase === 'connect' && kind === 'overloaded')) return;
   const cause = kind === undefined ? 'failures' : CAUSES[kind];
   const verdict: Verdict =
     cause === undefined

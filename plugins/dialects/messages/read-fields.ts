@@ -76,6 +76,16 @@ function ownFields(body: MessagesRequest, headers: Readonly<Record<string, unkno
   };
 }
 
+/** Fields beside {@link SAID} that other fields of the canonical request say, or that are needs of their own. */
+const SAID_OTHERWISE: ReadonlySet<string> = new Set([
+  ...['thinking', 'output_config', 'output_format', 'container', 'mcp_servers', 'fallbacks'],
+]);
+
+/** Fields that only a provider of this format understands. */
+export function lostFields(body: MessagesRequest): readonly string[] {
+  return Object.keys(ownFields({ ...body, metadata: null }, {})).filter((name) => !SAID_OTHERWISE.has(name));
+}
+
 /** What a request refers to in the operator's account, and which other models it names. */
 export function readReferences(body: MessagesRequest, { needs }: Reading): void {
   const { container, mcp_servers: servers, fallbacks } = body;

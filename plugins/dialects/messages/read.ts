@@ -1,5 +1,5 @@
 import type { DialectInput, DialectRequest } from '../../../core/index.ts';
-import { readFields, readReferences } from './read-fields.ts';
+import { lostFields, readFields, readReferences } from './read-fields.ts';
 import { readMessages } from './read-messages.ts';
 import { readTools } from './read-tools.ts';
 import { callersPlace, type Reading } from './reading.ts';
@@ -12,8 +12,10 @@ export function readRequest({ body: sent, headers, route }: DialectInput<Message
   const messages = readMessages(body, reading);
   const tools = readTools(body, reading);
   readReferences(body, reading);
+  const dropped = lostFields(body);
   return {
     request: { model: body.model, messages, ...readFields(body, headers), ...tools },
+    ...(dropped.length > 0 && { dropped }),
     ...(reading.needs.length > 0 && { needs: reading.needs }),
     place: (param) => callersPlace(reading.places, param),
   };
