@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
 import type { Script } from '../support/scripted-upstream.ts';
 
-const KEY = { 'idempotency-key': 'call-1' };
+/** Each request has a key of its own: one that was used is not worked on again. */
+const withKey = (): Record<string, string> => ({ 'idempotency-key': randomUUID() });
 
 describe('a retry', function () {
   this.timeout(30_000);
@@ -19,9 +21,9 @@ describe('a retry', function () {
     ['is made after a 529', refusal(529), {}, 200, '2'],
     ['is not made after a 429 with a long wait', refusal(429, { 'retry-after': '6' }), {}, 429, '1'],
     ['is not made after a 502, which may have been worked on', refusal(502), {}, 503, '1'],
-    ['is made after a 502 with an idempotency key', refusal(502), KEY, 200, '2'],
-    ['is not made after a 400', refusal(400), KEY, 400, '1'],
-    ['is not made after a 500', refusal(500), KEY, 503, '1'],
+    ['is made after a 502 with an idempotency key', refusal(502), withKey(), 200, '2'],
+    ['is not made after a 400', refusal(400), withKey(), 400, '1'],
+    ['is not made after a 500', refusal(500), withKey(), 503, '1'],
   ] as const)
     it(`${title}`, async () => {
       rig.vendors['d']?.script(first, fine);
@@ -36,7 +38,7 @@ describe('a retry', function () {
 
   for (const [title, headers, status] of [
     ['is not made when a new connection breaks', {}, 503],
-    ['is made when a new connection breaks, with an idempotency key', KEY, 200],
+    ['is made when a new connection breaks, with an idempotency key', withKey(), 200],
   ] as const)
     it(title, async () => {
       let broken = 0;

@@ -76,7 +76,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     const answered = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
     finish();
     const events = readEvents(await answered.text());
-    expect(events.map(({ type }) => type)).to.deep.equal([delta.type, 'response.created', failed.type]);
+    expect(events.map(({ type }) => type)).to.deep.equal([delta.type, 'response.created', 'error', failed.type]);
     expect(events.at(-1)?.['response']).to.have.nested.property('error.code', 'server_error');
     expect(JSON.stringify(events)).not.to.include('secretsecret');
   });
