@@ -125,13 +125,19 @@ describe('a hostile peer on a websocket', function () {
     other.socket.destroy();
   }
 
-  for (const [what, payload, options, code] of BAD)
-    it(`is closed with ${code} for ${what}`, async () => {
-      const peer = await open();
-      peer.send(payload, options);
-      expect(await peer.closeCode()).to.equal(code);
-      await othersGoOn();
-    });
+  for (const path of ['/tiny', '/v1/responses'])
+    for (const [what, payload, options, code] of BAD)
+      it(`is closed with ${code} at ${path} for ${what}`, async function () {
+        const peer = await RawWebSocket.open(gateway.url, path, gateway.key).catch((refused: Error) => refused);
+        if (peer instanceof Error) {
+          // Where the format has its websocket switched off, nothing can be sent to it.
+          expect(peer.message).to.match(/^HTTP\/1\.1 426 /);
+          this.skip();
+        }
+        peer.send(payload, options);
+        expect(await peer.closeCode()).to.equal(code);
+        await othersGoOn();
+      });
 
   it('may send a message in fragments of one byte up to the limit, with pings between them', async () => {
     const peer = await open();
