@@ -144,11 +144,7 @@ export function targetNames({ targets, onOverflow }: ModelRoute): readonly strin
 }
 
 function readClocks(timeouts: NonNullable<RouteValue['timeouts']>): Partial<Timeouts> {
-  return Object.fromEntries(
-    Object.entries(timeouts).flatMap(([name, text]) =>
-      text === undefined ? [] : [[`${name}Ms`, parseDuration(text)]],
-    ),
-  );
+  return Object.fromEntries(Object.entries(timeouts).map(([name, text]) => [`${name}Ms`, parseDuration(text)]));
 }
 
 /** The texts of an alias that name targets, each with the place below the alias; of any shape while it is not checked. */

@@ -77,7 +77,8 @@ class TargetRun<T> {
         this.#observe(step, startedMs, undefined, undefined);
         return { response };
       } catch (thrown) {
-        end(record.status !== undefined);
+        // Whether it sent anything back: the attempt has noted the status meanwhile.
+        end(this.#call.record.status !== undefined);
         return { next: this.#fail(step, startedMs, thrown) };
       }
     } finally {
