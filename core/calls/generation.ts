@@ -1,4 +1,4 @@
-import type { Operation } from '../contract/call.ts';
+import { CHAT, COUNT, type Operation } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
@@ -12,7 +12,7 @@ import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
-import { CHAT, COUNT, PluginError, Registry } from '../plugins/registry.ts';
+import { PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';

@@ -60,6 +60,10 @@ export interface InputCount {
   readonly estimated: boolean;
 }
 
+/** The operations that core has itself. */
+export const CHAT = 'chat';
+export const COUNT = 'count';
+
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]['request'];
 export type ResponseOf<O extends Operation> = Operations[O]['response'];

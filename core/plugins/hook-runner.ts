@@ -1,4 +1,4 @@
-import type { Call, Operation, Outcome, Principal, Target } from '../contract/call.ts';
+import { type Call, COUNT, type Operation, type Outcome, type Principal, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import {
@@ -15,7 +15,6 @@ import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { isPromise, placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
-import { COUNT } from './registry.ts';
 
 /** A hook as a plugin registered it. */
 export interface HookEntry {

@@ -1,4 +1,4 @@
-import type { Call, Operation, Principal, RequestOf } from '../contract/call.ts';
+import { type Call, CHAT, COUNT, type Operation, type Principal, type RequestOf } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { deepFreeze } from '../contract/json.ts';
@@ -23,7 +23,7 @@ import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
-import { assertSchema, CHAT, COUNT, PluginError, type Registry } from './registry.ts';
+import { assertSchema, PluginError, type Registry } from './registry.ts';
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
 export interface CallServices {

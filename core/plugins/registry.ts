@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import { didYouMean } from '../config/nearest.ts';
 import type { AgentDefinition } from '../contract/agent.ts';
-import type { OfferOf, Operation } from '../contract/call.ts';
+import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';
 import { isObject, type Schema } from '../contract/json.ts';
@@ -26,10 +26,6 @@ export interface Owned<T> {
 }
 
 type Table<T> = Map<string, Owned<T>>;
-
-/** The operations that core has itself. */
-export const CHAT = 'chat';
-export const COUNT = 'count';
 
 /**
  * Everything that plugins registered, and who registered it. Open during set-up, frozen before the gateway listens;

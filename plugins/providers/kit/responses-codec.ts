@@ -11,14 +11,17 @@ import {
   readString,
   StreamFailure,
   type ToolCall,
-  type UpstreamFailure,
 } from '../../../core/index.ts';
-import { finishOf, isCall, readAnnotations, readCall, readReasoningItem } from './responses-items.ts';
+import {
+  type ClassifyFailure,
+  finishOf,
+  isCall,
+  readAnnotations,
+  readCall,
+  readReasoningItem,
+} from './responses-items.ts';
 import { decodeResponsesStream } from './responses-stream.ts';
 import { type CostOf, readResponsesUsage } from './responses-usage.ts';
-
-/** What a vendor's failure amounts to: an error body, or the `error` of a response or an event. */
-export type ClassifyFailure = (body: unknown) => UpstreamFailure;
 
 /**
  * Reads what vendors with OpenAI's Responses API send, for metering and hooks on the native lane. Never throws but

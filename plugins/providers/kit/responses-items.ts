@@ -7,8 +7,12 @@ import {
   readObject,
   readString,
   type ToolCall,
+  type UpstreamFailure,
 } from '../../../core/index.ts';
 import { customArguments, namespacedName } from './responses-tools.ts';
+
+/** What a vendor's failure amounts to: an error body, or the `error` of a response or an event. */
+export type ClassifyFailure = (body: unknown) => UpstreamFailure;
 
 /** An item of reasoning as canonical details. */
 export function readReasoningItem(item: JsonObject): readonly ReasoningDetail[] {

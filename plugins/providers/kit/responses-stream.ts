@@ -16,8 +16,15 @@ import {
   StreamFailure,
   usageChunk,
 } from '../../../core/index.ts';
-import type { ClassifyFailure } from './responses-codec.ts';
-import { calledName, finishOf, isCall, readAnnotations, readCall, readReasoningItem } from './responses-items.ts';
+import {
+  type ClassifyFailure,
+  calledName,
+  finishOf,
+  isCall,
+  readAnnotations,
+  readCall,
+  readReasoningItem,
+} from './responses-items.ts';
 import { type CostOf, readResponsesUsage } from './responses-usage.ts';
 
 interface OpenCall {
