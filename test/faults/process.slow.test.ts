@@ -167,10 +167,10 @@ describe('a process in trouble', function () {
 
   it('P10: no file descriptors left: callers wait or are refused, the process lives and recovers', async function () {
     if (process.platform === 'win32') this.skip();
-    await start({ store: 'memory:' }, {}, 'ulimit -n 64');
+    await start({ store: 'memory:' }, {}, 'ulimit -n 128');
     await worksAgain();
     const { hostname, port } = new URL(url);
-    const sockets = Array.from({ length: 80 }, () => net.connect(Number(port), hostname).on('error', () => {}));
+    const sockets = Array.from({ length: 160 }, () => net.connect(Number(port), hostname).on('error', () => {}));
     const asked = await Promise.race([
       ask().then(
         ({ status }) => status,
