@@ -1,4 +1,6 @@
+import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
+import timers from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { completeChat } from '../../core/calls/chat.ts';
@@ -215,11 +217,21 @@ async function ask(
 describe('the money of calls', () => {
   const folder = useTempFolder('money-property');
   let clock: { mock: { restore(): void } };
+  let pauses: { mock: { restore(): void } };
   before(() => {
     const now = Date.now.bind(Date);
     clock = mock.method(Date, 'now', () => now() + offsetMs);
+    // A retry comes some turns later, not some hundred milliseconds: what is between has nothing to do with money.
+    pauses = mock.method(timers, 'setTimeout', (_delayMs: number, value: unknown, options?: { signal?: AbortSignal }) =>
+      timers.setImmediate(value, options),
+    );
+    syncBuiltinESMExports();
   });
-  after(() => clock?.mock.restore());
+  after(() => {
+    clock?.mock.restore();
+    pauses?.mock.restore();
+    syncBuiltinESMExports();
+  });
 
   for (const [title, open, share] of [
     ['memory', () => openMemory(), 1],
