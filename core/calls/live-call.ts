@@ -27,6 +27,8 @@ export interface CallInit {
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** What the caller named its session: for what belongs together, never for limits or money. */
   readonly session?: string;
+  /** What the call is booked under; the principal's own unless set. */
+  readonly tags?: readonly string[];
   /** Whether the caller says that doing it twice does no harm (`idempotency-key`). */
   readonly isIdempotent?: boolean;
   /** Receives the outcome before the `finish` hooks run. */
@@ -90,6 +92,7 @@ export class LiveCall implements Call {
   readonly state = new Map<symbol, unknown>();
   readonly alias: string | undefined;
   readonly session: string | undefined;
+  readonly tags: readonly string[];
   readonly isIdempotent: boolean;
   readonly hooks: CompiledHooks;
   readonly record: CallRecord = {
@@ -132,6 +135,7 @@ export class LiveCall implements Call {
     this.skip = init.skip ? new Set(init.skip) : NOTHING;
     this.alias = callRequest.alias;
     this.session = init.session;
+    this.tags = Object.freeze(init.tags ?? init.principal.tags ?? []);
     this.isIdempotent = init.isIdempotent ?? false;
     this.hooks = hooks;
     this.#ingress = callRequest.ingress;

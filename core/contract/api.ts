@@ -23,6 +23,8 @@ export interface CallContext {
   /** The request that this call belongs to. */
   readonly requestId: string;
   readonly signal?: AbortSignal;
+  /** What the call is booked under; the principal's own unless set. */
+  readonly tags?: readonly string[];
   /** Limits that the parent request already counted against. */
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */

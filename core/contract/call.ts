@@ -13,6 +13,10 @@ export interface Principal {
   readonly keyId?: string;
   readonly keyName?: string;
   readonly plan?: string;
+  /** Whether it may use the routes of operators: a key that was made for it, or a token with the permission. */
+  readonly isAdmin?: boolean;
+  /** What the call is booked under beside its user, such as `team=search`; part of the key or token, so callers cannot choose others. */
+  readonly tags?: readonly string[];
   /** What a token permits, such as `keys:write`. */
   readonly permissions?: readonly string[];
   /** Model allow-list: prefixes of `provider/model` or of `model`, or aliases; absent allows all. */
@@ -100,6 +104,10 @@ export interface Call<O extends Operation = Operation> {
   /** The request id of the HTTP request; differs from `id` when one request makes several model calls (agents). */
   readonly requestId: string;
   readonly principal: Principal;
+  /** What it is booked under, `name=value`: those of the principal, then those the request named. */
+  readonly tags: readonly string[];
+  /** What the caller named its session; a word for what belongs together, not to be trusted for limits or money. */
+  readonly session?: string | undefined;
   /** Undefined for other operations, and for calls that plugins make themselves. */
   readonly client?: CallClient | undefined;
   readonly request: RequestOf<O>;

@@ -63,6 +63,8 @@ export interface Route<Body extends object = object> {
   readonly isProbe?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */
   readonly permission?: string;
+  /** `admin`: for operators alone, by a key that was made for it or a token with the permission; {@link permission} is not asked then. */
+  readonly role?: 'admin';
   /** The JSON body's schema; a route without one takes no body. */
   readonly body?: Body;
   /** Whether an empty body is fine. */

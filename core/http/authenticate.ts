@@ -24,7 +24,7 @@ export type CredentialReader = (ctx: Pick<Asking, 'req' | 'path'>) => PresentedC
 /** The check of who calls, for one route; undefined when the route is open to all. */
 export function createAuthenticator(
   authenticate: Authenticate | undefined,
-  route: Pick<Route, 'auth' | 'permission'>,
+  route: Pick<Route, 'auth' | 'permission' | 'role'>,
   readPresented: CredentialReader,
   credentials?: ReadonlySet<'key' | 'token'>,
 ): Authenticator | undefined {
@@ -77,7 +77,7 @@ function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
 /** Holds a principal to what the route takes: the kind of credential, and for a token the permission. */
 function admitPrincipal(
   principal: Principal | undefined,
-  { auth, permission }: Pick<Route, 'auth' | 'permission'>,
+  { auth, permission, role }: Pick<Route, 'auth' | 'permission' | 'role'>,
   wanted: string,
 ): Principal {
   if (!principal)
@@ -91,6 +91,13 @@ function admitPrincipal(
       credential === 'key' ? 'invalid_token' : 'invalid_api_key',
       `This route needs ${wanted}, and the other kind was sent.`,
     );
+  if (role === 'admin') {
+    if (principal.isAdmin === true) return principal;
+    throw new GatewayError(
+      'permission_denied',
+      'This route is for operators: it takes an admin key ("tollgate keys create --admin") or a token with the admin permission.',
+    );
+  }
   if (credential === 'token' && permission !== undefined && !principal.permissions?.includes(permission))
     throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
   return principal;
