@@ -33,27 +33,7 @@ export interface IndexWriter {
 }
 
 export function createIndexWriter(database: Database): IndexWriter {
-  const sql = {
-    putFile: database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)'),
-    touch: database.prepare('UPDATE files SET stamp = ? WHERE source = ?'),
-    putChunk: database.prepare(
-      'INSERT INTO chunks (source, nth, title, location, text, vector, folder) VALUES (?, ?, ?, ?, ?, ?, ?)',
-    ),
-    tablesOf: database.prepare('SELECT id FROM folders WHERE name IN (SELECT folder FROM chunks WHERE source = ?)'),
-    dropChunks: database.prepare('DELETE FROM chunks WHERE source = ?'),
-    dropFile: database.prepare('DELETE FROM files WHERE source = ?'),
-    nextRevision: database.prepare(
-      "INSERT INTO facts VALUES ('revision', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)",
-    ),
-    putFact: database.prepare('INSERT OR REPLACE INTO facts VALUES (?, ?)'),
-    putVector: database.prepare('INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)'),
-    unembedded: database.prepare(
-      'SELECT id, vector AS hash, title, location, text FROM chunks WHERE id > ? AND vector IS NOT NULL AND NOT EXISTS (SELECT 1 FROM vectors WHERE hash = chunks.vector) ORDER BY id LIMIT ?',
-    ),
-    dropUnused: database.prepare(
-      'DELETE FROM vectors WHERE hash NOT IN (SELECT vector FROM chunks WHERE vector IS NOT NULL)',
-    ),
-  };
+  const sql = prepareWrites(database);
   const remove = (source: string): void => {
     for (const { id } of sql.tablesOf.all(source))
       database
@@ -98,5 +78,29 @@ export function createIndexWriter(database: Database): IndexWriter {
       sql.putFact.run('unembedded', '0');
       sql.dropUnused.run();
     },
+  };
+}
+
+function prepareWrites(database: Database) {
+  return {
+    putFile: database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)'),
+    touch: database.prepare('UPDATE files SET stamp = ? WHERE source = ?'),
+    putChunk: database.prepare(
+      'INSERT INTO chunks (source, nth, title, location, text, vector, folder) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    ),
+    tablesOf: database.prepare('SELECT id FROM folders WHERE name IN (SELECT folder FROM chunks WHERE source = ?)'),
+    dropChunks: database.prepare('DELETE FROM chunks WHERE source = ?'),
+    dropFile: database.prepare('DELETE FROM files WHERE source = ?'),
+    nextRevision: database.prepare(
+      "INSERT INTO facts VALUES ('revision', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)",
+    ),
+    putFact: database.prepare('INSERT OR REPLACE INTO facts VALUES (?, ?)'),
+    putVector: database.prepare('INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)'),
+    unembedded: database.prepare(
+      'SELECT id, vector AS hash, title, location, text FROM chunks WHERE id > ? AND vector IS NOT NULL AND NOT EXISTS (SELECT 1 FROM vectors WHERE hash = chunks.vector) ORDER BY id LIMIT ?',
+    ),
+    dropUnused: database.prepare(
+      'DELETE FROM vectors WHERE hash NOT IN (SELECT vector FROM chunks WHERE vector IS NOT NULL)',
+    ),
   };
 }

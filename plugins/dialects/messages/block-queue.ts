@@ -29,81 +29,99 @@ interface Waiting {
   isFinished: boolean;
 }
 
+/** A queue that writes by `frame`. */
 export function createBlockQueue(frame: (event: JsonObject) => string): BlockQueue {
-  const blocks: Waiting[] = [];
-  const known = new Map<string, Waiting>();
-  let index = 0;
-  let isStarted = false;
-  let bytes = 0;
+  return new Queue(frame);
+}
 
-  const startFirst = (): string => {
-    const [first] = blocks;
-    if (!first || isStarted) return '';
-    isStarted = true;
-    bytes = Math.max(bytes - sizeOf(first.deltas), 0);
-    const deltas = first.deltas.splice(0);
-    return [
-      frame({ type: 'content_block_start', index, content_block: first.start }),
-      ...deltas.map((delta) => frame({ type: 'content_block_delta', index, delta })),
-    ].join('');
-  };
-  const stopFirst = (): string => {
-    const written = startFirst() + frame({ type: 'content_block_stop', index });
-    const first = blocks.shift();
-    if (first) first.isFinished = true;
-    index += 1;
-    isStarted = false;
+class Queue implements BlockQueue {
+  readonly #frame: (event: JsonObject) => string;
+  readonly #blocks: Waiting[] = [];
+  readonly #known = new Map<string, Waiting>();
+  #index = 0;
+  #isStarted = false;
+  #bytes = 0;
+
+  constructor(frame: (event: JsonObject) => string) {
+    this.#frame = frame;
+  }
+
+  begin(key: string, start: JsonObject): string {
+    if (this.#blocks.length >= MAX_WAITING) throw tooMuch(`over ${MAX_WAITING} calls at the same time`);
+    const isCall = start['type'] === 'tool_use';
+    const last = this.#blocks.at(-1);
+    if (last && !last.watch) last.isFinished = true;
+    const block = { key, start, deltas: [], watch: isCall ? watchObject() : undefined, isFinished: false };
+    this.#blocks.push(block);
+    this.#known.set(key, block);
+    return this.#advance();
+  }
+
+  has(key: string): boolean {
+    return this.#known.has(key);
+  }
+
+  extend(key: string, delta: JsonObject, text = ''): string {
+    const block = this.#known.get(key);
+    if (!block || block.isFinished) return '';
+    block.watch?.push(text);
+    if (block === this.#blocks[0] && this.#isStarted) return this.#writeDelta(delta) + this.#advance();
+    block.deltas.push(delta);
+    this.#bytes += sizeOf([delta]);
+    if (this.#bytes > MAX_WAITING_BYTES) throw tooMuch(`over ${MAX_WAITING_BYTES} bytes of calls at the same time`);
+    return this.#advance();
+  }
+
+  finish(key: string): string {
+    const block = this.#known.get(key);
+    if (!block || block.watch) return '';
+    block.isFinished = true;
+    return this.#advance();
+  }
+
+  end(): string {
+    let written = '';
+    while (this.#blocks.length > 0) written += this.#stopFirst();
     return written;
-  };
+  }
+
+  get open(): string | undefined {
+    const last = this.#blocks.at(-1);
+    return last && !last.isFinished ? last.key : undefined;
+  }
+
+  #writeDelta(delta: JsonObject): string {
+    return this.#frame({ type: 'content_block_delta', index: this.#index, delta });
+  }
+
+  #startFirst(): string {
+    const [first] = this.#blocks;
+    if (!first || this.#isStarted) return '';
+    this.#isStarted = true;
+    this.#bytes = Math.max(this.#bytes - sizeOf(first.deltas), 0);
+    const start = this.#frame({ type: 'content_block_start', index: this.#index, content_block: first.start });
+    return [start, ...first.deltas.splice(0).map((delta) => this.#writeDelta(delta))].join('');
+  }
+
+  #stopFirst(): string {
+    const written = this.#startFirst() + this.#frame({ type: 'content_block_stop', index: this.#index });
+    const first = this.#blocks.shift();
+    if (first) first.isFinished = true;
+    this.#index += 1;
+    this.#isStarted = false;
+    return written;
+  }
+
   /** Writes as far as may be: a block ends when it is finished, or a whole call with another block behind it. */
-  const advance = (): string => {
-    let written = startFirst();
-    for (let [first] = blocks; first; [first] = blocks) {
-      const isOver = first.isFinished || (blocks.length > 1 && (first.watch === undefined || first.watch.isWhole));
-      if (!isOver) break;
-      written += stopFirst() + startFirst();
+  #advance(): string {
+    let written = this.#startFirst();
+    for (let [first] = this.#blocks; first; [first] = this.#blocks) {
+      const isFollowed = this.#blocks.length > 1;
+      if (!first.isFinished && !(isFollowed && (first.watch === undefined || first.watch.isWhole))) break;
+      written += this.#stopFirst() + this.#startFirst();
     }
     return written;
-  };
-
-  return {
-    begin(key, start) {
-      if (blocks.length >= MAX_WAITING) throw tooMuch(`over ${MAX_WAITING} calls at the same time`);
-      const isCall = start['type'] === 'tool_use';
-      const last = blocks.at(-1);
-      if (last && !last.watch) last.isFinished = true;
-      const block = { key, start, deltas: [], watch: isCall ? watchObject() : undefined, isFinished: false };
-      blocks.push(block);
-      known.set(key, block);
-      return advance();
-    },
-    has: (key) => known.has(key),
-    extend(key, delta, text = '') {
-      const block = known.get(key);
-      if (!block || block.isFinished) return '';
-      block.watch?.push(text);
-      if (block === blocks[0] && isStarted) return frame({ type: 'content_block_delta', index, delta }) + advance();
-      block.deltas.push(delta);
-      bytes += sizeOf([delta]);
-      if (bytes > MAX_WAITING_BYTES) throw tooMuch(`over ${MAX_WAITING_BYTES} bytes of calls at the same time`);
-      return advance();
-    },
-    finish(key) {
-      const block = known.get(key);
-      if (!block || block.watch) return '';
-      block.isFinished = true;
-      return advance();
-    },
-    end() {
-      let written = '';
-      while (blocks.length > 0) written += stopFirst();
-      return written;
-    },
-    get open() {
-      const last = blocks.at(-1);
-      return last && !last.isFinished ? last.key : undefined;
-    },
-  };
+  }
 }
 
 function sizeOf(deltas: readonly JsonObject[]): number {

@@ -60,9 +60,8 @@ export function createEvents(context: ResponsesContext): EventWriter<ChatChunk> 
       start();
       output.close(finish);
       const { status, ...reason } = endOf(finish, output.hasRefusal);
-      const response = responseOf({ status, ...reason, output: output.items() });
-      whole = response;
-      emit(`response.${status}`, { response });
+      whole = responseOf({ status, ...reason, output: output.items() });
+      emit(`response.${status}`, { response: whole });
       return sent();
     },
     fail(error) {

@@ -21,84 +21,124 @@ interface RefusalPart {
   refusal: string;
 }
 
-/** An item `message` of the assistant: its text, and a refusal. */
-export function createMessageBlock({ emit, itemId }: BlockSetting, phase: string | undefined): MessageBlock {
-  const parts: (TextPart | RefusalPart)[] = [];
+type Part = TextPart | RefusalPart;
+
+/** An item `message` of the assistant: its text, and a refusal. `phase` is what the model said it is for. */
+export function createMessageBlock(setting: BlockSetting, phase: string | undefined): MessageBlock {
+  return new Message(setting, phase);
+}
+
+class Message implements MessageBlock {
+  readonly kind = 'message';
+  readonly #setting: BlockSetting;
+  readonly #phase: string | undefined;
+  readonly #parts: Part[] = [];
   /** What came before the item was started. */
-  const waiting: (() => void)[] = [];
-  let at: number | undefined;
+  readonly #waiting: (() => void)[] = [];
+  #at: number | undefined;
 
-  const placeOf = (part: number) => ({ item_id: itemId('msg', at ?? 0), output_index: at ?? 0, content_index: part });
-  const later = (act: () => void): void => void (at === undefined ? waiting.push(act) : act());
-
-  function partOf<T extends 'output_text' | 'refusal'>(type: T): Extract<(typeof parts)[number], { type: T }> {
-    const last = parts.at(-1);
-    if (last?.type === type) return last as Extract<TextPart | RefusalPart, { type: T }>;
-    if (last) closePart();
-    const made = type === 'refusal' ? { type, refusal: '' } : { type, text: '', annotations: [], logprobs: [] };
-    parts.push(made as TextPart | RefusalPart);
-    emit('response.content_part.added', { ...placeOf(parts.length - 1), part: structuredClone(made) });
-    return made as unknown as Extract<TextPart | RefusalPart, { type: T }>;
+  constructor(setting: BlockSetting, phase: string | undefined) {
+    this.#setting = setting;
+    this.#phase = phase;
   }
 
-  function closePart(): void {
-    const part = parts.at(-1);
-    if (!part) return;
-    const place = placeOf(parts.length - 1);
-    if (part.type === 'refusal') emit('response.refusal.done', { ...place, refusal: part.refusal });
-    else emit('response.output_text.done', { ...place, text: part.text, logprobs: part.logprobs });
-    emit('response.content_part.done', { ...place, part });
+  text(delta: string, logprobs: readonly unknown[]): void {
+    this.#later(() => {
+      const part = this.#textPart();
+      part.text += delta;
+      const told = logprobs.flatMap(logprobOf);
+      part.logprobs.push(...told);
+      if (delta !== '') this.#emit('response.output_text.delta', { delta, logprobs: told });
+    });
   }
 
-  const block: MessageBlock = {
-    kind: 'message',
-    text: (delta, logprobs) =>
-      later(() => {
-        const part = partOf('output_text');
-        part.text += delta;
-        const told = logprobs.flatMap(logprobOf);
-        part.logprobs.push(...told);
-        if (delta !== '') emit('response.output_text.delta', { ...placeOf(parts.length - 1), delta, logprobs: told });
-      }),
-    refusal: (delta) =>
-      later(() => {
-        partOf('refusal').refusal += delta;
-        emit('response.refusal.delta', { ...placeOf(parts.length - 1), delta });
-      }),
-    annotations: (list) =>
-      later(() => {
-        for (const given of list) {
-          const annotation = annotationOf(given);
-          if (!annotation) continue;
-          const { annotations } = partOf('output_text');
-          const fields = { ...placeOf(parts.length - 1), annotation_index: annotations.length, annotation };
-          annotations.push(annotation);
-          emit('response.output_text.annotation.added', fields);
-        }
-      }),
-    start(index) {
-      at = index;
-      emit('response.output_item.added', { output_index: at, item: block.item('in_progress', at) });
-      for (const act of waiting.splice(0)) act();
-    },
-    isWhole: () => true,
-    finish(isCut) {
-      closePart();
-      const index = at ?? 0;
-      const item = block.item(isCut ? 'incomplete' : 'completed', index);
-      emit('response.output_item.done', { output_index: index, item });
-      return item;
-    },
-    item: (status, index): Item => ({
-      id: itemId('msg', index),
+  refusal(delta: string): void {
+    this.#later(() => {
+      this.#refusalPart().refusal += delta;
+      this.#emit('response.refusal.delta', { delta });
+    });
+  }
+
+  annotations(list: readonly JsonObject[]): void {
+    this.#later(() => {
+      for (const given of list) {
+        const annotation = annotationOf(given);
+        if (!annotation) continue;
+        const { annotations } = this.#textPart();
+        this.#emit('response.output_text.annotation.added', { annotation_index: annotations.length, annotation });
+        annotations.push(annotation);
+      }
+    });
+  }
+
+  start(index: number): void {
+    this.#at = index;
+    const item = this.item('in_progress', index);
+    this.#setting.emit('response.output_item.added', { output_index: index, item });
+    for (const act of this.#waiting.splice(0)) act();
+  }
+
+  isWhole(): boolean {
+    return true;
+  }
+
+  finish(isCut: boolean): Item {
+    this.#closePart();
+    const index = this.#at ?? 0;
+    const item = this.item(isCut ? 'incomplete' : 'completed', index);
+    this.#setting.emit('response.output_item.done', { output_index: index, item });
+    return item;
+  }
+
+  item(status: 'in_progress' | 'completed' | 'incomplete', index: number): Item {
+    return {
+      id: this.#setting.itemId('msg', index),
       type: 'message',
       status,
       role: 'assistant',
-      ...(phase !== undefined && { phase }),
-      content: [...parts],
-    }),
-  };
-  return block;
+      ...(this.#phase !== undefined && { phase: this.#phase }),
+      content: [...this.#parts],
+    };
+  }
+
+  #later(act: () => void): void {
+    if (this.#at === undefined) this.#waiting.push(act);
+    else act();
+  }
+
+  /** Sends an event of the part that is open. */
+  #emit(type: string, fields: Readonly<Record<string, unknown>>): void {
+    const at = this.#at ?? 0;
+    const place = { item_id: this.#setting.itemId('msg', at), output_index: at, content_index: this.#parts.length - 1 };
+    this.#setting.emit(type, { ...place, ...fields });
+  }
+
+  #textPart(): TextPart {
+    const last = this.#parts.at(-1);
+    return last?.type === 'output_text'
+      ? last
+      : this.#open<TextPart>({ type: 'output_text', text: '', annotations: [], logprobs: [] });
+  }
+
+  #refusalPart(): RefusalPart {
+    const last = this.#parts.at(-1);
+    return last?.type === 'refusal' ? last : this.#open<RefusalPart>({ type: 'refusal', refusal: '' });
+  }
+
+  #open<T extends Part>(part: T): T {
+    this.#closePart();
+    this.#parts.push(part);
+    this.#emit('response.content_part.added', { part: structuredClone(part) });
+    return part;
+  }
+
+  #closePart(): void {
+    const part = this.#parts.at(-1);
+    if (!part) return;
+    if (part.type === 'refusal') this.#emit('response.refusal.done', { refusal: part.refusal });
+    else this.#emit('response.output_text.done', { text: part.text, logprobs: part.logprobs });
+    this.#emit('response.content_part.done', { part });
+  }
 }
 
 /** A citation as this format has it: chat's without the object around its fields. */

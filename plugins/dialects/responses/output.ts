@@ -33,83 +33,106 @@ const CUTS: ReadonlySet<FinishReason | null> = new Set<FinishReason | null>(['le
 
 /** `phase` is what the model said its message is for. */
 export function createOutput(setting: BlockSetting, phase?: string): Output {
-  const blocks: Block[] = [];
-  const tools = new Map<number, ToolBlock>();
-  const ended: Item[] = [];
+  return new Blocks(setting, phase);
+}
+
+class Blocks implements Output {
+  readonly #setting: BlockSetting;
+  readonly #phase: string | undefined;
+  readonly #blocks: Block[] = [];
+  readonly #tools = new Map<number, ToolBlock>();
+  readonly #ended: Item[] = [];
   /** The place of the block that is open; those after it wait until it is whole. */
-  let open = 0;
-  let last: ReasoningBlock | MessageBlock | undefined;
-  let hasRefusal = false;
+  #open = 0;
+  #last: ReasoningBlock | MessageBlock | undefined;
+  hasRefusal = false;
 
-  function add<T extends Block>(block: T): T {
-    blocks.push(block);
-    last = undefined;
-    if (blocks.length - 1 === open) block.start(open);
-    else advance();
+  constructor(setting: BlockSetting, phase: string | undefined) {
+    this.#setting = setting;
+    this.#phase = phase;
+  }
+
+  reasoning(text: string): void {
+    if (text !== '') this.#thought().text(text);
+  }
+
+  details(list: readonly ReasoningDetail[]): void {
+    if (list.length > 0) this.#thought().details(list);
+  }
+
+  delta(delta: ChatDelta, logprobs: unknown): void {
+    const { content, refusal, reasoning_content: text, reasoning_details: details, annotations, ...rest } = delta;
+    if (text) this.reasoning(text);
+    if (details) this.details(details);
+    if (content) this.#message().text(content, readArray(readObject(logprobs)['content']));
+    if (refusal) {
+      this.hasRefusal = true;
+      this.#message().refusal(refusal);
+    }
+    if (annotations?.length) this.#message().annotations(annotations as readonly JsonObject[]);
+    for (const call of rest.tool_calls ?? []) this.#tool(call);
+    for (const image of readArray(rest['images']))
+      if (isObject(image)) this.#add(createImageBlock(this.#setting, image));
+  }
+
+  close(finish: FinishReason | null): void {
+    for (let block = this.#blocks[this.#open]; block; block = this.#blocks[this.#open]) {
+      const mayBeCut = block.kind === 'tool' || this.#open === this.#blocks.length - 1;
+      this.#end(block, CUTS.has(finish) && !this.hasRefusal && mayBeCut);
+    }
+  }
+
+  items(): readonly Item[] {
+    const rest = this.#blocks.slice(this.#open);
+    return [...this.#ended, ...rest.map((block, at) => block.item('incomplete', this.#open + at))];
+  }
+
+  #add<T extends Block>(block: T): T {
+    this.#blocks.push(block);
+    this.#last = undefined;
+    if (this.#blocks.length - 1 === this.#open) block.start(this.#open);
+    else this.#advance();
     return block;
   }
 
-  function end(block: Block, isCut: boolean): void {
-    ended.push(block.finish(isCut));
-    open += 1;
-    blocks[open]?.start(open);
+  #end(block: Block, isCut: boolean): void {
+    this.#ended.push(block.finish(isCut));
+    this.#open += 1;
+    this.#blocks[this.#open]?.start(this.#open);
   }
 
-  function advance(): void {
-    for (let block = blocks[open]; block && open < blocks.length - 1 && block.isWhole(); block = blocks[open])
-      end(block, false);
+  #advance(): void {
+    for (
+      let block = this.#blocks[this.#open];
+      block && this.#open < this.#blocks.length - 1 && block.isWhole();
+      block = this.#blocks[this.#open]
+    )
+      this.#end(block, false);
   }
 
-  function message(): MessageBlock {
-    if (last?.kind === 'message') return last;
-    const block = add(createMessageBlock(setting, phase));
-    last = block;
+  #message(): MessageBlock {
+    if (this.#last?.kind === 'message') return this.#last;
+    const block = this.#add(createMessageBlock(this.#setting, this.#phase));
+    this.#last = block;
     return block;
   }
 
-  function thought(): ReasoningBlock {
-    if (last?.kind === 'reasoning' && !last.isClosed) return last;
-    const block = add(createReasoningBlock(setting));
-    last = block;
+  #thought(): ReasoningBlock {
+    if (this.#last?.kind === 'reasoning' && !this.#last.isClosed) return this.#last;
+    const block = this.#add(createReasoningBlock(this.#setting));
+    this.#last = block;
     return block;
   }
 
-  function tool({ index, id, function: called }: ToolCallDelta): void {
+  #tool({ index, id, function: called }: ToolCallDelta): void {
+    const setting = this.#setting;
     const name = readString(called?.name);
-    const known = tools.get(index);
-    const block = known ?? add(createToolBlock(setting, id ?? setting.itemId('call', blocks.length), name ?? ''));
-    tools.set(index, block);
+    const known = this.#tools.get(index);
+    const callId = id ?? setting.itemId('call', this.#blocks.length);
+    const block = known ?? this.#add(createToolBlock(setting, callId, name ?? ''));
+    this.#tools.set(index, block);
     if (known && name !== undefined) block.name(name);
     block.arguments(called?.arguments ?? '');
-    if (blocks.length - 1 > open) advance();
+    if (this.#blocks.length - 1 > this.#open) this.#advance();
   }
-
-  const output: Output = {
-    reasoning: (text) => void (text !== '' && thought().text(text)),
-    details: (list) => void (list.length > 0 && thought().details(list)),
-    delta(
-      { content, refusal, reasoning_content: text, reasoning_details: details, annotations, tool_calls, ...rest },
-      logprobs,
-    ) {
-      if (text) output.reasoning(text);
-      if (details) output.details(details);
-      if (content) message().text(content, readArray(readObject(logprobs)['content']));
-      if (refusal) {
-        hasRefusal = true;
-        message().refusal(refusal);
-      }
-      if (annotations?.length) message().annotations(annotations as readonly JsonObject[]);
-      for (const call of tool_calls ?? []) tool(call);
-      for (const image of readArray(rest['images'])) if (isObject(image)) add(createImageBlock(setting, image));
-    },
-    close(finish) {
-      for (let block = blocks[open]; block; block = blocks[open])
-        end(block, CUTS.has(finish) && !hasRefusal && (block.kind === 'tool' || open === blocks.length - 1));
-    },
-    items: () => [...ended, ...blocks.slice(open).map((block, at) => block.item('incomplete', open + at))],
-    get hasRefusal() {
-      return hasRefusal;
-    },
-  };
-  return output;
 }

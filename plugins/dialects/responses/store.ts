@@ -35,20 +35,55 @@ const SHORT_MS = 3_600_000;
 const MAX_BYTES = 64 * 1024 * 1024;
 const ID = /^[\w-]{1,128}$/;
 
+type StoreApi = Pick<PluginApi, 'keyv' | 'stores' | 'log'>;
+
 /**
  * Keeps responses for requests that continue them, each under the account and user that it belongs to: somebody else's id is not
  * found. The oldest of an account go when it has more than `maxBytes`.
  */
 export function createResponseStore(
-  api: Pick<PluginApi, 'keyv' | 'stores' | 'log'>,
+  api: StoreApi,
   mode: StoreMode,
   retention: string,
   maxBytes = MAX_BYTES,
 ): ResponseStore {
   const ttlMs = mode === 'on' ? parseDuration(retention) : SHORT_MS;
+  const kept = keptDocuments(api, ttlMs, maxBytes);
+  return {
+    async expand(input, caller) {
+      const { body } = input;
+      const own = inputItems(body.input);
+      const previous = body.previous_response_id ?? undefined;
+      if (previous === undefined && !own.some(isReference)) return input;
+      if (mode === 'off') throw storeIsOff(previous === undefined ? 'input' : 'previous_response_id');
+      const before = previous === undefined ? [] : await kept.history(previous, caller);
+      const found: Item[] = [];
+      for (const [at, item] of own.entries())
+        found.push(isReference(item) ? await kept.item(item, `input[${at}].id`, caller) : item);
+      return { ...input, body: { ...body, input: [...before, ...found] } };
+    },
+    async remember(response, { input: { body } }, caller) {
+      if (mode === 'off' || body.store === false || !isObject(response)) return;
+      const id = readString(response['id']);
+      if (id === undefined || !ID.test(id) || response['status'] === 'failed') return;
+      try {
+        await kept.add(body, response, id, caller);
+      } catch (err) {
+        // The response is there and paid for: the caller gets it, and learns with the next request that it is not kept.
+        api.log.warn({ err }, 'a response could not be kept for requests that continue it');
+      }
+    },
+    get: kept.get,
+    remove: kept.remove,
+  };
+}
+
+/** Responses and their items, by owner and id. */
+function keptDocuments({ keyv, stores }: StoreApi, ttlMs: number, maxBytes: number) {
   // A store is opened before the first request and after setup.
-  const responses = () => api.keyv<KeptResponse>('responses');
-  const items = () => api.keyv<Item>('items');
+  const responses = () => keyv<KeptResponse>('responses');
+  const items = () => keyv<Item>('items');
+  const get = (caller: Principal, id: string) => responses().get(`${ownerOf(caller)}.${id}`);
 
   async function removeKept(owner: string, id: string): Promise<KeptResponse | undefined> {
     const kept = await responses().get(`${owner}.${id}`);
@@ -57,67 +92,42 @@ export function createResponseStore(
     await responses().delete(`${owner}.${id}`);
     return kept;
   }
-  const index = createStoreIndex(api.stores, {
+  const index = createStoreIndex(stores, {
     maxBytes,
     ttlMs,
     remove: async (owner, id) => void (await removeKept(owner, id)),
   });
 
-  async function keep(body: ResponsesBody, response: JsonObject, id: string, caller: Principal): Promise<void> {
-    const owner = ownerOf(caller);
-    const input = inputItems(body.input);
-    const bytes = Buffer.byteLength(JSON.stringify([input, response]));
-    if (bytes > maxBytes) return;
-    const entry = await index.add(hash(caller.account), { owner, id, bytes });
-    const kept = { input, response, entry };
-    await responses().set(`${owner}.${id}`, kept, ttlMs);
-    for (const item of outputOf(kept)) await items().set(`${owner}.${String(item['id'])}`, item, ttlMs);
-  }
-
   return {
-    async expand(input, caller) {
-      const { body } = input;
-      const own = inputItems(body.input);
-      const previous = body.previous_response_id ?? undefined;
-      if (previous === undefined && !own.some(isReference)) return input;
-      if (mode === 'off') throw storeIsOff(previous === undefined ? 'input' : 'previous_response_id');
-      const before = previous === undefined ? [] : await history(previous, caller);
-      const found: Item[] = [];
-      for (const [at, item] of own.entries())
-        found.push(isReference(item) ? await lookUp(item, `input[${at}].id`, caller) : item);
-      return { ...input, body: { ...body, input: [...before, ...found] } };
+    get,
+    async add(body: ResponsesBody, response: JsonObject, id: string, caller: Principal): Promise<void> {
+      const owner = ownerOf(caller);
+      const input = inputItems(body.input);
+      const bytes = Buffer.byteLength(JSON.stringify([input, response]));
+      if (bytes > maxBytes) return;
+      const entry = await index.add(hash(caller.account), { owner, id, bytes });
+      const kept = { input, response, entry };
+      await responses().set(`${owner}.${id}`, kept, ttlMs);
+      for (const item of outputOf(kept)) await items().set(`${owner}.${String(item['id'])}`, item, ttlMs);
     },
-    async remember(response, { input: { body } }, caller) {
-      if (mode === 'off' || body.store === false || !isObject(response)) return;
-      const id = readString(response['id']);
-      if (id === undefined || !ID.test(id) || response['status'] === 'failed') return;
-      try {
-        await keep(body, response, id, caller);
-      } catch (err) {
-        // The response is there and paid for: the caller gets it, and learns with the next request that it is not kept.
-        api.log.warn({ err }, 'a response could not be kept for requests that continue it');
-      }
-    },
-    get: (caller, id) => responses().get(`${ownerOf(caller)}.${id}`),
-    async remove(caller, id) {
+    async remove(caller: Principal, id: string): Promise<boolean> {
       const kept = await removeKept(ownerOf(caller), id);
       if (kept) await index.remove(hash(caller.account), kept.entry);
       return kept !== undefined;
     },
+    /** All that led to a response, and its output. */
+    async history(id: string, caller: Principal): Promise<readonly Item[]> {
+      const kept = await get(caller, id);
+      if (!kept) throw notFound(id, 'previous_response_id');
+      return [...kept.input, ...outputOf(kept)];
+    },
+    async item(reference: Item, param: string, caller: Principal): Promise<Item> {
+      const id = String(reference['id']);
+      const item = await items().get(`${ownerOf(caller)}.${id}`);
+      if (!item) throw notFound(id, param);
+      return item;
+    },
   };
-
-  async function history(id: string, caller: Principal): Promise<readonly Item[]> {
-    const kept = await responses().get(`${ownerOf(caller)}.${id}`);
-    if (!kept) throw notFound(id, 'previous_response_id');
-    return [...kept.input, ...outputOf(kept)];
-  }
-
-  async function lookUp(reference: Item, param: string, caller: Principal): Promise<Item> {
-    const id = String(reference['id']);
-    const item = await items().get(`${ownerOf(caller)}.${id}`);
-    if (!item) throw notFound(id, param);
-    return item;
-  }
 }
 
 /** Whether an item only names an earlier one. */

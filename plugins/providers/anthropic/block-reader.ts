@@ -79,19 +79,24 @@ export function createBlockReader(callId: string): BlockReader {
       const block = blocks.get(index);
       if (!block || block.closed) return [];
       block.closed = true;
-      const { type, start, written } = block;
-      // A tool without input streams none; some servers send all of it in the first event.
-      if (type === 'tool_use' && written === '') return write(block, JSON.stringify(start['input'] ?? {}));
-      if (type === 'thinking' || type === 'redacted_thinking') {
-        const signature = block.signature || readString(start['signature']);
-        const detail = thinkingDetail({ ...start, thinking: written, signature });
-        return detail ? [{ reasoning_details: [detail] }] : [];
-      }
-      return KNOWN.has(type) || type === '' ? [] : [{ opaque: [opaqueBlock(wholeBlock(block))] }];
+      return endOf(block);
     },
     hasBegun: () => blocks.size > 0,
     hasCalled: () => tools > 0,
   };
+}
+
+/** What is known of a block only when it ends. */
+function endOf(block: Block): readonly ChatDelta[] {
+  const { type, start, written } = block;
+  // A tool without input streams none; some servers send all of it in the first event.
+  if (type === 'tool_use' && written === '') return write(block, JSON.stringify(start['input'] ?? {}));
+  if (type === 'thinking' || type === 'redacted_thinking') {
+    const signature = block.signature || readString(start['signature']);
+    const detail = thinkingDetail({ ...start, thinking: written, signature });
+    return detail ? [{ reasoning_details: [detail] }] : [];
+  }
+  return KNOWN.has(type) || type === '' ? [] : [{ opaque: [opaqueBlock(wholeBlock(block))] }];
 }
 
 const KNOWN: ReadonlySet<string> = new Set(['text', 'tool_use']);

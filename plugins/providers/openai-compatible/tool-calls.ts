@@ -62,77 +62,88 @@ export interface ToolCallTracker {
  * ids and names: calls come out numbered from 0, each with its id, type and name once.
  */
 export function trackToolCalls(seed: string): ToolCallTracker {
-  const byIndex = new Map<number, OpenCall>();
-  const byId = new Map<string, OpenCall>();
-  const ids = new Set<string>();
-  let last: OpenCall | undefined;
-  const calls: OpenCall[] = [];
+  return new Tracker(seed);
+}
 
-  function find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
-    if (index === undefined) return id !== undefined ? byId.get(id) : name === undefined ? last : undefined;
-    const call = byIndex.get(index);
-    if (!call || !isAnother(call, id, name)) return call;
-    return id === undefined ? undefined : byId.get(id);
+class Tracker implements ToolCallTracker {
+  readonly #seed: string;
+  readonly #byIndex = new Map<number, OpenCall>();
+  readonly #byId = new Map<string, OpenCall>();
+  readonly #ids = new Set<string>();
+  readonly #calls: OpenCall[] = [];
+  #last: OpenCall | undefined;
+
+  constructor(seed: string) {
+    this.#seed = seed;
   }
 
-  function open(index: number | undefined, vendorId: string | undefined): OpenCall {
-    const call: OpenCall = { index: calls.length, vendorId, name: undefined, written: '', isCustom: false };
-    calls.push(call);
-    if (index !== undefined) byIndex.set(index, call);
-    if (vendorId !== undefined) byId.set(vendorId, call);
-    return call;
+  push(deltas: unknown): readonly ToolCallDelta[] | undefined {
+    if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
+    const repaired = deltas.filter(isObject).flatMap((delta) => this.#repair(delta));
+    return repaired.length > 0 ? repaired : undefined;
   }
 
-  /** The id that the caller gets: the vendor's, where it is one that every vendor takes and no other call has. */
-  function idOf(vendorId: string | undefined, position: number): string {
-    const given = vendorId === undefined ? undefined : toolCallId(vendorId, MAX_ID);
-    const id = given === undefined || ids.has(given) ? newCallId(seed, position) : given;
-    ids.add(id);
-    return id;
+  used(): boolean {
+    return this.#calls.length > 0;
   }
 
-  function repair(delta: Readonly<Record<string, unknown>>): ToolCallDelta[] {
-    const called = isObject(delta['function']) ? delta['function'] : {};
+  finish(): readonly ToolCallDelta[] {
+    const empty = this.#calls.filter(({ written, isCustom }) => written === '' && !isCustom);
+    for (const call of empty) call.written = '{}';
+    return empty.map(({ index }) => ({ index, function: { arguments: '{}' } }));
+  }
+
+  #repair(delta: JsonObject): ToolCallDelta[] {
+    const called = readObject(delta['function']);
     const id = readString(delta['id']);
     const name = readString(called['name']);
     const sent = argumentsText(called['arguments']);
     const index = typeof delta['index'] === 'number' && Number.isInteger(delta['index']) ? delta['index'] : undefined;
-    const known = find(index, id, name);
-    if (isObject(delta['custom'])) return [customDelta(delta, known ?? open(index, id), known === undefined)];
+    const known = this.#find(index, id, name);
+    if (isObject(delta['custom'])) return [this.#customDelta(delta, known ?? this.#open(index, id), !known)];
     if (!known && id === undefined && name === undefined && sent === '') return [];
-    const call = known ?? open(index, id);
-    last = call;
+    const call = known ?? this.#open(index, id);
+    this.#last = call;
     const naming = name !== undefined && call.name === undefined;
     if (naming) call.name = name;
     call.written += sent;
-    if (!known) return [firstDelta(delta, called, { index: call.index, id: idOf(id, call.index), sent })];
+    if (!known) return [firstDelta(delta, called, { index: call.index, id: this.#idOf(id, call.index), sent })];
     if (sent === '' && !naming) return [];
     return [{ index: call.index, function: { ...(naming && { name }), arguments: sent } }];
   }
 
   /** A piece of a call of a custom tool, which has words for its input in place of arguments. */
-  function customDelta(delta: JsonObject, call: OpenCall, isFirst: boolean): ToolCallDelta {
+  #customDelta(delta: JsonObject, call: OpenCall, isFirst: boolean): ToolCallDelta {
     const { id: _id, index: _index, type: _type, ...rest } = delta;
-    last = call;
+    this.#last = call;
     call.isCustom = true;
     if (!isFirst) return { ...rest, index: call.index };
-    const first: JsonObject = { ...rest, id: idOf(call.vendorId, call.index), type: 'custom' };
+    const first: JsonObject = { ...rest, id: this.#idOf(call.vendorId, call.index), type: 'custom' };
     return { ...first, index: call.index };
   }
 
-  return {
-    finish() {
-      const empty = calls.filter(({ written, isCustom }) => written === '' && !isCustom);
-      for (const call of empty) call.written = '{}';
-      return empty.map(({ index }) => ({ index, function: { arguments: '{}' } }));
-    },
-    push(deltas) {
-      if (!Array.isArray(deltas) || deltas.length === 0) return undefined;
-      const repaired = deltas.filter(isObject).flatMap(repair);
-      return repaired.length > 0 ? repaired : undefined;
-    },
-    used: () => calls.length > 0,
-  };
+  #find(index: number | undefined, id: string | undefined, name: string | undefined): OpenCall | undefined {
+    if (index === undefined) return id !== undefined ? this.#byId.get(id) : name === undefined ? this.#last : undefined;
+    const call = this.#byIndex.get(index);
+    if (!call || !isAnother(call, id, name)) return call;
+    return id === undefined ? undefined : this.#byId.get(id);
+  }
+
+  #open(index: number | undefined, vendorId: string | undefined): OpenCall {
+    const call: OpenCall = { index: this.#calls.length, vendorId, name: undefined, written: '', isCustom: false };
+    this.#calls.push(call);
+    if (index !== undefined) this.#byIndex.set(index, call);
+    if (vendorId !== undefined) this.#byId.set(vendorId, call);
+    return call;
+  }
+
+  /** The id that the caller gets: the vendor's, where it is one that every vendor takes and no other call has. */
+  #idOf(vendorId: string | undefined, position: number): string {
+    const given = vendorId === undefined ? undefined : toolCallId(vendorId, MAX_ID);
+    const id = given === undefined || this.#ids.has(given) ? newCallId(this.#seed, position) : given;
+    this.#ids.add(id);
+    return id;
+  }
 }
 
 /**
