@@ -27,6 +27,7 @@ export type * from './contract/json.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './contract/json.ts';
 export type { Log } from './contract/log.ts';
 export type * from './contract/operation.ts';
+export { OptionError, problemsOf } from './contract/option-error.ts';
 export type * from './contract/plugin.ts';
 export { API_VERSION, definePlugin, PLUGIN_KINDS } from './contract/plugin.ts';
 export type * from './contract/provider.ts';

@@ -9,12 +9,12 @@ import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
-import type { LoadedConfig } from '../plugins/load-config.ts';
+import { type LoadedConfig, locateFault } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import { PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
-import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
+import { runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
@@ -85,6 +85,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     );
     for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
+    await runRegistered(registry.registered);
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
     const { counters } = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
@@ -95,12 +96,15 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     services = createServices(deps);
     return {
       ...{ loaded, registry, settings, foundation, deps, services, requests, catalog, close },
-      ready: () => runReady(registry.ready),
+      ready: () =>
+        runReady(registry.ready).catch((error: unknown) => {
+          throw locateFault(error, loaded);
+        }),
       takeOver: () => gatherer.serve(readers),
     };
   } catch (error) {
     await close();
-    throw error;
+    throw locateFault(error, loaded);
   }
 }
 

@@ -1,14 +1,21 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
+import type { Log } from '../contract/log.ts';
 import { readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
 import { createLogger } from './logger.ts';
+import { trySetUp } from './trial.ts';
 
-/** `tollgate check`: all problems of the configuration at once, with file, line and column; nothing is opened or called. */
+/**
+ * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse beside
+ * them. Nothing is opened or called, but the store with `--connect`.
+ */
 export async function checkConfig(context: CommandContext): Promise<void> {
-  const { config } = await loadFor(context);
+  const loaded = await loadFor(context);
+  const { config } = loaded;
+  await trySetUp(loaded, quietLog());
   const io = createIo(context.terminal, context.globals.json === true);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
   io.result({ file: config.file, plugins: names }, `${config.file} is fine: ${names.length} plugins`);
@@ -101,4 +108,9 @@ export async function printOpenApi({ terminal, globals }: CommandContext): Promi
   });
   await gateway.close();
   terminal.out.write(`${JSON.stringify(gateway.openApi, null, 2)}\n`);
+}
+
+/** What plugins say while they are set up for nothing but a look is no talk of this command. */
+function quietLog(): Log {
+  return createLogger({ level: 'error', format: 'auto', isTerminal: false, destination: process.stderr });
 }

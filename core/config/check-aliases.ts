@@ -1,7 +1,9 @@
-import { isObject } from '../contract/json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
+import { FORMATS } from '../contract/units.ts';
 import { targetTexts } from './model-routes.ts';
 import { didYouMean } from './nearest.ts';
 import { childPointer, type ProblemAt } from './problems.ts';
+import { mapLeaves } from './schema-at.ts';
 
 /** Aliases whose name or target cannot work: the targets' providers must be configured. */
 export function checkAliases(models: unknown, providers: readonly string[], place = '/models'): readonly ProblemAt[] {
@@ -44,6 +46,34 @@ function checkTarget(
   if (providers.includes(provider)) return [];
   const message = `names the provider "${provider}", which is not configured`;
   return [{ pointer, message, hint: suggest(provider, providers) }];
+}
+
+/** Options of `format: "model"`: each names an alias, or a model of a configured provider. */
+export function checkModelOptions(
+  { value, schema, pointer }: { readonly value: unknown; readonly schema: Schema; readonly pointer: string },
+  aliases: unknown,
+  providers: readonly string[],
+): readonly ProblemAt[] {
+  const problems: ProblemAt[] = [];
+  mapLeaves(value, schema, pointer, (leaf, { pointer: at, nodes }) => {
+    // What has not the form of one is a problem of its own.
+    if (typeof leaf === 'string' && FORMATS['model']?.accepts(leaf) && nodes.some(({ format }) => format === 'model'))
+      problems.push(...checkModel(leaf, at, isObject(aliases) ? Object.keys(aliases) : [], providers));
+    return undefined;
+  });
+  return problems;
+}
+
+function checkModel(
+  text: string,
+  pointer: string,
+  aliases: readonly string[],
+  providers: readonly string[],
+): readonly ProblemAt[] {
+  if (aliases.includes(text)) return [];
+  if (/^[^/]+\/./.test(text)) return checkTarget(text, pointer, providers, false);
+  const hint = didYouMean(text, aliases) ?? 'Write "provider/model", or the name of an alias under "models".';
+  return [{ pointer, message: `names the model "${text}", which is no alias of "models"`, hint }];
 }
 
 /** What a word may have been meant to be. */

@@ -1,6 +1,6 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json, type Schema } from '../contract/json.ts';
-import { checkAliases, suggest } from './check-aliases.ts';
+import { checkAliases, checkModelOptions, suggest } from './check-aliases.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { CORE_PROPERTIES, type CoreValues, type GatewayConfig, type InstanceRef } from './core-schema.ts';
 import { type CheckedInstance, finishConfig, type Section } from './finish-config.ts';
@@ -66,6 +66,7 @@ export function checkConfig(
   const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, ajv);
   const providers = namesIn(raw.value['providers']);
   const values = isObject(core.value) ? core.value : {};
+  const named = [...providers, ...namesIn(raw.value['tts'])];
   const problems = [
     ...raw.problems,
     ...namingProblems,
@@ -75,7 +76,8 @@ export function checkConfig(
     ...(store?.problems ?? []),
     ...checkSectionNames(checked),
     ...checked.flatMap((instance) => instance.problems),
-    ...checkAliases(values['models'], [...providers, ...namesIn(raw.value['tts'])]),
+    ...checkAliases(values['models'], named),
+    ...checked.flatMap((instance) => checkModelOptions(instance, values['models'], named)),
     ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
     ...checkPlans(values, providers),
   ];

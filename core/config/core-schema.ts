@@ -20,6 +20,7 @@ const NAME = { type: 'string', minLength: 1 } as const;
 const SERVER = map('Where and how the gateway listens.', {
   host: {
     ...NAME,
+    format: 'host',
     default: '127.0.0.1',
     description: 'The address to listen on; `0.0.0.0` or `::` opens it to the network.',
   },
@@ -37,7 +38,7 @@ const SERVER = map('Where and how the gateway listens.', {
   cors: map('Which web pages may call the gateway from a browser.', {
     origins: {
       type: 'array',
-      items: NAME,
+      items: { ...NAME, format: 'origin' },
       default: [],
       description: 'Allowed origins, such as `https://chat.example`; `*` allows all, none means no CORS.',
     },

@@ -91,7 +91,8 @@ export function validateValue(
 
 /** Leaves out what `anyOf` and `oneOf` say of branches that the value does not mean. */
 function chooseErrors(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  const dropped = new Set(errors.filter(({ keyword }) => keyword === 'if'));
+  // What `propertyNames` says of a name is told once, at the name.
+  const dropped = new Set(errors.filter(({ keyword, propertyName }) => keyword === 'if' || propertyName !== undefined));
   for (const combined of errors) {
     if ((combined.keyword !== 'anyOf' && combined.keyword !== 'oneOf') || dropped.has(combined)) continue;
     const branchOf = branchFinder(combined);
@@ -129,7 +130,15 @@ function toProblem(
   const params: Readonly<Record<string, unknown>> = error.params;
   const pointer = `${base}${error.instancePath}`;
   const nodes = schemasAt(root, error.instancePath);
-  const extra = params['additionalProperty'] ?? params['unevaluatedProperty'] ?? params['propertyName'];
+  const misnamed = params['propertyName'];
+  if (typeof misnamed === 'string')
+    return {
+      pointer: childPointer(pointer, misnamed),
+      atKey: true,
+      message: 'is no name that can stand here',
+      hint: descriptionOf(error.schema),
+    };
+  const extra = params['additionalProperty'] ?? params['unevaluatedProperty'];
   if (typeof extra === 'string') {
     const known = propertyNames(nodes);
     const hint = didYouMean(extra, known) ?? listKeys(known, pointer);

@@ -116,6 +116,11 @@ export interface PluginApi {
   gather<T>(topic: string, read: () => T | Promise<T>): () => Promise<readonly T[]>;
   /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
   announce(announcement: Announcement): void;
+  /**
+   * Runs once all plugins have registered, also for commands and `tollgate check`: to refuse, by an `OptionError`, what does not fit
+   * what others have registered. Without side effects.
+   */
+  onRegistered(registered: () => void): void;
   /** Runs once everything is registered, before the gateway listens (and not for commands). */
   onReady(ready: () => void | Promise<void>): void;
   /** Runs at the end, in reverse order of registration. */

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 /** Durations, money, sizes and other formats as the configuration writes them: `30s`, `0.25`, `20mb`. Inside, whole milliseconds, micro-dollars and bytes. */
 
 const UNIT_MS: Readonly<Record<string, number>> = Object.freeze({
@@ -75,6 +77,26 @@ export const FORMATS: Readonly<Record<string, Format>> = Object.freeze({
     hint: 'Write 20mb, 512kb or a number of bytes.',
     accepts: (value) => parses(parseSize, value),
   },
+  host: {
+    noun: 'an address or the name of a machine',
+    hint: 'Write 127.0.0.1, ::1, 0.0.0.0 or localhost, without a scheme and a port.',
+    accepts: (value) => isIP(String(value)) !== 0 || /^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252})$/.test(String(value)),
+  },
+  origin: {
+    noun: 'the origin of a web page',
+    hint: 'Write scheme and host as browsers send them, such as https://chat.example or http://localhost:3000, without a path; * allows all.',
+    accepts: (value) => value === '*' || isOrigin(String(value)),
+  },
+  model: {
+    noun: 'a model',
+    hint: 'Write "provider/model", or an alias of "models".',
+    accepts: (value) => typeof value === 'string' && /^[^\s\p{C}]{1,200}$/u.test(value),
+  },
+  'header-value': {
+    noun: 'the value of a header',
+    hint: 'Write visible characters of Latin script in one line.',
+    accepts: (value) => typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
+  },
   path: {
     noun: 'a path',
     hint: 'Write an absolute path, or one relative to the configuration file.',
@@ -101,6 +123,13 @@ function parses<T>(parse: (value: T) => number, value: T): boolean {
   } catch {
     return false;
   }
+}
+
+/** Whether a text is what browsers send as `Origin`; extensions and apps have schemes of their own. */
+function isOrigin(text: string): boolean {
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s]+$/.test(text) || !URL.canParse(text)) return false;
+  const { origin } = new URL(text);
+  return origin === 'null' || origin === text;
 }
 
 function isHttpUrl(text: string): boolean {

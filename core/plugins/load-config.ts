@@ -6,9 +6,11 @@ import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
 import { createConfigError, type ProblemAt } from '../config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
 import { isObject } from '../contract/json.ts';
+import { OptionError } from '../contract/option-error.ts';
 import type { GatewaySettings, Plugin, Problem } from '../contract/plugin.ts';
 import { type Builtin, listBuiltins } from './builtins.ts';
 import { importPlugin, PluginImportError } from './import-plugin.ts';
+import { PluginError } from './registry.ts';
 
 export interface LoadedConfig {
   readonly raw: RawConfig;
@@ -124,6 +126,15 @@ async function runCheck(
   } catch (error) {
     return atPlugin(`has a plugin whose check failed: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** An error of a plugin's set-up as a fault of the configuration at its place, where its plugin told which option it was. */
+export function locateFault(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
+  if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
+  const { path: place, fault, hint } = error.cause;
+  const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
+  if (!at) return error;
+  return createConfigError([{ pointer: `${at.pointer}${place}`, atKey: place === '', message: fault, hint }], raw);
 }
 
 function isProblem(value: unknown): value is Problem {

@@ -122,6 +122,7 @@ type Registration = Pick<
   | 'command'
   | 'gather'
   | 'announce'
+  | 'onRegistered'
   | 'onReady'
   | 'onClose'
 >;
@@ -188,6 +189,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
     announce: (announcement) => void registry.announcements.push(announcement),
+    onRegistered: (registered) => void registry.registered.push({ owner: name, value: registered }),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),
   };

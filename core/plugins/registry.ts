@@ -43,6 +43,7 @@ export class Registry {
   readonly shared: Table<string> = new Map();
   readonly middleware: Owned<Koa.Middleware>[] = [];
   readonly hooks: HookEntry[] = [];
+  readonly registered: Owned<() => void>[] = [];
   readonly ready: Owned<() => void | Promise<void>>[] = [];
   readonly closers: Owned<() => void | Promise<void>>[] = [];
   readonly announcements: Announcement[] = [];

@@ -23,6 +23,11 @@ export async function setUpPlugins(installables: readonly Installable[]): Promis
     await runInTime(instance, 'setup', () => plugin.setup(api, config));
 }
 
+/** Runs what plugins asked for with `onRegistered`, in order. */
+export async function runRegistered(registered: readonly Owned<() => void>[]): Promise<void> {
+  for (const { owner, value } of registered) await runInTime(owner, 'onRegistered', value);
+}
+
 /** Runs what plugins asked for with `onReady`, in order. */
 export async function runReady(ready: readonly Owned<() => void | Promise<void>>[]): Promise<void> {
   for (const { owner, value } of ready) await runInTime(owner, 'onReady', value);

@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../../core/index.ts';
+import { type ChatRequest, OptionError } from '../../core/index.ts';
 import { type CompatibleRule, OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
 
 /**
@@ -41,7 +41,8 @@ export default openaiCompatible({
   configure: ({ baseUrl, resource, apiVersion, deployments }) => {
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
-    if (root === undefined) throw new TypeError('the provider azure needs `resource` or `baseUrl`');
+    if (root === undefined)
+      throw new OptionError('', 'needs `resource` or `baseUrl`', 'Azure has no address that all accounts share.');
     const models = (deployments ?? {}) as Readonly<Record<string, string>>;
     const variants = variantsOf(models);
     const addModels = Object.entries(models).map(([id, base]) => ({ id, base }));

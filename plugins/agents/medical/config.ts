@@ -1,6 +1,6 @@
 import type { PluginConfig } from '../../../core/index.ts';
 
-const MODEL = { type: 'string', minLength: 1, maxLength: 200 } as const;
+const MODEL = { type: 'string', minLength: 1, maxLength: 200, format: 'model' } as const;
 const DURATION = { type: 'string', format: 'duration' } as const;
 
 /** The medical system's part of the configuration (`agents.medical`). */

@@ -41,6 +41,7 @@ export const RAG_CONFIG = {
     embeddings: {
       type: 'string',
       minLength: 3,
+      format: 'model',
       description: 'A model for embeddings, `provider/model`; search is by words alone without one.',
     },
     chunkWords: { type: 'integer', minimum: 50, maximum: 2000, default: 300, description: 'Words in a passage.' },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { definePlugin, parseDuration } from '../../../core/index.ts';
+import { definePlugin, type GatewaySettings, OptionError, parseDuration, problemsOf } from '../../../core/index.ts';
 import { createAccess } from './access.ts';
 import { ragAgent } from './agent.ts';
 import { createCallerPlan } from './caller-plan.ts';
@@ -23,15 +23,22 @@ export default definePlugin({
   kind: 'agent',
   apiVersion: 1,
   configSchema: RAG_CONFIG,
+  check({ folder: given, access = {} }, { baseDir, settings }) {
+    const folder = path.resolve(baseDir, given);
+    return problemsOf(
+      () => assertOwnFolder(folder, settings),
+      () => checkRules(access, Object.keys(settings.plans)),
+      async () => {
+        await assertFolder(folder);
+        await checkFolders(access, folder);
+      },
+    );
+  },
   async setup(api, config) {
     const { baseDir, dataDir } = api.settings;
     const { embeddings, chunkWords, maxFileBytes, maxChunks, watch } = config;
     const folder = path.resolve(baseDir, config.folder);
-    for (const own of [baseDir, dataDir])
-      if (isInside(own, folder))
-        throw new TypeError(
-          `agents.rag.folder: "${config.folder}" holds the gateway's own configuration or data, which every API key could read then: give the documents a folder of their own`,
-        );
+    assertOwnFolder(folder, api.settings);
     const rules = config.access ?? {};
     checkRules(rules, Object.keys(api.settings.plans));
     const access = createAccess(rules, createCallerPlan(api));
@@ -62,15 +69,33 @@ export default definePlugin({
       { database, reader, embedder, log: api.log },
     );
     api.onReady(async () => {
-      const found = await stat(folder).catch(() => undefined);
-      if (!found?.isDirectory())
-        throw new TypeError(`agents.rag.folder: "${config.folder}" is no folder: make it, or correct the path`);
+      await assertFolder(folder);
       await checkFolders(rules, folder);
       indexer.start();
     });
     api.onClose(() => indexer.close());
   },
 });
+
+/** Throws for a folder that holds what is the gateway's own. */
+function assertOwnFolder(folder: string, { baseDir, dataDir }: GatewaySettings): void {
+  if (isInside(baseDir, folder) || isInside(dataDir, folder))
+    throw new OptionError(
+      '/folder',
+      'holds the gateway’s own configuration or data, which every API key could read then',
+      'Give the documents a folder of their own.',
+    );
+}
+
+async function assertFolder(folder: string): Promise<void> {
+  const found = await stat(folder).catch(() => undefined);
+  if (!found?.isDirectory())
+    throw new OptionError(
+      '/folder',
+      'is no folder',
+      `Make ${folder}, or correct the path; a relative one is relative to the configuration file.`,
+    );
+}
 
 function isInside(inner: string, outer: string): boolean {
   const way = path.relative(outer, inner);

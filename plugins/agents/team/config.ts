@@ -4,6 +4,7 @@ const MODEL = {
   type: 'string',
   minLength: 1,
   maxLength: 200,
+  format: 'model',
   description: 'A `provider/model` or an alias of `models`.',
 } as const;
 const DURATION = { type: 'string', format: 'duration' } as const;
@@ -18,7 +19,7 @@ export const TEAM_CONFIG = {
     agents: {
       type: 'object',
       description: 'Specialists to add or change; `false` removes one.',
-      propertyNames: { pattern: '^[a-z0-9_-]{1,40}$' },
+      propertyNames: { pattern: '^[a-z0-9_-]{1,40}$', description: 'Use a-z, 0-9, _ and -, at most 40.' },
       additionalProperties: {
         anyOf: [
           { const: false },

@@ -1,4 +1,11 @@
-import { definePlugin, type PluginApi, type Principal, parseDuration, type RouteContext } from '../../../core/index.ts';
+import {
+  definePlugin,
+  type PluginApi,
+  type Principal,
+  parseDuration,
+  problemsOf,
+  type RouteContext,
+} from '../../../core/index.ts';
 import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
@@ -9,7 +16,7 @@ import { createSessionCare } from '../kit/session-care.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { TEAM_CONFIG, type TeamConfig } from './config.ts';
 import { type TeamLimits, WRITER_CALLS } from './job.ts';
-import { assembleTeam, type Team } from './members.ts';
+import { assembleTeam, checkAgents, type Team } from './members.ts';
 import { readTeamRequest, TEAM_REQUEST, TEAM_RESPONSE, type TeamRequest } from './request.ts';
 import { runTeam, type TeamResult } from './run-team.ts';
 
@@ -29,6 +36,7 @@ export default definePlugin({
   kind: 'agent',
   apiVersion: 1,
   configSchema: TEAM_CONFIG,
+  check: (config) => problemsOf(() => checkAgents(config.agents)),
   setup(api, config) {
     const { timeout, agentTimeout, ...limits } = config.limits;
     const { enabled, ttl, model: _summaryModel, ...memoryLimits } = config.memory;
@@ -42,9 +50,7 @@ export default definePlugin({
       memory: enabled ? createAgentMemory(api, { ...memoryLimits, ttlMs: parseDuration(ttl) }) : undefined,
       team: () => (team ??= assembleTeam(config.agents, api.agents())),
     };
-    api.onReady(() => {
-      state.team();
-    });
+    api.onRegistered(() => void state.team());
     api.route({
       method: 'POST',
       path: '/api/core/agent',

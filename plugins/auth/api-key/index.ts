@@ -1,10 +1,18 @@
-import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { definePlugin, isGatewayError, type PluginApi, problemsOf } from '../../../core/index.ts';
 import { keysCommand } from './commands.ts';
 import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
-import { acceptPepper, checkPeppers, makePepper, type Peppers, readPeppers } from './peppers.ts';
+import {
+  acceptPepper,
+  assertPepperFile,
+  assertStrength,
+  checkPeppers,
+  makePepper,
+  type Peppers,
+  readPeppers,
+} from './peppers.ts';
 import { createLastUsed, createRecords, type KeyLimits } from './records.ts';
 import { registerRoutes } from './routes.ts';
 import { createVerifier } from './verify.ts';
@@ -49,6 +57,12 @@ export default definePlugin({
       },
     },
   },
+
+  check: (config, { settings }) =>
+    problemsOf(
+      () => assertStrength(config),
+      () => (config.pepper === undefined ? assertPepperFile(settings.dataDir) : undefined),
+    ),
 
   setup(api, config) {
     const maxKeysPerUser = config.maxKeysPerUser;

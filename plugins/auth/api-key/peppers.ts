@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Sets } from '../../../core/index.ts';
+import { OptionError, type Sets } from '../../../core/index.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';
 import { withStore } from './records.ts';
 
@@ -36,22 +36,30 @@ export async function readPeppers(
   folder: string | undefined,
   warn: (message: string) => void,
 ): Promise<Peppers> {
-  const current = createPepper(
-    config.pepper === undefined
-      ? await readOrMake(folder, warn)
-      : checkStrength(config.pepper, '`auth.api-key.pepper`'),
-  );
-  const previous = (config.previousPeppers ?? []).map((text) =>
-    createPepper(checkStrength(text, 'One of `auth.api-key.previousPeppers`')),
-  );
+  assertStrength(config);
+  const current = createPepper(config.pepper ?? (await readOrMake(folder, warn)));
+  const previous = (config.previousPeppers ?? []).map(createPepper);
   const byId = new Map([current, ...previous].map((pepper) => [pepper.id, pepper]));
   return { current, find: (id) => byId.get(id) };
 }
 
-function checkStrength(text: string, name: string): string {
-  const weakness = findSecretWeakness(text);
-  if (weakness) throw new Error(`${name} ${weakness}. Make one with: openssl rand -base64 32`);
-  return text;
+/** Throws an {@link OptionError} for the first configured pepper that can be guessed. */
+export function assertStrength({ pepper, previousPeppers = [] }: PepperConfig): void {
+  const given = [
+    ['/pepper', pepper] as const,
+    ...previousPeppers.map((text, at) => [`/previousPeppers/${at}`, text] as const),
+  ];
+  for (const [path, text] of given) {
+    const weakness = text === undefined ? undefined : findSecretWeakness(text);
+    if (weakness) throw new OptionError(path, weakness, 'Make one with: openssl rand -base64 32');
+  }
+}
+
+/** What is wrong with the file that holds the pepper; nothing when there is none yet. */
+export async function assertPepperFile(folder: string): Promise<void> {
+  await readPepperFile(join(folder, 'pepper'), () => {}).catch((cause: Error) => {
+    throw new OptionError('', `has a file that cannot be used: ${cause.message}`);
+  });
 }
 
 function createPepper(text: string): Pepper {

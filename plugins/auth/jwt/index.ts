@@ -1,5 +1,6 @@
 import type { JWTVerifyGetKey } from 'jose';
 import { definePlugin, type PluginApi } from '../../../core/index.ts';
+import { findProblems } from './check.ts';
 import { toPrincipal } from './claims.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { createKeySource } from './key-source.ts';
@@ -15,6 +16,7 @@ export default definePlugin({
   credentials: ['token'],
   isCredential: (text) => SHAPE.test(text),
   configSchema: CONFIG_SCHEMA,
+  check: (config, { baseDir }) => findProblems(config, baseDir),
 
   async setup(api, config) {
     const options = readOptions(config, api.settings.baseDir);

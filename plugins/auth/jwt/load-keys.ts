@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { JSONWebKeySet, JWK } from 'jose';
+import { OptionError } from '../../../core/index.ts';
 import { fetchJson } from './fetch-json.ts';
 import { type KeyOrigin, parseSafeUrl } from './options.ts';
 
@@ -10,9 +11,20 @@ const MIN_RSA_LENGTH = 342;
 
 /** Reads the public keys from where they are; throws an Error for the log when that cannot be done. */
 export async function loadKeys(origin: Exclude<KeyOrigin, { kind: 'secret' }>): Promise<JSONWebKeySet> {
-  if (origin.kind === 'file') return readKeySet(parseKeyFile(await readFile(origin.path, 'utf8')), origin.path);
+  if (origin.kind === 'file') return readKeyFile(origin.path);
   const url = origin.kind === 'jwks' ? origin.url : await discover(origin.url, origin.issuer);
   return readKeySet(await fetchJson(url), url.href);
+}
+
+/** The keys of the file `jwksFile`; throws an {@link OptionError}. */
+export async function readKeyFile(path: string): Promise<JSONWebKeySet> {
+  try {
+    return readKeySet(parseKeyFile(await readFile(path, 'utf8')), 'the file');
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const fault = code === undefined ? `cannot be used: ${message}` : `cannot be read from ${path}: ${code}`;
+    throw new OptionError('/jwksFile', fault, 'It holds a JWK set, one JWK, or a public key in PEM.');
+  }
 }
 
 /** The address of the keys in a discovery document that is the issuer's own (OpenID Connect Discovery, section 4.3). */

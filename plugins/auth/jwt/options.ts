@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { type PluginConfig, parseDuration } from '../../../core/index.ts';
+import { OptionError, type PluginConfig, parseDuration } from '../../../core/index.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 
@@ -32,7 +32,7 @@ export interface JwtOptions {
   readonly typ: string | undefined;
 }
 
-/** Checks what a schema cannot say; throws an Error that names the option and says what to do. */
+/** Checks what a schema cannot say; throws an {@link OptionError}. */
 export function readOptions(config: JwtConfig, baseDir: string): JwtOptions {
   const origin = readOrigin(config, baseDir);
   return {
@@ -60,17 +60,20 @@ export function parseSafeUrl(text: string): URL | undefined {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback) ? url : undefined;
 }
 
-function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
+/** Where a configuration says that keys come from; throws an {@link OptionError}. */
+export function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
   const { issuer, secret, jwksFile, jwksUri } = config;
   const given = Object.entries({ secret, jwksFile, jwksUri }).filter(([, value]) => value !== undefined);
-  if (given.length > 1) {
-    throw new Error(
-      `auth.jwt has ${given.map(([name]) => name).join(' and ')}. Keep one: tokens are verified in one way.`,
+  const [first, second] = given;
+  if (first && second)
+    throw new OptionError(
+      `/${second[0]}`,
+      `stands beside ${first[0]}, and tokens are verified in one way`,
+      `Keep one of ${given.map(([name]) => name).join(' and ')}.`,
     );
-  }
   if (secret !== undefined) {
     const weakness = findSecretWeakness(secret);
-    if (weakness) throw new Error(`auth.jwt.secret ${weakness}. Make one with: openssl rand -base64 48`);
+    if (weakness) throw new OptionError('/secret', weakness, 'Make one with: openssl rand -base64 48');
     return { kind: 'secret', secret: new TextEncoder().encode(secret) };
   }
   if (jwksFile !== undefined) return { kind: 'file', path: resolve(baseDir, jwksFile) };
@@ -83,9 +86,10 @@ function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
 function readUrl(option: string, text: string): URL {
   const url = parseSafeUrl(text);
   if (url) return url;
-  const otherwise = option === 'issuer' ? ' If the issuer is only a name, set jwksUri, jwksFile or secret.' : '';
-  throw new Error(
-    `auth.jwt.${option} must be an https URL without a user name (http only on this machine): keys are fetched from it.${otherwise}`,
+  throw new OptionError(
+    `/${option}`,
+    'must be an https URL without a user name (http only on this machine): keys are fetched from it',
+    option === 'issuer' ? 'If the issuer is only a name, set jwksUri, jwksFile or secret.' : undefined,
   );
 }
 
@@ -97,21 +101,26 @@ function readAlgorithms(config: JwtConfig, origin: KeyOrigin): readonly string[]
     if ((needed !== undefined) !== shared) {
       const fitting = shared ? Object.keys(SHARED) : ASYMMETRIC;
       const source = shared ? 'a shared secret' : 'public keys';
-      throw new Error(
-        `auth.jwt.algorithms has ${algorithm}, but tokens are verified with ${source}: use ${fitting.join(', ')}.`,
+      throw new OptionError(
+        '/algorithms',
+        `has ${algorithm}, but tokens are verified with ${source}`,
+        `Use ${fitting.join(', ')}.`,
       );
     }
     if (origin.kind === 'secret' && needed !== undefined && origin.secret.byteLength < needed) {
-      throw new Error(`auth.jwt.secret has ${origin.secret.byteLength} bytes, and ${algorithm} needs ${needed}.`);
+      throw new OptionError('/secret', `has ${origin.secret.byteLength} bytes, and ${algorithm} needs ${needed}`);
     }
   }
   return algorithms;
 }
 
-function readTolerance(text: string): number {
+/** Whole seconds; throws an {@link OptionError}. */
+export function readTolerance(text: string): number {
   const ms = parseDuration(text);
   if (ms <= MAX_TOLERANCE_MS) return Math.floor(ms / 1000);
-  throw new Error(
-    `auth.jwt.clockTolerance is ${text}, and at most 60s are allowed: set the clocks of the machines right.`,
+  throw new OptionError(
+    '/clockTolerance',
+    `is ${text}, and at most 60s are allowed`,
+    'Set the clocks of the machines right.',
   );
 }

@@ -1,4 +1,13 @@
-import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
+import {
+  ACCOUNTS,
+  type AccountRecord,
+  definePlugin,
+  type GatewaySettings,
+  OptionError,
+  type PluginApi,
+  parseDuration,
+  problemsOf,
+} from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
@@ -58,16 +67,14 @@ export default definePlugin({
       },
     },
   },
+  check: (config, { settings }) => problemsOf(() => assertClosed(config, settings)),
   setup(api, config) {
     const { billing } = api.settings;
     for (const route of accountRoutes(api, config.permission)) api.route(route);
     api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
     if (billing === 'off') return;
+    assertClosed(config, api.settings);
     const isOpen = config.onStoreFailure === 'open';
-    if (isOpen && billing === 'enforce')
-      throw new TypeError(
-        'onStoreFailure: open lets calls through whose balance was not checked, which "billing: enforce" forbids; write closed, or billing: track',
-      );
     const rules: ChargeRules = {
       isEnforced: billing === 'enforce',
       allowsUnknownPrice: config.unknownPrice === 'allow',
@@ -109,6 +116,16 @@ export default definePlugin({
     });
   },
 });
+
+/** Throws an {@link OptionError} for a balance that is enforced and need not be known. */
+function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, { billing }: GatewaySettings): void {
+  if (onStoreFailure === 'open' && billing === 'enforce')
+    throw new OptionError(
+      '/onStoreFailure',
+      'is open, which lets calls through whose balance was not checked, and "billing: enforce" forbids that',
+      'Write closed, or billing: track.',
+    );
+}
 
 /**
  * Charges what a crash left behind. A call that this process runs is never among it, however long the process was stopped: of what

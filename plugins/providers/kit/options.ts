@@ -66,7 +66,11 @@ export const PROVIDER_OPTIONS = Object.freeze({
   headers: {
     type: 'object',
     description: 'Extra request headers.',
-    additionalProperties: { type: 'string' },
+    propertyNames: {
+      pattern: "^[\\w!#$%&'*+.^`|~-]{1,100}$",
+      description: 'Write the name of a header: letters, digits and dashes, such as x-team.',
+    },
+    additionalProperties: { type: 'string', format: 'header-value' },
   },
   native: {
     anyOf: [

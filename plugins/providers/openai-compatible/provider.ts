@@ -5,6 +5,7 @@ import {
   isObject,
   type Plugin,
   type Provider,
+  problemsOf,
   readString,
 } from '../../../core/index.ts';
 import {
@@ -50,8 +51,9 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       properties: { ...PROVIDER_OPTIONS, ...options },
       ...(requiredOptions.length > 0 && { required: requiredOptions }),
     },
+    check: (config) => problemsOf(() => configure?.(config as OwnConfig)),
     setup(api, config) {
-      const own = config as ProviderConfig & Readonly<Record<string, unknown>>;
+      const own = config as OwnConfig;
       const differences = { ...spec, ...configure?.(own) };
       const provider = createProvider(name, differences, own, apiKeyEnv);
       api.provider(provider);
@@ -61,10 +63,12 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
   };
 }
 
+type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
+
 function createProvider(
   vendor: string,
   differences: Differences,
-  config: ProviderConfig & Readonly<Record<string, unknown>>,
+  config: OwnConfig,
   apiKeyEnv: string | undefined,
 ): Provider {
   const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;

@@ -92,12 +92,12 @@ describe('the rules on who finds what in the knowledge base', () => {
   it('are refused when they contradict themselves or name a plan that is not there', () => {
     expect(() => checkRules(RULES, ['staff'])).not.to.throw();
     expect(() => checkRules(RULES, ['basic', 'pro'])).to.throw(
-      'agents.rag.access.hr.plans: names the plan "staff", which "plans" does not have: use one of basic, pro',
+      'access.hr.plans.0 names the plan "staff", which "plans" does not have. Use one of basic, pro.',
     );
-    expect(() => checkRules(RULES, [])).to.throw('does not have: add it there');
+    expect(() => checkRules(RULES, [])).to.throw('does not have. Add it there.');
     const whole = `tg_${'a'.repeat(12)}_${'b'.repeat(49)}`;
     expect(() => checkRules({ a: { keys: [whole] } }, []))
-      .to.throw('agents.rag.access.a.keys: holds a whole API key')
+      .to.throw('access.a.keys.0 holds a whole API key')
       .with.property('message')
       .that.does.not.include('bbb');
     expect(() => checkRules({ a: { everybody: true, users: ['u'] } }, [])).to.throw('names everybody, and users too');
@@ -220,7 +220,7 @@ describe('the rules on who finds what in the knowledge base', () => {
     await checkFolders({ '.': { users: ['a'] }, hr: { users: ['a'] }, 'hr/salaries': { users: ['a'] } }, root);
     for (const name of ['HR', 'hr/salary', 'link'])
       expect(String(await checkFolders({ [name]: { users: ['a'] } }, root).catch((error: Error) => error))).to.include(
-        'is no folder in agents.rag.folder',
+        'is no folder of the knowledge base',
       );
   });
 });

@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { createGateway } from '../../core/app.ts';
+import { describeError } from '../../core/cli/failure.ts';
+import { trySetUp } from '../../core/cli/trial.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { createSilentLog } from '../support/silent-log.ts';
+import { WRONG_SETTINGS } from '../support/wrong-settings.ts';
+
+/** What `tollgate check` and `tollgate start` say of the files in a folder; undefined when they find it fine. */
+async function tellBoth(
+  folder: string,
+  env: Readonly<Record<string, string>>,
+): Promise<readonly (string | undefined)[]> {
+  const input = { cwd: folder, env: { HOME: folder, ...env } };
+  const log = createSilentLog();
+  const said = (error: unknown): string => describeError(error).join('\n').replaceAll('tollgate.config.yaml:', '');
+  const checked = await loadConfig(input)
+    .then((loaded) => trySetUp(loaded, log))
+    .then(() => undefined, said);
+  const started = await createGateway({ ...input, log, port: 0 }).then((gateway) => gateway.close(), said);
+  return [checked, started ?? undefined];
+}
+
+describe('a check of the configuration', () => {
+  afterEach(removeFolders);
+
+  for (const { title, text, files = {}, env = {}, says } of WRONG_SETTINGS)
+    it(`tells ${title}, in the words of a start`, async () => {
+      const folder = makeFolder({ 'tollgate.config.yaml': text, ...files });
+      const [checked, started] = await tellBoth(folder, env);
+      expect(checked)
+        .to.be.a('string')
+        .that.satisfies((words: string) => words.startsWith(says), `${says}\n${checked}`);
+      // Workers are the program's, not the gateway's.
+      if (!says.startsWith('server.workers')) expect(started).to.equal(checked);
+    });
+
+  it('finds the shipped configuration fine, and leaves nothing behind', async () => {
+    const folder = makeFolder({});
+    const input = { cwd: folder, env: { HOME: folder } };
+    await trySetUp(await loadConfig(input), createSilentLog());
+    const { readdirSync } = await import('node:fs');
+    expect(readdirSync(folder)).to.deep.equal([]);
+  });
+});
