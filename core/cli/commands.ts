@@ -33,6 +33,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'check',
     summary: 'Check the configuration without starting anything',
+    options: [['--connect', 'also reach the store and see whether this version can use it; nothing in it is changed']],
     load: async () => (await import('./inspect.ts')).checkConfig,
   },
   {

@@ -1,7 +1,8 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
 import type { Log } from '../contract/log.ts';
-import { readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
+import { probeStore } from '../plugins/foundation.ts';
+import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
@@ -16,9 +17,13 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
   const { config } = loaded;
   await trySetUp(loaded, quietLog());
+  const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
-  io.result({ file: config.file, plugins: names }, `${config.file} is fine: ${names.length} plugins`);
+  io.result(
+    { file: config.file, plugins: names, ...(store !== undefined && { store }) },
+    `${config.file} is fine: ${names.length} plugins${store === undefined ? '' : `; the store ${config.store.name} can be used: ${store}`}`,
+  );
 }
 
 /** `tollgate config print`: what counts, with defaults and where values come from; secrets are masked. */
@@ -108,6 +113,10 @@ export async function printOpenApi({ terminal, globals }: CommandContext): Promi
   });
   await gateway.close();
   terminal.out.write(`${JSON.stringify(gateway.openApi, null, 2)}\n`);
+}
+
+async function probe(loaded: LoadedConfig): Promise<string> {
+  return (await probeStore(loaded, quietLog())) ?? 'its plugin cannot tell more without opening it';
 }
 
 /** What plugins say while they are set up for nothing but a look is no talk of this command. */

@@ -43,17 +43,40 @@ export async function openFoundation(
   };
 }
 
-/** Sets the store plugin up, which says how to open the store, and opens it. */
-async function openStore(
+interface StoreOpener {
+  readonly open: () => Promise<Store>;
+  readonly probe: (() => Promise<string>) | undefined;
+}
+
+async function openStore(loaded: LoadedConfig, registry: Registry, log: Log, gatherer: Gatherer): Promise<Store> {
+  return await (await findOpener(loaded, registry, log, gatherer)).open();
+}
+
+/**
+ * What the configured store says of itself without being opened; undefined where its plugin cannot tell. Rejects when it cannot be
+ * reached or used.
+ */
+export async function probeStore(loaded: LoadedConfig, log: Log): Promise<string | undefined> {
+  const registry = new Registry();
+  const { probe } = await findOpener(loaded, registry, log, createLocalGatherer());
+  try {
+    return await probe?.();
+  } finally {
+    await runClosers(registry.closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
+  }
+}
+
+/** Sets the store plugin up, which says how to open the store. */
+async function findOpener(
   { config, settings, plugins: [plugin] }: LoadedConfig,
   registry: Registry,
   log: Log,
   gatherer: Gatherer,
-): Promise<Store> {
+): Promise<StoreOpener> {
   const { name } = config.store;
   const known: Plugin | undefined = plugin;
   if (!known) throw new PluginError(name, 'was not imported');
-  let opener: (() => Promise<Store>) | undefined;
+  let opener: StoreOpener | undefined;
   const api = createPluginApi(
     {
       registry,
@@ -64,9 +87,9 @@ async function openStore(
       readers: new Map(),
       store: () => undefined,
       services: () => undefined,
-      openStore(owner, open) {
+      openStore(owner, open, probe) {
         if (opener) throw new PluginError(owner, 'plugin_conflict: a store is registered already');
-        opener = open;
+        opener = { open, probe };
       },
       keptUser: () => ({ keep: (_name, make) => make() }),
     },
@@ -74,5 +97,5 @@ async function openStore(
   );
   await setUpPlugins([{ instance: name, plugin: known, api, config: config.store.config }]);
   if (!opener) throw new PluginError(name, 'is a store plugin and registers no store');
-  return await opener();
+  return opener;
 }

@@ -48,7 +48,7 @@ export interface ApiDeps {
   /** The opened store; undefined while the store plugin itself is set up. */
   readonly store: () => Store | undefined;
   readonly services: () => CallServices | undefined;
-  readonly openStore: (owner: string, open: () => Promise<Store>) => void;
+  readonly openStore: (owner: string, open: () => Promise<Store>, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
 }
 
@@ -170,9 +170,9 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     },
     agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
     use: (middleware) => registry.addMiddleware(name, middleware),
-    store(open) {
+    store(open, probe) {
       assertKind('a store', 'store');
-      deps.openStore(name, open);
+      deps.openStore(name, open, probe);
     },
     hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
     command(command) {

@@ -17,7 +17,8 @@ const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file
 
 const compile = (schema: Schema) => {
   const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-  for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
+  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
+    ajv.addFormat(format, true);
   return ajv.compile(schema);
 };
 

@@ -83,6 +83,7 @@ export function setUpDialect(plugin: Plugin, config: Readonly<Record<string, unk
     route() {},
     schema() {},
     onClose() {},
+    onRegistered() {},
     onReady() {},
   };
   void plugin.setup(api as never, config as never);

@@ -71,6 +71,7 @@ export function testProvider(kit: ProviderKit): void {
 function configChecker(schema: object): (config: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true });
   ajv.addVocabulary(['secret']);
-  for (const format of ['duration', 'money', 'url']) ajv.addFormat(format, true);
+  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
+    ajv.addFormat(format, true);
   return ajv.compile(schema);
 }

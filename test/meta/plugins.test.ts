@@ -36,7 +36,8 @@ describe('every built-in plugin', () => {
         const { configSchema } = plugin;
         if (!configSchema) throw new Error('it has no configSchema, so that any option would be taken');
         const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-        for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
+        for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
+          ajv.addFormat(format, true);
         const validate = ajv.compile({ ...configSchema });
         expect([(configSchema as Schema)['type']].flat()).to.include('object');
         if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a fault').to.equal(false);

@@ -137,6 +137,7 @@ export async function setUpPlugins(
         const object = typeof hook === 'function' ? { handler: hook } : hook;
         hooks.push(object as unknown as HookObject<'authenticate'>);
       },
+      onRegistered: (registered: () => void) => void readies.push(registered),
       onReady: (ready: () => void) => void readies.push(ready),
       onClose: (close: () => void) => void closes.unshift(close),
     };

@@ -4,7 +4,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 export function createConfigAjv(): Ajv2020 {
   const ajv = new Ajv2020({ strict: true, useDefaults: true, allowUnionTypes: false });
   ajv.addVocabulary(['secret']);
-  for (const format of ['duration', 'money', 'url']) ajv.addFormat(format, true);
+  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
+    ajv.addFormat(format, true);
   return ajv;
 }
 

@@ -101,8 +101,8 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
 const UNREADABLE = 'TG002';
 const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
 const MIGRATE_MS = 10_000;
-const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
-const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
+export const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
+export const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
 /**
  * Makes or updates the schema in one transaction, unless it is there; a second starter waits for the first. One that is
@@ -140,7 +140,13 @@ function readDetail(error: unknown): number {
   return Number((error as { readonly detail?: string }).detail);
 }
 
-function findRefusal(error: unknown): string | undefined {
+/** Why a schema of this version cannot be read. */
+export function explainSchemaOf(version: number): string {
+  return explainSchemaVersion(WORDS, version, VERSION) ?? '';
+}
+
+/** Why Postgres refuses this gateway until its operator changes something; undefined when that is not it. */
+export function findRefusal(error: unknown): string | undefined {
   const state = sqlState(error);
   if (state === UNREADABLE) return explainSchemaVersion(WORDS, readDetail(error), VERSION);
   if (state === undefined || !FATAL.has(state)) return undefined;

@@ -5,6 +5,7 @@ import { type Connection, connect } from './connection.ts';
 import { createPostgresCounters } from './counters.ts';
 import { createPostgresDocuments } from './documents.ts';
 import { createPostgresLedger } from './ledger.ts';
+import { probePostgres } from './probe.ts';
 import { createPostgresSets } from './sets.ts';
 
 interface PostgresOptions {
@@ -65,7 +66,11 @@ export default definePlugin({
     },
   },
   setup(api, { timeout, ...rest }) {
-    api.store(() => openPostgres({ ...rest, ...readTimeout(timeout), log: api.log } as PostgresOptions));
+    const options = rest as PostgresOptions;
+    api.store(
+      () => openPostgres({ ...options, ...readTimeout(timeout), log: api.log }),
+      () => probePostgres(options.url),
+    );
   },
 });
 

@@ -104,7 +104,8 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
   };
 }
 
-function findRefusal(error: unknown): string | undefined {
+/** Why Redis refuses this gateway until its operator changes something; undefined when that is not it. */
+export function findRefusal(error: unknown): string | undefined {
   // What the check of the schema found.
   if (isGatewayError(error)) return error.message;
   return isReply(error, ...FATAL_REPLIES)
@@ -122,7 +123,8 @@ async function logAdvice(server: ServerConnection<RedisClient>, log: Log): Promi
   }
 }
 
-function destroyClient(client: RedisClient): void {
+/** Ends a client, also one that has ended. */
+export function destroyClient(client: RedisClient): void {
   try {
     client.destroy();
   } catch {

@@ -6,6 +6,7 @@ import { createRedisCounters } from './counters.ts';
 import { createRedisDocuments } from './documents.ts';
 import { createKeys } from './keys.ts';
 import { createRedisLedger } from './ledger.ts';
+import { probeRedis } from './probe.ts';
 import { createRedisSets } from './sets.ts';
 
 export interface RedisOptions {
@@ -64,6 +65,10 @@ export default definePlugin({
     },
   },
   setup(api, { timeout, ...rest }) {
-    api.store(() => openRedis({ ...rest, ...readTimeout(timeout), log: api.log } as RedisOptions));
+    const options = rest as RedisOptions;
+    api.store(
+      () => openRedis({ ...options, ...readTimeout(timeout), log: api.log }),
+      () => probeRedis({ prefix: 'tollgate', ...options }),
+    );
   },
 });

@@ -25,8 +25,20 @@ export async function checkSchema(client: RedisClient, prefix: string): Promise<
     // Another gateway may have marked the prefix in between, and what was found is its own.
     version = await client.get(key);
   }
-  const refusal = explainSchemaVersion(WORDS, version === null ? FIRST_BUILD : Number(version), SCHEMA_VERSION);
+  const refusal = explainSchema(version === null ? FIRST_BUILD : Number(version));
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
+}
+
+/** The version that a prefix is marked with; undefined when it has no keys, {@link FIRST_BUILD} when it has and no mark. */
+export async function readSchemaVersion(client: RedisClient, prefix: string): Promise<number | undefined> {
+  const version = await client.get(schemaKey(prefix));
+  if (version !== null) return Number(version);
+  return (await isPrefixEmpty(client, prefix)) ? undefined : FIRST_BUILD;
+}
+
+/** Why keys of a version cannot be read by this one. */
+export function explainSchema(version: number): string | undefined {
+  return explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
 }
 
 /** Marks a prefix whose keys are all this version's, unless it is marked. */

@@ -17,7 +17,7 @@ export interface Statement {
 }
 
 interface Driver {
-  readonly DatabaseSync: new (file: string) => Database;
+  readonly DatabaseSync: new (file: string, options?: { readonly readOnly?: boolean }) => Database;
 }
 
 /** Loads Node's own SQLite, or the package where Node has none. */

@@ -7,6 +7,7 @@ import { createSqliteCounters } from './counters.ts';
 import { closeDatabase, type DatabaseOptions, FILE, openDatabase } from './database.ts';
 import { createDocumentAdapters } from './documents.ts';
 import { createSqliteLedger } from './ledger.ts';
+import { probeSqlite } from './probe.ts';
 import { createPurge, startPurge } from './purge.ts';
 import { createSqliteSets } from './sets.ts';
 import { Writer } from './writer.ts';
@@ -64,6 +65,9 @@ export default definePlugin({
     },
   },
   setup(api, { folder, durability }) {
-    api.store(() => openSqlite(durability === undefined ? { folder } : { folder, durability }));
+    api.store(
+      () => openSqlite(durability === undefined ? { folder } : { folder, durability }),
+      () => probeSqlite(folder),
+    );
   },
 });

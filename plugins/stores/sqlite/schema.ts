@@ -82,7 +82,7 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
 }
 
 /** Version 0 is a new, empty file; what is between the first step and the last one is taken further. */
-function checkVersion(version: number, migrations: readonly Migration[]): void {
+export function checkVersion(version: number, migrations: readonly Migration[]): void {
   const first = migrations[0]?.version ?? 0;
   const last = migrations.at(-1)?.version ?? 0;
   if (version === 0 || (version >= first && version <= last)) return;

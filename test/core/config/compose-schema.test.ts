@@ -8,7 +8,8 @@ import { PLUGINS, problemLines } from '../../support/config-plugins.ts';
 /** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */
 function compile(plugins: readonly PluginSchema[]): (value: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true, keywords: ['secret'] });
-  for (const format of ['duration', 'money', 'url', 'size', 'path']) ajv.addFormat(format, true);
+  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
+    ajv.addFormat(format, true);
   return ajv.compile(composeSchema(plugins));
 }
 

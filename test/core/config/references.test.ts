@@ -39,8 +39,8 @@ describe('references in a configuration', () => {
   });
 
   it('are not looked for in what they bring', async () => {
-    const { server } = await checkText("server: { host: '${A}' }\n", { env: { A: '${B}' } });
-    expect(server.host).to.equal('${B}');
+    const { models } = await checkText("providers: { acme: {} }\nmodels: { a: '${A}' }\n", { env: { A: 'acme/${B}' } });
+    expect(models['a']).to.deep.equal(['acme/${B}']);
   });
 
   it('say where values came from', async () => {

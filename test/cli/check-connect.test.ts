@@ -1,0 +1,69 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { createGateway } from '../../core/app.ts';
+import { probeStore } from '../../core/plugins/foundation.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { createSilentLog } from '../support/silent-log.ts';
+
+const log = createSilentLog();
+
+async function load(folder: string) {
+  return loadConfig({ cwd: folder, env: { HOME: folder } });
+}
+
+/** What a look at the store of a configuration says. */
+async function probe(folder: string): Promise<string> {
+  return probeStore(await load(folder), log).then(String, (error: Error) => error.message);
+}
+
+/** Runs a gateway once, so that its store is made. */
+async function startOnce(folder: string): Promise<void> {
+  const gateway = await createGateway({ cwd: folder, env: { HOME: folder }, log, port: 0 });
+  await gateway.close();
+}
+
+describe('a look at the store', () => {
+  afterEach(removeFolders);
+
+  it('of a folder that is not there makes none, and tells the schema once a gateway has run', async () => {
+    const folder = makeFolder({ 'tollgate.config.yaml': 'store: sqlite:./data\n' });
+    expect(await probe(folder)).to.equal(`a new file ${path.join(folder, 'data', 'tollgate.db')}`);
+    expect(existsSync(path.join(folder, 'data'))).to.equal(false);
+    await startOnce(folder);
+    expect(await probe(folder)).to.match(/^schema \d+$/);
+  });
+
+  it('of a file that is no database says so, and leaves it as it was', async () => {
+    const folder = makeFolder({
+      'tollgate.config.yaml': 'store: sqlite:./data\n',
+      'data/tollgate.db': 'x'.repeat(5000),
+    });
+    expect(await probe(folder)).to.include('sqlite store');
+    expect(readdirSync(path.join(folder, 'data'))).to.deep.equal(['tollgate.db']);
+  });
+
+  it('of a Redis tells that it is empty, that it has a schema, or that it refuses', async () => {
+    const redis = await startRedisServer();
+    const folder = makeFolder({ 'tollgate.config.yaml': `store: ${redis.url}\n` });
+    expect(await probe(folder)).to.equal('no keys of a gateway yet');
+    expect(await probe(folder)).to.equal('no keys of a gateway yet');
+    await startOnce(folder);
+    expect(await probe(folder)).to.match(/^schema \d+$/);
+    await redis.close();
+    expect(await probe(folder)).to.include('does not answer');
+  });
+
+  it('of a Postgres tells that it is empty, that it has a schema, or that it refuses', async () => {
+    const postgres = await startPostgresServer();
+    const folder = makeFolder({ 'tollgate.config.yaml': `store: ${postgres.url}\n` });
+    expect(await probe(folder)).to.equal('no schema of a gateway yet');
+    await startOnce(folder);
+    expect(await probe(folder)).to.match(/^schema \d+$/);
+    await postgres.close();
+    expect(await probe(folder)).to.include('does not answer');
+  });
+});
