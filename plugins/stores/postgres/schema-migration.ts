@@ -21,7 +21,9 @@ END $before$;
 const USER = "E'\\x01user:'";
 const OF_USER = `left(account, 6) = ${USER}`;
 /** The budgets of a held or swept request, as an array: its key's, and its user's when it was held there too. */
-const budgetsOf = (table: string): string => `array_remove(ARRAY['key:' || o.purse, (SELECT 'user:' || substr(u.account, 7)
+const budgetsOf = (
+  table: string,
+): string => `array_remove(ARRAY['key:' || o.purse, (SELECT 'user:' || substr(u.account, 7)
   FROM tollgate.${table} AS u WHERE u.ref = o.ref AND left(u.account, 6) = ${USER} LIMIT 1)], NULL)`;
 const dayStart = (day: string): string => `(extract(epoch FROM (${day} || 'T00:00:00Z')::timestamptz) * 1000)::bigint`;
 const ROW = `'2:' || md5(concat_ws(E'\\x01', account, operation, provider, model, key))`;
