@@ -1,5 +1,6 @@
-import type { CallFacts, CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
+import type { CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
 import { callCursor, cleanFilter, readCallSpan } from '../kit/call-filter.ts';
+import { unpackCall } from '../kit/call-rows.ts';
 import { hourOf, SUM_NAMES } from '../kit/call-sums.ts';
 import { unreadable } from '../kit/failure.ts';
 import type { Connection, Row, Value } from './connection.ts';
@@ -65,7 +66,8 @@ async function readPage(connection: Connection, query: CallQuery): Promise<CallP
   const rows: Row[] = [];
   const stopped = await readInSlices(span, async (slice, count) => {
     const values: Value[] = [slice.from, slice.to, cursor.at, readTie(cursor.tie), limit + 1 - rows.length];
-    const text = `SELECT at, n, name, sums[${COST}] AS cost, facts FROM tollgate.calls WHERE at >= $1 AND at < $2
+    const text = `SELECT ref, at, n, sums[${COST}] AS cost, session, outcome, facts,
+      ARRAY[name, user_id, key, tags, operation, provider, model] AS dimensions FROM tollgate.calls WHERE at >= $1 AND at < $2
       AND (at, n) < ($3, $4)${filterSql(filter, 'name', values)} ORDER BY at DESC, n DESC LIMIT $5`;
     rows.push(...(await connection.read('', text, values)));
     return rows.length <= limit && count < MOST_SLICES;
@@ -84,8 +86,15 @@ function readTie(tie: string): string {
 
 function readCall(row: Row): CallRow {
   try {
-    const facts: CallFacts & Pick<CallRow, 'id'> = JSON.parse(String(row['facts']));
-    return { ...facts, account: String(row['name']), cost: whole(row['cost']), at: whole(row['at']) };
+    return unpackCall({
+      id: String(row['ref']),
+      cost: whole(row['cost']),
+      at: whole(row['at']),
+      outcome: row['outcome'] as CallRow['outcome'],
+      dimensions: row['dimensions'] as readonly string[],
+      session: row['session'] == null ? undefined : String(row['session']),
+      packed: String(row['facts']),
+    });
   } catch (cause) {
     throw unreadable('record of a call', cause);
   }

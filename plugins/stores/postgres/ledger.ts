@@ -1,4 +1,5 @@
 import type { CallFacts, Ledger, Reservation, ReserveResult } from '../../../core/index.ts';
+import { packFacts } from '../kit/call-rows.ts';
 import { dimensionsOf, sumsOf } from '../kit/call-sums.ts';
 import {
   CORRECTABLE_MS,
@@ -30,7 +31,7 @@ export function createPostgresLedger(connection: Connection): Ledger {
       return settle(connection, { account, requestId, amount, facts, uncharged, now });
     },
     release: async (account, requestId, facts, now = Date.now()) => {
-      const about = facts ? callValues({ account, requestId, facts, cost: 0 }) : NOTHING_KNOWN;
+      const about = facts ? callValues({ account, facts, cost: 0 }) : NOTHING_KNOWN;
       const values = [storeKey(account), storeKey(requestId), now, REMEMBER_MS, ...about];
       return (await connection.write('release', values))['result'] === true;
     },
@@ -74,13 +75,12 @@ async function reserve(connection: Connection, reservation: Reservation): Promis
 
 interface Ended {
   readonly account: string;
-  readonly requestId: string;
   readonly facts: CallFacts;
   readonly cost: number;
 }
 
 /** What a function writes into the rollup and the record of a call. */
-function callValues({ account, requestId, facts, cost }: Ended): readonly Value[] {
+function callValues({ account, facts, cost }: Ended): readonly Value[] {
   const clean = cleanFacts(facts);
   const dimensions = dimensionsOf(factText(account), clean);
   return [
@@ -89,13 +89,14 @@ function callValues({ account, requestId, facts, cost }: Ended): readonly Value[
     sumsOf(clean, cost),
     clean.session ?? null,
     clean.outcome,
-    JSON.stringify({ ...clean, id: factText(requestId) }),
+    packFacts(clean),
   ];
 }
 
 const NOTHING_KNOWN: readonly Value[] = Object.freeze([null, null, null, null, null, null]);
 
 interface Charge extends Omit<Ended, 'cost'> {
+  readonly requestId: string;
   /** What the call cost; null for what was reserved. */
   readonly amount: number | null;
   readonly uncharged: readonly string[];
@@ -110,7 +111,7 @@ async function settle(connection: Connection, charge: Charge): Promise<boolean> 
     correctionReason(facts).replaceAll('\0', ''),
     CORRECTABLE_MS,
     uncharged.map(storeKey),
-    ...callValues({ account, requestId, facts, cost: amount ?? 0 }),
+    ...callValues({ account, facts, cost: amount ?? 0 }),
   ]);
   return result === true;
 }

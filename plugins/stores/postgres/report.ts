@@ -32,10 +32,15 @@ type Source = keyof typeof SOURCES;
 
 /** Sums what calls did: Postgres groups the rows of each slice of time, here slices are put together. */
 export async function readReport(connection: Connection, query: ReportQuery): Promise<readonly ReportRow[]> {
-  const [row] = await connection.read('records_from', RECORDS_FROM, []);
-  const report = createReport(query, whole(row?.['value']));
-  for (const source of ['hours', 'calls'] as const) await readSource(connection, query, report, source);
-  return report.rows();
+  const readFrom = async (): Promise<number> =>
+    whole((await connection.read('records_from', RECORDS_FROM, []))[0]?.['value']);
+  for (;;) {
+    const from = await readFrom();
+    const report = createReport(query, from);
+    for (const source of ['hours', 'calls'] as const) await readSource(connection, query, report, source);
+    // Records that were forgotten meanwhile may be missing: then once more, without them.
+    if ((await readFrom()) === from) return report.rows();
+  }
 }
 
 async function readSource(connection: Connection, query: ReportQuery, report: Report, of: Source): Promise<void> {
@@ -45,8 +50,8 @@ async function readSource(connection: Connection, query: ReportQuery, report: Re
   const { bounds } = SOURCES[of];
   const [known = {}] = await connection.read(`bounds_of_${of}`, bounds, []);
   if (known['last'] === null) return;
-  const whole_ = { from: Math.max(first.from, whole(known['first'])), to: Math.min(last.to, whole(known['last']) + 1) };
-  await readInSlices(whole_, async (slice) => {
+  const span = { from: Math.max(first.from, whole(known['first'])), to: Math.min(last.to, whole(known['last']) + 1) };
+  await readInSlices(span, async (slice) => {
     await readSlice(connection, query, report, of, clip(spans, slice));
     return true;
   });

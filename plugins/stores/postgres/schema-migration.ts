@@ -25,6 +25,9 @@ const budgetsOf = (
   table: string,
 ): string => `array_remove(ARRAY['key:' || o.purse, (SELECT 'user:' || substr(u.account, 7)
   FROM tollgate.${table} AS u WHERE u.ref = o.ref AND left(u.account, 6) = ${USER} LIMIT 1)], NULL)`;
+/** What users' accounts hold for calls whose own account holds nothing any more: the sweeper would have charged it. */
+const ORPHANS = `(SELECT coalesce(sum(u.amount), 0) FROM tollgate.holds_2 AS u WHERE u.account = a.id
+    AND NOT EXISTS (SELECT FROM tollgate.holds_2 AS h WHERE h.ref = u.ref AND h.account <> u.account))`;
 const dayStart = (day: string): string => `(extract(epoch FROM (${day} || 'T00:00:00Z')::timestamptz) * 1000)::bigint`;
 const ROW = `'2:' || md5(concat_ws(E'\\x01', account, operation, provider, model, key))`;
 /** The sums of a row of version 2, which knew fewer of them. */
@@ -39,7 +42,10 @@ const USAGE_SUMS = sumsOf({
   cost: 'cost',
 });
 
-/** After them: takes the rows over. A day of usage is in the first hour of its day; reports know no records before now. */
+/**
+ * After them: takes the rows over. A day of usage is in the first hour of its day, and no records are known before the next hour.
+ * The user of usage is not known: it is taken for the account, which it is unless a key or a claim names another.
+ */
 export const AFTER = `
 DO $after$ BEGIN
   IF to_regclass('tollgate.purses') IS NULL THEN RETURN; END IF;
@@ -47,21 +53,21 @@ DO $after$ BEGIN
     SELECT account, ref, amount, expires_at, ${budgetsOf('holds_2')}, facts FROM tollgate.holds_2 AS o WHERE NOT ${OF_USER};
   INSERT INTO tollgate.swept (account, ref, amount, budgets, reason, at, rollup_id, dimensions, sums, until)
     SELECT account, ref, amount, ${budgetsOf('swept_2')}, reason, ${dayStart('day')}, ${ROW},
-      ARRAY[account, '-', key, '[]', operation, provider, model], ARRAY[${sumsOf({ requests: '1', cost: 'amount' })}]::bigint[], until
+      ARRAY[account, account, key, '[]', operation, provider, model], ARRAY[${sumsOf({ requests: '1', cost: 'amount' })}]::bigint[], until
     FROM tollgate.swept_2 AS o WHERE NOT ${OF_USER};
   INSERT INTO tollgate.budgets (id, spent)
-    SELECT 'key:' || id, sum(spent) FROM tollgate.purses GROUP BY id
-    UNION ALL SELECT 'user:' || substr(id, 7), spent FROM tollgate.accounts WHERE left(id, 6) = ${USER};
+    SELECT 'key:' || id, sum(spent) FROM tollgate.purses WHERE left(id, 1) <> '~' GROUP BY id
+    UNION ALL SELECT 'user:' || substr(id, 7), spent + ${ORPHANS} FROM tollgate.accounts AS a WHERE left(id, 6) = ${USER};
   INSERT INTO tollgate.budgets AS b (id, held)
     SELECT id, sum(amount) FROM tollgate.holds, unnest(budgets) AS id GROUP BY id
     ON CONFLICT (id) DO UPDATE SET held = excluded.held;
   INSERT INTO tollgate.rollup (hour, id, account, user_id, key, tags, operation, provider, model, ${SUM_NAMES.join(', ')})
-    SELECT ${dayStart('day')}, ${ROW}, account, '-', key, '[]', operation, provider, model, ${USAGE_SUMS}
+    SELECT ${dayStart('day')}, ${ROW}, account, account, key, '[]', operation, provider, model, ${USAGE_SUMS}
     FROM tollgate.usage WHERE NOT ${OF_USER};
   DELETE FROM tollgate.entries WHERE ${OF_USER};
   DELETE FROM tollgate.released WHERE ${OF_USER};
   DELETE FROM tollgate.accounts WHERE left(id, 6) = ${USER};
-  INSERT INTO tollgate.meta VALUES ('records_from', ((ceil(extract(epoch FROM now()) / 3600) * 3600000)::bigint)::text);
+  INSERT INTO tollgate.meta SELECT 'records_from', coalesce(max(hour) + 3600000, 0) FROM tollgate.rollup;
   DROP TABLE tollgate.purses, tollgate.usage, tollgate.holds_2, tollgate.swept_2;
 END $after$;
 `;

@@ -21,6 +21,9 @@ return 1
 
 /** KEYS: the usage of an account's day. ARGV: '', prefix, hour, and for each row its field there and its group now. */
 export const ADD_USAGE = defineScript(`${RECORDS}
+local from = tonumber(ARGV[3]) + 3600000
+-- Of the hours before, only these rows are known.
+if number(redis.call('GET', prefix .. ':records-from')) < from then redis.call('SET', prefix .. ':records-from', text(from)) end
 for i = 4, #ARGV, 2 do
   local row = redis.call('HGET', KEYS[1], ARGV[i])
   if row then

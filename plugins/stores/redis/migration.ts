@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BudgetHold } from '../../../core/index.ts';
-import { type Dimensions, nextHour, SUM_NAMES } from '../kit/call-sums.ts';
+import { type Dimensions, SUM_NAMES } from '../kit/call-sums.ts';
 import { digest } from '../kit/check.ts';
 import { factText } from '../kit/facts.ts';
 import { defineScript, type RedisClient, runScript } from './client.ts';
@@ -49,9 +49,7 @@ export async function migrate(client: RedisClient, prefix: string, { isDone, fin
   }
   if (await isDone()) return;
   const keys = createKeys(prefix);
-  const now = Date.now();
-  await client.set(keys.recordsFrom, String(nextHour(now)));
-  await client.set(keys.migrated, String(now));
+  await client.set(keys.migrated, '1');
   for await (const found of client.scanIterator({ MATCH: `${prefix}:{*}:*`, COUNT: SCAN_COUNT })) {
     if (!(await hold())) throw new Error('another gateway goes on with the migration');
     await Promise.all(found.map((key) => takeOver(client, keys, key)));
@@ -118,7 +116,7 @@ interface Before {
 /** The group of the rollup that a row of usage becomes. */
 function groupOf(accountDigest: string, { operation, provider, model, keyId }: Before): string {
   const of = [operation, provider, model].map(factText);
-  const dimensions: Dimensions = [`~${accountDigest}`, '-', factText(keyId), '[]', ...of];
+  const dimensions: Dimensions = [`~${accountDigest}`, `~${accountDigest}`, factText(keyId), '[]', ...of];
   return JSON.stringify(dimensions);
 }
 

@@ -21,15 +21,24 @@ export async function readReport(
   keys: Keys,
   query: ReportQuery,
 ): Promise<readonly ReportRow[]> {
-  const recordsFrom = await connection.read((client) => client.get(keys.recordsFrom));
-  const report = createReport(query, Number(recordsFrom ?? 0));
+  const readFrom = async (): Promise<number> =>
+    Number((await connection.read((client) => client.get(keys.recordsFrom))) ?? 0);
+  for (;;) {
+    const from = await readFrom();
+    const report = createReport(query, from);
+    await readAll(connection, keys, report);
+    // Records that were forgotten meanwhile may be missing: then once more, without them.
+    if ((await readFrom()) === from) return report.rows();
+  }
+}
+
+async function readAll(connection: Connection, keys: Keys, report: Report): Promise<void> {
   const hours = report.spans.filter(({ of }) => of === 'hours');
   const [first, last] = [hours[0], hours.at(-1)];
   if (first && last) await readHours(connection, keys, report, { hours, from: first.from, to: last.to });
   let left = MOST_RECORDS;
-  for (const span of report.spans.filter(({ of }) => of === 'calls'))
-    left -= await readSpan(connection, keys, report, span, left);
-  return report.rows();
+  for (const span of report.spans)
+    if (span.of === 'calls') left -= await readSpan(connection, keys, report, span, left);
 }
 
 interface Hours {
@@ -79,13 +88,14 @@ async function scanHash(connection: Connection, key: string): Promise<ReadonlyMa
 function createResolver(connection: Connection, keys: Keys, dropped: ReadonlySet<string>) {
   const names = new Map<string, string>();
   return async (dimensions: Dimensions): Promise<Dimensions | undefined> => {
-    const [account = '', ...others] = dimensions;
+    // Their user is taken for the account.
+    const [account = '', , ...others] = dimensions;
     if (!UNKNOWN.test(account)) return dimensions;
     const digest = digestOfName(account);
     if (dropped.has(digest)) return undefined;
     const name = names.get(account) ?? factText(await nameOfAccount(connection, keys.ofDigest(digest)));
     names.set(account, name);
-    return [name, ...others];
+    return [name, name, ...others];
   };
 }
 
