@@ -47,14 +47,19 @@ export async function migrate(client: RedisClient, prefix: string, { isDone, fin
     if (await isDone()) return;
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   }
-  if (await isDone()) return;
-  const keys = createKeys(prefix);
+  if (!(await isDone())) {
+    await takeAll(client, createKeys(prefix), hold);
+    await finish();
+  }
+  await client.del(lock);
+}
+
+async function takeAll(client: RedisClient, keys: Keys, hold: () => Promise<boolean>): Promise<void> {
   await client.set(keys.migrated, '1');
-  for await (const found of client.scanIterator({ MATCH: `${prefix}:{*}:*`, COUNT: SCAN_COUNT })) {
+  for await (const found of client.scanIterator({ MATCH: `${keys.prefix}:{*}:*`, COUNT: SCAN_COUNT })) {
     if (!(await hold())) throw new Error('another gateway goes on with the migration');
     await Promise.all(found.map((key) => takeOver(client, keys, key)));
   }
-  await finish();
 }
 
 const KEY = /^[^:]+:\{\d+\}:(account|usage|request):(.*)$/s;
