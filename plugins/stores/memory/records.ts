@@ -76,7 +76,7 @@ class Records implements CallRecords {
   }
 
   report(query: ReportQuery): readonly ReportRow[] {
-    const report = createReport(query, Math.max(this.#wholeBefore, this.#rollup.foldedBefore));
+    const report = createReport(query, Math.max(this.#wholeBefore, this.#rollup.daysBefore));
     const hours = report.spans.filter(({ of }) => of === 'hours');
     const calls = report.spans.filter(({ of }) => of === 'calls');
     if (hours.length > 0)

@@ -17,16 +17,16 @@ export class Rollup {
   readonly #maxGroups: number;
   #groups = 0;
   #lookAt: number;
-  /** The days before this are folded: all of a day is in its first hour. */
-  #foldedBefore = 0;
+  /** The days before this are joined: all of a day is in its first hour. */
+  #daysBefore = 0;
 
   constructor(maxGroups = MAX_GROUPS) {
     this.#maxGroups = maxGroups;
     this.#lookAt = maxGroups;
   }
 
-  get foldedBefore(): number {
-    return this.#foldedBefore;
+  get daysBefore(): number {
+    return this.#daysBefore;
   }
 
   get size(): number {
@@ -35,7 +35,7 @@ export class Rollup {
 
   /** Adds the sums of one call, or takes them away when they are negative. */
   add(at: number, dimensions: Dimensions, sums: Sums): void {
-    const hour = at < this.#foldedBefore ? dayOf(at) : hourOf(at);
+    const hour = at < this.#daysBefore ? dayOf(at) : hourOf(at);
     const groups = this.#hours.get(hour) ?? new Map<string, Group>();
     this.#hours.set(hour, groups);
     // No text of a record holds a NUL.
@@ -48,7 +48,7 @@ export class Rollup {
     }
     groups.set(key, { dimensions, sums });
     this.#groups += 1;
-    if (this.#groups > this.#lookAt) this.#fold(at);
+    if (this.#groups > this.#lookAt) this.#joinDays(at);
   }
 
   /** All groups, by hour. */
@@ -56,19 +56,19 @@ export class Rollup {
     for (const [hour, groups] of this.#hours) for (const group of groups.values()) yield [hour, group];
   }
 
-  /** Folds the oldest days until there are few enough groups, or today is reached. */
-  #fold(now: number): void {
+  /** Joins the hours of the oldest days until there are few enough groups, or today is reached. */
+  #joinDays(now: number): void {
     while (this.#groups > this.#maxGroups) {
-      const open = [...this.#hours.keys()].filter((hour) => hour >= this.#foldedBefore);
+      const open = [...this.#hours.keys()].filter((hour) => hour >= this.#daysBefore);
       const day = dayOf(open.reduce((oldest, hour) => Math.min(oldest, hour), now));
       if (day >= dayOf(now)) break;
-      this.#foldedBefore = day + DAY_MS;
-      for (const hour of open) if (dayOf(hour) === day && hour !== day) this.#foldHour(hour);
+      this.#daysBefore = day + DAY_MS;
+      for (const hour of open) if (dayOf(hour) === day && hour !== day) this.#moveToDay(hour);
     }
     this.#lookAt = Math.max(this.#maxGroups, this.#groups + LOOK_AGAIN);
   }
 
-  #foldHour(hour: number): void {
+  #moveToDay(hour: number): void {
     const groups = this.#hours.get(hour);
     this.#hours.delete(hour);
     this.#groups -= groups?.size ?? 0;

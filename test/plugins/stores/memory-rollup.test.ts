@@ -16,19 +16,19 @@ describe('the rollup of the memory store', () => {
       [0, 0],
     );
 
-  it('folds the hours of its oldest days when there are too many groups, and loses nothing', () => {
+  it('joins the hours of its oldest days when there are too many groups, and loses nothing', () => {
     const rollup = new Rollup(100);
     fill(rollup, 24 * 60, 3);
     expect(sums(rollup)).to.deep.equal([24 * 60 * 3, 24 * 60 * 30]);
     // A look is taken every thousand groups.
     expect(rollup.size).to.be.below(100 + 1000 + 3 * 24);
-    expect(rollup.foldedBefore).to.be.above(DAY + 30 * 24 * HOUR_MS);
+    expect(rollup.daysBefore).to.be.above(DAY + 30 * 24 * HOUR_MS);
     const hours = new Set([...rollup].map(([hour]) => hour));
     expect(hours.has(DAY)).to.equal(true);
     expect(hours.has(DAY + 5 * HOUR_MS)).to.equal(false);
   });
 
-  it('corrects a call of a folded day in that day', () => {
+  it('corrects a call of a day whose hours are joined in that day', () => {
     const rollup = new Rollup(10);
     fill(rollup, 24 * 20, 3);
     rollup.add(DAY + 5 * HOUR_MS, ['user-0'], [-1, -10]);
