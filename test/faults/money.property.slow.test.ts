@@ -5,9 +5,10 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { completeChat } from '../../core/calls/chat.ts';
 import { streamChat } from '../../core/calls/chat-stream.ts';
-import type { Ledger, Outcome, Principal, Store } from '../../core/index.ts';
+import { keyBudgetId, type Ledger, type Outcome, type Principal, type Store, userBudgetId } from '../../core/index.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
+import { GROUPINGS } from '../support/ledger-model.ts';
 import { type MoneyNode, startMoneyNode } from '../support/money-node.ts';
 import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from '../support/money-vendor.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
@@ -82,9 +83,9 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   const ledger: Ledger = {
     ...store.ledger,
     async reserve(reservation) {
-      const outcome = await store.ledger.reserve(reservation);
-      if (outcome === 'held') reserved.set(reservation.requestId, reservation.amount);
-      return outcome;
+      const result = await store.ledger.reserve(reservation);
+      if (result.outcome === 'held') reserved.set(reservation.requestId, reservation.amount);
+      return result;
     },
   };
   const scripts = new Map<string, Script>();
@@ -96,8 +97,8 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
 
   const principals = ([0, 1, 2, 3] as const).map(
     (at): Principal => ({
-      ...{ credential: 'key', userId: `user-${account}`, account, keyId: `key-${at}` },
-      ...(at < 2 ? { limitsId: 'key-0', budget: KEY_BUDGET } : { userLimits: { budget: USER_BUDGET } }),
+      ...{ credential: 'key', userId: `user-${account}`, account, keyId: `key-${at}-${account}` },
+      ...(at < 2 ? { limitsId: `key-0-${account}`, budget: KEY_BUDGET } : { userLimits: { budget: USER_BUDGET } }),
     }),
   );
   const work: Promise<void>[] = [];
@@ -133,9 +134,10 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   expect(balance, 'the balance')
     .to.equal(CREDIT - spent)
     .and.at.least(0);
-  expect((await store.ledger.budget(account, 'key-0')).spent, 'the budget of the key').to.be.at.most(KEY_BUDGET);
-  const ofUser = await store.ledger.balance(`\u0001user:user-${account}`);
-  expect([ofUser.held, ofUser.spent <= USER_BUDGET], 'the budget of the user').to.deep.equal([0, true]);
+  const budgetIds = [keyBudgetId(`key-0-${account}`), userBudgetId(`user-${account}`)];
+  const [ofKey, ofUser] = await store.ledger.budgets(budgetIds);
+  expect(ofKey?.spent, 'the budget of the key').to.be.at.most(KEY_BUDGET);
+  expect([ofUser?.held, (ofUser?.spent ?? 0) <= USER_BUDGET], 'the budget of the user').to.deep.equal([0, true]);
   const spentBy = { key: 0, user: 0 };
   for (const { callId, id, key, pieces, sent, cost } of ended) {
     const paid = charged.get(callId) ?? 0;
@@ -152,6 +154,30 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   expect(spentBy.key, 'keys that replaced one another').to.be.at.most(KEY_BUDGET);
   expect(spentBy.user, 'all keys of a user').to.be.at.most(USER_BUDGET);
   expect([...charged.keys()].every((id) => ended.some(({ callId }) => callId === id))).to.equal(true);
+  await checkRecords(store, account, [...reserved.keys()], charged);
+}
+
+/** Every call that was admitted has one record, at what it was charged; whatever they are grouped by, they come to what was spent. */
+async function checkRecords(
+  { ledger }: Store,
+  account: string,
+  admitted: readonly string[],
+  charged: ReadonlyMap<string, number>,
+): Promise<void> {
+  const { calls } = await ledger.calls({ account, limit: 1000 });
+  expect(
+    calls.map(({ id }) => id),
+    'one record each',
+  ).to.have.members(admitted);
+  for (const { id, cost } of calls) expect(cost, `the record of ${id}`).to.equal(charged.get(id) ?? 0);
+  const { spent } = await ledger.balance(account);
+  for (const by of GROUPINGS) {
+    const rows = await ledger.report({ edges: [0, Number.MAX_SAFE_INTEGER], by, account });
+    expect(
+      rows.reduce((sum, row) => sum + row.cost, 0),
+      `the report by ${by}`,
+    ).to.equal(spent);
+  }
 }
 
 interface Ended {

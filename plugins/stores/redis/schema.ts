@@ -1,28 +1,35 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
+import { within } from '../kit/guard.ts';
 import type { RedisClient } from './client.ts';
+import { migrate } from './migration.ts';
 
 /** The version of the keys and of what is in them; raise it with every change that an earlier gateway cannot read. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
+/** The version before, whose keys are taken over. */
+const BEFORE = 2;
 /** The first build wrote keys of its own names, and no version. */
 const FIRST_BUILD = 1;
 
 const WORDS = { kind: 'redis', place: 'prefix', remedy: 'set prefix to a new one' } as const;
 /** How many keys the server looks at before it serves others again. */
 const SCAN_COUNT = 1000;
+/** For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. */
+const LOOK_MS = 30_000;
 
 /**
- * Refuses keys of another schema version, and marks an empty prefix with this one. Several gateways may do it at once:
- * each writes the version before any other key.
+ * Takes keys of the version before over, refuses those of any other one, and marks an empty prefix with this one. Several
+ * gateways may do it at once: each writes the version before any other key.
  */
 export async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
   const key = schemaKey(prefix);
-  let version = await client.get(key);
-  if (version === null) {
-    const isEmpty = await isPrefixEmpty(client, prefix);
-    if (isEmpty) await markSchema(client, prefix);
-    // Another gateway may have marked the prefix in between, and what was found is its own.
+  let version = await within(LOOK_MS, findVersion(client, prefix));
+  if (version === String(BEFORE) && !('masters' in client)) {
+    await migrate(client, prefix, {
+      isDone: async () => (await client.get(key)) !== String(BEFORE),
+      finish: () => client.set(key, String(SCHEMA_VERSION)),
+    });
     version = await client.get(key);
   }
   const refusal = explainSchema(version === null ? FIRST_BUILD : Number(version));
@@ -31,14 +38,36 @@ export async function checkSchema(client: RedisClient, prefix: string): Promise<
 
 /** The version that a prefix is marked with; undefined when it has no keys, {@link FIRST_BUILD} when it has and no mark. */
 export async function readSchemaVersion(client: RedisClient, prefix: string): Promise<number | undefined> {
-  const version = await client.get(schemaKey(prefix));
-  if (version !== null) return Number(version);
+  const version = (await client.get(schemaKey(prefix))) ?? (await findFormerVersion(client, prefix));
+  if (version !== undefined) return Number(version);
   return (await isPrefixEmpty(client, prefix)) ? undefined : FIRST_BUILD;
 }
 
 /** Why keys of a version cannot be read by this one. */
 export function explainSchema(version: number): string | undefined {
   return explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
+}
+
+/** Finds the version of the keys; marks an empty prefix with this one. */
+async function findVersion(client: RedisClient, prefix: string): Promise<string | null> {
+  const key = schemaKey(prefix);
+  const version = await client.get(key);
+  if (version !== null) return version;
+  const former = await findFormerVersion(client, prefix);
+  if (former !== undefined) return former;
+  const isEmpty = await isPrefixEmpty(client, prefix);
+  if (isEmpty) await markSchema(client, prefix);
+  // Another gateway may have marked the prefix in between, and what was found is its own.
+  return client.get(key);
+}
+
+/** In a cluster the keys of versions before were spread over its slots, without the hash tag: those are not taken over. */
+async function findFormerVersion(client: RedisClient, prefix: string): Promise<string | undefined> {
+  const bare = /^\{(.*)\}$/.exec(prefix)?.[1];
+  if (bare === undefined) return undefined;
+  const version = await client.get(schemaKey(bare));
+  if (version !== null) return version;
+  return (await isPrefixEmpty(client, bare)) ? undefined : String(FIRST_BUILD);
 }
 
 /** Marks a prefix whose keys are all this version's, unless it is marked. */

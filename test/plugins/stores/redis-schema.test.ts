@@ -11,7 +11,7 @@ const EARLIER =
   /^The redis store was made by an earlier version of Tollgate \(schema 1\).*set prefix to a new one\. Nothing in it was changed\.$/;
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 /** Keys and values, sorted by key. */
-const READ_ALL = `local all = redis.call('KEYS', '*') table.sort(all)
+const READ_ALL = `local all = redis.call('KEYS', 'tollgate*') table.sort(all)
   for i, key in ipairs(all) do all[i] = key .. '=' .. redis.call('DUMP', key) end return all`;
 
 describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, () => {
