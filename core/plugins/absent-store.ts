@@ -1,6 +1,7 @@
 import Keyv from 'keyv';
 import { GatewayError } from '../contract/errors.ts';
-import type { Counters, Ledger, Sets, Store } from '../contract/store.ts';
+import type { Ledger } from '../contract/ledger.ts';
+import type { Counters, Sets, Store } from '../contract/store.ts';
 
 /**
  * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and whatever asks it is told

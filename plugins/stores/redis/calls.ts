@@ -34,12 +34,12 @@ export function createCallReads(connection: Connection, keys: Keys): Pick<Ledger
     calls: (query) => readPage(connection, keys, query),
     forgetCalls: async (before) => {
       const whole = hourOf(before);
-      await connection.write(FORGET, [], [keys.prefix, whole, '', 0]);
+      await connection.write(FORGET, [keys.recordHours], [keys.prefix, whole, '', 0]);
       const hours = await connection.read((client) => client.zRangeByScore(keys.recordHours, '-inf', whole - 1));
       let total = 0;
       for (const hour of hours) {
         for (let forgotten = BATCH; forgotten === BATCH; total += forgotten)
-          forgotten = Number(await connection.write(FORGET, [], [keys.prefix, whole, hour, BATCH]));
+          forgotten = Number(await connection.write(FORGET, [keys.recordHours], [keys.prefix, whole, hour, BATCH]));
       }
       return total;
     },
