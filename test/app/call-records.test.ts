@@ -18,7 +18,7 @@ describe('the record of a call', function () {
   let rig: FaultRig;
   let store: Store;
   before(async () => {
-    rig = await startFaultRig({ responseCache: {}, models: { fast: 'one/m' }, retry: { attempts: 1 } });
+    rig = await startFaultRig({ responseCache: {}, models: { fast: 'one/m' } });
     store = await openSqlite({ folder: path.join(rig.gateway.folder, 'data') });
   });
   after(async () => {
@@ -86,9 +86,11 @@ describe('the record of a call', function () {
   });
 
   it('is not written for a request that was refused before it was sent', async () => {
+    const words = ['keys', 'create', '--user', 'poor', '--budget', '0.00001'];
+    const { api_key } = await rig.gateway.command<{ api_key: string }>(...words);
     const { calls } = await store.ledger.calls({ limit: 100 });
-    for (const body of [ask('five', { model: 'one/unheard\u0000' }), ask('six', { max_tokens: -1 })])
-      expect((await send(body)).status).to.be.within(400, 404);
+    expect((await send({ model: 'fast' })).status).to.equal(400);
+    expect((await send(ask('five'), { authorization: `Bearer ${api_key}` })).status).to.equal(402);
     expect((await store.ledger.calls({ limit: 100 })).calls).to.deep.equal(calls);
   });
 
