@@ -149,6 +149,9 @@ export const CORE_PROPERTIES = Object.freeze({
     ['off', 'track', 'enforce'],
     'track',
   ),
+  audit: map('The log of what operators changed.', {
+    keepFor: duration('How long an entry is kept.', '730d'),
+  }),
   plugins: {
     type: 'array',
     items: NAME,
@@ -211,6 +214,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly routes: Readonly<Record<string, ModelRoute>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
+  readonly auditKeepForMs: number;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */
