@@ -35,6 +35,8 @@ export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
 export type * from './contract/routing.ts';
 export type * from './contract/store.ts';
+export type { TagRules } from './contract/tags.ts';
+export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
 export { formatUsd, parseDuration, parseSize, parseUsd } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';

@@ -73,6 +73,7 @@ const SETTINGS: GatewaySettings = {
   billing: 'track',
   plans: { pro: {} },
   defaultPlan: undefined,
+  tags: {},
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   version: '0.0.0',
