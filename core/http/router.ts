@@ -8,6 +8,7 @@ import type { TagRules } from '../contract/tags.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
+import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
@@ -37,6 +38,8 @@ export interface RouterDeps {
   readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
   /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
   readonly respondOnce?: RespondOnce | undefined;
+  /** Counts requests to routes of operators; they are not limited unless set. */
+  readonly countAdmin?: CountAdmin;
   /** The memory that all bodies share, of every generation; one of its own unless set. */
   readonly budget?: BodyBudget;
 }
@@ -76,6 +79,7 @@ function createHandler(
     deps.readCredential ?? (({ req }) => readCredential(req)),
     deps.credentials,
   );
+  const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
@@ -99,6 +103,7 @@ function createHandler(
       return read;
     };
     const principal = await authenticate?.(ctx as Asking, bytes);
+    if (principal && countAdmin) await countAdmin(principal);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res);

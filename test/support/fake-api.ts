@@ -23,6 +23,7 @@ import {
   toGatewayError,
 } from '../../core/index.ts';
 import { createAuditLog } from '../../core/plugins/audit.ts';
+import { createRecordBook } from '../../core/plugins/records.ts';
 import { fakeIo } from './fake-io.ts';
 import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
@@ -118,6 +119,7 @@ export async function setUpPlugins(
     child: () => log,
   };
 
+  const records = createRecordBook(store);
   const audit = createAuditLog({ store, keepForMs: 86_400_000, log });
   for (const { plugin, config = {}, instance = plugin.name } of plugins) {
     const checked = withDefaults(ajv, plugin.configSchema, config);
@@ -127,6 +129,7 @@ export async function setUpPlugins(
       settings: { ...SETTINGS, ...options.settings },
       stores: store,
       ledger: store.ledger,
+      records,
       audit: audit.add,
       auditLog: audit.list,
       keyv: (namespace: string) => store.keyv(namespace),
