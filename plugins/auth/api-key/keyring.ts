@@ -139,7 +139,7 @@ export interface IssuedKey {
 interface KeyringParts {
   readonly records: KeyRecords;
   readonly index: KeyIndex;
-  readonly ledger: Pick<Ledger, 'budget'>;
+  readonly ledger: Pick<Ledger, 'budgets'>;
   readonly readPeppers: () => Promise<Peppers>;
   /** Called when a key changed or ended, so that this node forgets it at once. */
   readonly onChange: (id: string) => void;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Store } from '../../../core/index.ts';
-import { NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
+import { NOW, outcomeOf, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from '../../support/faulty-servers.ts';
@@ -22,9 +22,12 @@ function everyOperation(store: Store, name: string): readonly (() => Promise<unk
     () => store.ledger.release(name, 'before'),
     () => store.ledger.credit(name, 'fault', 5, 'x', NOW),
     () => store.ledger.balance(name),
-    () => store.ledger.budget(name, 'p'),
+    () => store.ledger.budgets([name]),
     () => store.ledger.entries(name, { limit: 5 }),
-    () => store.ledger.usage(name, '2026-01-01', '2026-01-02'),
+    () => store.ledger.report({ edges: [NOW, NOW + 5_400_000], by: ['user'], account: name }),
+    () => store.ledger.calls({ account: name, limit: 5 }),
+    () => store.ledger.accounts({ limit: 5 }),
+    () => store.ledger.forgetCalls(0),
     () => store.ledger.sweep(NOW - 1_000_000),
     () => store.sets.add(name, 'fault'),
     () => store.sets.remove(name, 'before'),
@@ -126,7 +129,9 @@ function testFaults(subject: FaultyServer): void {
     await server.start();
     await eventually(() => opened.health());
     for (const requestId of acknowledged) {
-      expect(await opened.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 }))).to.equal('duplicate');
+      expect(await outcomeOf(opened.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 })))).to.equal(
+        'duplicate',
+      );
     }
   });
 
@@ -151,9 +156,10 @@ function testFaults(subject: FaultyServer): void {
     await prepare(store, 'a');
     await subject.empty(server);
     await rejectsUnavailable(store.health());
-    const outcome = await store.ledger
-      .reserve(reservation({ account: 'a', requestId: 'r' }))
-      .catch((error) => error.code);
+    const outcome = await store.ledger.reserve(reservation({ account: 'a', requestId: 'r' })).then(
+      (result) => result.outcome,
+      (error) => error.code,
+    );
     expect(outcome).to.be.oneOf(['insufficient', 'store_unavailable']);
     await store.close();
     store = await subject.open(server.url);
@@ -203,7 +209,9 @@ function testFaults(subject: FaultyServer): void {
     await rejectsUnavailable(store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' })));
     wire.heal();
     await eventually(async () => store?.health());
-    expect(await store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' }))).to.equal('duplicate');
+    expect(await outcomeOf(store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' })))).to.equal(
+      'duplicate',
+    );
     expect((await store.ledger.balance('a')).held).to.equal(20);
   });
 
