@@ -1,9 +1,9 @@
-import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
+import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
-import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { accountRoutes } from './routes.ts';
+import { setUpOperators } from './set-up-operators.ts';
 
 /** How many reservations without a response of the store are released once it is back. */
 const MAX_UNCERTAIN = 1000;
@@ -13,7 +13,10 @@ export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
-  commands: [{ name: 'accounts', summary: 'Credit and show accounts, and set their plans' }],
+  commands: [
+    { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
+    { name: 'plans', summary: 'List plans, and put and remove those of the store' },
+  ],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -67,7 +70,7 @@ export default definePlugin({
   setup(api, config) {
     const { billing } = api.settings;
     for (const route of accountRoutes(api, config.permission)) api.route(route);
-    api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
+    setUpOperators(api);
     if (billing === 'off') return;
     const isOpen = config.onStoreFailure === 'open';
     if (isOpen && billing === 'enforce')
