@@ -35,6 +35,7 @@ export async function trySetUp(loaded: LoadedConfig, log: Log): Promise<void> {
         lifecycle: new Lifecycle(),
         budget: createBodyBudget(),
         inner: new InnerRequests(),
+        countAdmin: () => Promise.resolve(),
       });
     } finally {
       await generation.close();

@@ -2,6 +2,7 @@ import type { Got } from 'got';
 import type Keyv from 'keyv';
 import type Koa from 'koa';
 import type { AgentDefinition } from './agent.ts';
+import type { AuditChange, AuditPage, AuditQuery } from './audit.ts';
 import type { Call, OfferOf, Operation, Outcome, Principal, RequestOf, Target } from './call.ts';
 import type { ModelCatalog } from './catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
@@ -13,6 +14,7 @@ import type { Ledger } from './ledger.ts';
 import type { Log } from './log.ts';
 import type { CallResult, Metered, OperationDefinition } from './operation.ts';
 import type { Provider } from './provider.ts';
+import type { Records } from './records.ts';
 import type { Route } from './route.ts';
 import type { RoutingState } from './routing.ts';
 import type { GatewaySettings } from './settings.ts';
@@ -77,6 +79,15 @@ export interface PluginApi {
   /** The gateway's store: this instance's own sets and counters, and its health. */
   readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
   readonly ledger: Ledger;
+  /**
+   * Records of the gateway, whoever asks: `users`, `accounts`, `plans`. Unlike {@link keyv} all instances share them, and
+   * no change is lost.
+   */
+  records<T>(name: string): Records<T>;
+  /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
+  audit(change: AuditChange): Promise<void>;
+  /** What operators changed, newest first. */
+  auditLog(query: AuditQuery): Promise<AuditPage>;
   /**
    * Control-plane calls: bounded, no redirects, to the hosts of this instance's url-format options and of the plugin's `hosts`
    * only. Loaded on first use.

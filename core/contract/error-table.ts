@@ -84,6 +84,12 @@ export const ERRORS = Object.freeze({
   },
   request_timeout: { status: 408, type: request, when: 'The request did not arrive in time.' },
   conflict: { status: 409, type: request, retry: false, when: 'The change collides with another one.' },
+  precondition_failed: {
+    status: 412,
+    type: request,
+    retry: false,
+    when: 'The object was changed since the version that `If-Match` names; read it again.',
+  },
   request_too_large: {
     status: 413,
     type: request,

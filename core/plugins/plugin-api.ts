@@ -14,16 +14,18 @@ import type {
   Route,
   WholeApi,
 } from '../contract/plugin.ts';
+import type { Records } from '../contract/records.ts';
 import type { RoutingState } from '../contract/routing.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import { runOwned } from './attribution.ts';
+import type { AuditLog } from './audit.ts';
 import { findHosts } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
-import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
 import { assertSchema, PluginError, type Registry } from './registry.ts';
+import { storageApi } from './storage-api.ts';
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
 export interface CallServices {
@@ -47,6 +49,10 @@ export interface ApiDeps {
   readonly readers: Map<string, () => unknown>;
   /** The opened store; undefined while the store plugin itself is set up. */
   readonly store: () => Store | undefined;
+  /** What operators changed; absent while the store plugin itself is set up. */
+  readonly audit?: AuditLog;
+  /** The gateway's own records; absent as `audit` is. */
+  readonly records?: <T>(name: string) => Records<T>;
   readonly services: () => CallServices | undefined;
   readonly openStore: (owner: string, open: () => Promise<Store>, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
@@ -85,6 +91,9 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     keyv: storage.keyv,
     share: storage.share,
     shared: storage.shared,
+    records: storage.records,
+    audit: storage.audit,
+    auditLog: storage.auditLog,
     // Not spread: while plugins are set up there are no calls, and for a store plugin no store.
     get stores() {
       return storage.stores;
@@ -192,30 +201,6 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     onRegistered: (registered) => void registry.registered.push({ owner: name, value: registered }),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),
-  };
-}
-
-/** The instance's own documents, sets and counters, and the books. */
-function storageApi(
-  deps: ApiDeps,
-  instance: ApiInstance,
-): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger'> {
-  const store = (): Store => {
-    const opened = deps.store();
-    if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
-    return opened;
-  };
-  const { keyv, share, shared, sets, counters } = createInstanceStore(store, deps.registry, instance);
-  return {
-    keyv,
-    share,
-    shared,
-    get stores() {
-      return { kind: store().kind, sets, counters, health: () => store().health() };
-    },
-    get ledger() {
-      return store().ledger;
-    },
   };
 }
 

@@ -2,6 +2,8 @@ import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { createCatalog } from '../../core/calls/model-catalog.ts';
 import {
   type Announcement,
+  type AuditPage,
+  type AuditQuery,
   type Command,
   type CommandInput,
   type ErrorBody,
@@ -22,6 +24,8 @@ import {
   type Store,
   toGatewayError,
 } from '../../core/index.ts';
+import { createAuditLog } from '../../core/plugins/audit.ts';
+import { createRecordBook } from '../../core/plugins/records.ts';
 import { fakeIo } from './fake-io.ts';
 import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
@@ -57,6 +61,8 @@ export interface FakeGateway {
     line: readonly string[],
     options?: CommandInput['options'],
   ): Promise<{ out: string; json: unknown; talk: string }>;
+  /** What was written down of changes. */
+  audit(query: AuditQuery): Promise<AuditPage>;
   ready(): Promise<void>;
   close(): Promise<void>;
 }
@@ -72,11 +78,14 @@ const SETTINGS: GatewaySettings = {
   billing: 'track',
   plans: { pro: {} },
   defaultPlan: undefined,
+  tags: {},
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   version: '0.0.0',
   isDefault: false,
 };
+
+const ACTOR = Object.freeze({ via: 'cli', userId: 'operator' });
 
 /** A plugin of any config. */
 export type AnyPlugin = Omit<Plugin, 'configSchema' | 'setup'> & {
@@ -114,6 +123,8 @@ export async function setUpPlugins(
     child: () => log,
   };
 
+  const records = createRecordBook(store);
+  const audit = createAuditLog({ store, keepForMs: 86_400_000, log });
   for (const { plugin, config = {}, instance = plugin.name } of plugins) {
     const checked = withDefaults(ajv, plugin.configSchema, config);
     const api = {
@@ -122,6 +133,9 @@ export async function setUpPlugins(
       settings: { ...SETTINGS, ...options.settings },
       stores: store,
       ledger: store.ledger,
+      records,
+      audit: audit.add,
+      auditLog: audit.list,
       keyv: (namespace: string) => store.keyv(namespace),
       share: (name: string) => store.keyv(name),
       shared: (name: string) => store.keyv(name),
@@ -173,7 +187,13 @@ export async function setUpPlugins(
 
     const headers: Record<string, string> = {};
     const ctx = {
-      state: { principal, body: sent.body, requestId: 'request', signal: new AbortController().signal },
+      state: {
+        ip: '192.0.2.7',
+        principal,
+        body: sent.body,
+        requestId: 'request',
+        signal: new AbortController().signal,
+      },
       querystring: new URLSearchParams({ ...sent.query }).toString(),
       params: {},
       status: 200,
@@ -217,9 +237,10 @@ export async function setUpPlugins(
           talk += `${text}\n`;
         },
       });
-      await subcommand.run({ args, options: flags, io, signal: new AbortController().signal });
+      await subcommand.run({ args, options: flags, io, signal: new AbortController().signal, actor: ACTOR });
       return { out, json, talk };
     },
+    audit: audit.list,
     async ready() {
       for (const ready of readies) await ready();
     },

@@ -1,6 +1,7 @@
 import { formatUsd, keyBudgetId, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
-import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
+import { type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
+import { withStore } from './with-store.ts';
 
 /** A key as the API shows it. Absent limits are null. */
 export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
@@ -25,7 +26,7 @@ export function describeNewKey(key: StoredKey): ApiKeyInfo {
 }
 
 function toInfo(
-  { record, revokedAt, expiresAt }: StoredKey,
+  { record, revokedAt, expiresAt, blockedAt, blockReason }: StoredKey,
   lastUsedAt: number | undefined,
   spent: number,
 ): ApiKeyInfo {
@@ -33,11 +34,14 @@ function toInfo(
     id: record.id,
     user_id: record.userId,
     name: record.name,
+    role: record.role ?? null,
     hashed_key: record.hash,
     prefix: prefixOf(record.id),
     created_at: new Date(record.createdAt).toISOString(),
     revoked_at: formatTime(revokedAt),
     deleted: revokedAt !== undefined,
+    blocked_at: formatTime(blockedAt),
+    blocked_reason: blockReason ?? null,
     expires_at: formatTime(expiresAt),
     last_used_at: formatTime(lastUsedAt),
     plan: record.plan ?? null,
@@ -47,8 +51,19 @@ function toInfo(
     rpm: record.rpm ?? null,
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),
+    tags: record.tags ?? null,
     spent_usd: formatUsd(spent),
   };
+}
+
+/** What the audit log shows of a key: not its hash, and what the change could not have changed. */
+export function shownInAudit({
+  hashed_key: _hash,
+  last_used_at: _used,
+  spent_usd: _spent,
+  ...shown
+}: ApiKeyInfo): object {
+  return shown;
 }
 
 function formatTime(unixMs: number | undefined): string | null {
@@ -71,17 +86,20 @@ export const KEY_ID = {
 } as const;
 
 /** `api_key_info` of spec 2.5 with the fields of the contract. */
-const KEY_INFO = {
+export const KEY_INFO = {
   type: 'object',
   properties: {
     id: TEXT,
     user_id: TEXT,
     name: TEXT,
+    role: { type: ['string', 'null'], description: '`admin` for keys of operators.' },
     hashed_key: { type: 'string', description: 'HMAC-SHA-256 of the key; it opens nothing.' },
     prefix: { type: 'string', description: '`tg_` and the id: how the key begins.' },
     created_at: TIME,
     revoked_at: TIME_OR_NULL,
     deleted: { type: 'boolean' },
+    blocked_at: { ...TIME_OR_NULL, description: 'Since when an operator blocks it; ISO 8601.' },
+    blocked_reason: TEXT_OR_NULL,
     expires_at: TIME_OR_NULL,
     last_used_at: { ...TIME_OR_NULL, description: 'ISO 8601 date-time, at most a minute behind.' },
     plan: TEXT_OR_NULL,
@@ -91,10 +109,25 @@ const KEY_INFO = {
     rpm: NUMBER_OR_NULL,
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
+    tags: { ...LIST_OR_NULL, description: 'What its calls are booked under, as `team=search`.' },
     spent_usd: TEXT,
   },
   required: [
-    ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
+    ...[
+      'id',
+      'user_id',
+      'name',
+      'role',
+      'tags',
+      'hashed_key',
+      'prefix',
+      'created_at',
+      'revoked_at',
+      'deleted',
+      'blocked_at',
+      'blocked_reason',
+      'expires_at',
+    ],
     ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
   ],
 } as const;

@@ -49,6 +49,12 @@ function checkKey(key: CachedKey, credential: string, now: number): Principal {
   if (revokedAt !== undefined) {
     throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
   }
+  if (key.stored?.blockedAt !== undefined) {
+    throw new GatewayError(
+      'permission_denied',
+      'This API key is blocked by an operator of this gateway. Ask them to unblock it, or use another key.',
+    );
+  }
   if (expiresAt !== undefined && now >= expiresAt) {
     throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
   }
@@ -164,7 +170,7 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
 
 function toPrincipal(record: KeyRecord): Principal {
   const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget } = record;
-  const { limitsId, userLimits } = record;
+  const { limitsId, userLimits, role } = record;
   const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
   const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
   return Object.freeze({
@@ -173,12 +179,14 @@ function toPrincipal(record: KeyRecord): Principal {
     account,
     keyId: id,
     keyName: name,
+    ...(role === 'admin' && { isAdmin: true }),
     ...omitUndefined({
       plan,
       ...lists,
       rpm,
       tpm,
       budget,
+      tags: copy(record.tags),
       limitsId,
       userLimits: userLimits && Object.freeze({ ...userLimits }),
     }),

@@ -1,6 +1,4 @@
 import {
-  ACCOUNTS,
-  type AccountRecord,
   definePlugin,
   type GatewaySettings,
   OptionError,
@@ -10,9 +8,9 @@ import {
 } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
-import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { accountRoutes } from './routes.ts';
+import { setUpOperators } from './set-up-operators.ts';
 
 /** How many reservations without a response of the store are released once it is back. */
 const MAX_UNCERTAIN = 1000;
@@ -22,7 +20,10 @@ export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
-  commands: [{ name: 'accounts', summary: 'Credit and show accounts, and set their plans' }],
+  commands: [
+    { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
+    { name: 'plans', summary: 'List plans, and put and remove those of the store' },
+  ],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -77,7 +78,7 @@ export default definePlugin({
   setup(api, config) {
     const { billing } = api.settings;
     for (const route of accountRoutes(api, config.permission)) api.route(route);
-    api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
+    setUpOperators(api);
     if (billing === 'off') return;
     assertClosed(config, api.settings);
     const isOpen = config.onStoreFailure === 'open';

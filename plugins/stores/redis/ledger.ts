@@ -61,7 +61,7 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
       const shards = Array.from({ length: SHARDS }, (_, shard) => sweepShard(books, shard, now));
       return (await Promise.all(shards)).reduce((sum, count) => sum + count, 0);
     },
-    clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [], []))),
+    clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [keys.accounts], []))),
     report: (query) => readReport(connection, keys, query),
     ...createReads(connection, keys),
     ...createCallReads(connection, keys),
