@@ -10,6 +10,16 @@ export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';
+export type * from './contract/budgets.ts';
+export {
+  BUDGET,
+  checkBudget,
+  isTimeZone,
+  MAX_OWN_BUDGETS,
+  OWN_BUDGET,
+  readBudget,
+  WEEKDAYS,
+} from './contract/budgets.ts';
 export type * from './contract/call.ts';
 export type * from './contract/catalog.ts';
 export type * from './contract/chat.ts';

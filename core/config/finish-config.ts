@@ -1,4 +1,6 @@
+import { readBudget } from '../contract/budgets.ts';
 import { isObject, type JsonObject, type Schema } from '../contract/json.ts';
+import type { Plan } from '../contract/plugin.ts';
 import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
@@ -29,7 +31,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, billing } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, budgets, billing } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
@@ -40,14 +42,19 @@ export function finishConfig(
     store: readInstance(store),
     models: dictionary(routes.map(([name, route]) => [name, targetNames(route)] as const)),
     routes: dictionary(routes),
-    plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
+    plans: dictionary(Object.entries(plans).map(([name, plan]) => [name, readPlan(plan)] as const)),
     defaultPlan,
+    budgets: budgets.map(readBudget),
     billing,
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances, mask),
     plain: () => printConfig(core, instances, ({ value }) => value),
     sources: new Map([core, ...instances].flatMap(({ sources }) => [...sources])),
   });
+}
+
+function readPlan({ budgets, ...plan }: CoreValues['plans'][string]): Plan {
+  return { ...(plan as Plan), ...(budgets && { budgets: budgets.map(readBudget) }) };
 }
 
 function readInstance({ ref, value }: CheckedInstance): PluginInstance {

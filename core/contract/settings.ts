@@ -1,3 +1,5 @@
+import type { BudgetRule } from './budgets.ts';
+
 /** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
 export interface Plan {
   readonly rpm?: number;
@@ -8,6 +10,8 @@ export interface Plan {
   readonly providers?: Readonly<
     Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
   >;
+  /** What each of its accounts may spend. */
+  readonly budgets?: readonly BudgetRule[];
 }
 
 /** Facts of the whole configuration that plugins may know. */
@@ -16,6 +20,8 @@ export interface GatewaySettings {
   readonly plans: Readonly<Record<string, Plan>>;
   /** The plan of users whose key and token name none. */
   readonly defaultPlan: string | undefined;
+  /** What may be spent by all calls that match, as the configuration says it. */
+  readonly budgets: readonly BudgetRule[];
   /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
   /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */

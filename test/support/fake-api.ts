@@ -72,6 +72,7 @@ const SETTINGS: GatewaySettings = {
   billing: 'track',
   plans: { pro: {} },
   defaultPlan: undefined,
+  budgets: [],
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   version: '0.0.0',

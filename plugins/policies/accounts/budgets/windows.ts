@@ -1,28 +1,8 @@
+import { type BudgetRule, WEEKDAYS } from '../../../../core/index.ts';
 import { changeBetween, firstInstantOf, offsetAt, wallAt } from './zone.ts';
 
-/** How often a budget begins anew. */
-export const PERIODS = Object.freeze(['total', 'hour', 'day', 'week', 'month'] as const);
-export type Period = (typeof PERIODS)[number];
-
-export const WEEKDAYS = Object.freeze([
-  'sunday',
-  'monday',
-  'tuesday',
-  'wednesday',
-  'thursday',
-  'friday',
-  'saturday',
-] as const);
-export type Weekday = (typeof WEEKDAYS)[number];
-
 /** Which calendar periods a budget is counted in. */
-export interface WindowRule {
-  readonly every: Period;
-  /** An IANA name. */
-  readonly timezone: string;
-  /** The first day of a week (monday unless set), or of a month (1 unless set; at most 28, which every month has). */
-  readonly startsOn?: Weekday | number;
-}
+export type WindowRule = Pick<BudgetRule, 'every' | 'timezone' | 'startsOn'>;
 
 /** A period as instants, in Unix milliseconds: from `start` to before `end`. Of `total` both are infinite. */
 export interface CalendarWindow {

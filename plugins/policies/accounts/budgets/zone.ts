@@ -7,19 +7,8 @@ const HOUR_MS = 3_600_000;
 const FURTHEST_MS = 15 * HOUR_MS;
 
 const FORMATS = new Map<string, Intl.DateTimeFormat>();
-/** A bound for names that strangers may send; a formatter is some kilobytes. */
+/** Operators name a few zones; a formatter is some kilobytes. */
 const MAX_FORMATS = 200;
-
-/** Whether a text names a zone such as `Europe/Berlin` or `UTC`. Offsets such as `+02:00` are none: they know no summer time. */
-export function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z][\w+/-]{1,63}$/.test(name)) return false;
-  try {
-    formatOf(name);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** How far a zone's clock is ahead of UTC at an instant, in milliseconds. */
 export function offsetAt(zone: string, instant: number): number {
