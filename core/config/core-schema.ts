@@ -164,6 +164,9 @@ export const CORE_PROPERTIES = Object.freeze({
     ['off', 'track', 'enforce'],
     'track',
   ),
+  audit: map('The log of what operators changed.', {
+    keepFor: duration('How long an entry is kept.', '730d'),
+  }),
   plugins: {
     type: 'array',
     items: NAME,
@@ -227,6 +230,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
   readonly budgets: readonly BudgetRule[];
+  readonly auditKeepForMs: number;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */

@@ -31,7 +31,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, budgets, billing } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, budgets, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
@@ -46,6 +46,7 @@ export function finishConfig(
     defaultPlan,
     budgets: budgets.map(readBudget),
     billing,
+    auditKeepForMs: parseDuration(audit.keepFor),
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances, mask),
     plain: () => printConfig(core, instances, ({ value }) => value),
