@@ -84,6 +84,12 @@ export const ERRORS = Object.freeze({
   },
   request_timeout: { status: 408, type: request, when: 'The request did not arrive in time.' },
   conflict: { status: 409, type: request, retry: false, when: 'The change collides with another one.' },
+  precondition_failed: {
+    status: 412,
+    type: request,
+    retry: false,
+    when: 'The object is not what `If-Match` says: it was changed meanwhile.',
+  },
   request_too_large: {
     status: 413,
     type: request,
