@@ -12,6 +12,7 @@ export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/audit.ts';
 export { auditActor } from './contract/audit.ts';
+export { keyBudgetId, userBudgetId } from './contract/budget-ids.ts';
 export type * from './contract/budgets.ts';
 export {
   BUDGET,
@@ -23,6 +24,7 @@ export {
   WEEKDAYS,
 } from './contract/budgets.ts';
 export type * from './contract/call.ts';
+export type * from './contract/call-records.ts';
 export type * from './contract/catalog.ts';
 export type * from './contract/chat.ts';
 export type * from './contract/chat-extensions.ts';
@@ -37,6 +39,7 @@ export type * from './contract/hooks.ts';
 export { HOOKS } from './contract/hooks.ts';
 export type * from './contract/json.ts';
 export { isObject, parseJson, readArray, readCount, readObject, readString } from './contract/json.ts';
+export type * from './contract/ledger.ts';
 export type { Log } from './contract/log.ts';
 export type * from './contract/operation.ts';
 export type * from './contract/plugin.ts';

@@ -85,7 +85,10 @@ export function createKeyOrigins(api: Pick<PluginApi, 'shared'>): BookParts['fir
 }
 
 /** Keeps a book current from when the gateway is ready until it closes. */
-export function keepCurrent(api: Pick<PluginApi, 'onReady' | 'onClose'> & { readonly log: Log }, book: BudgetBook): void {
+export function keepCurrent(
+  api: Pick<PluginApi, 'onReady' | 'onClose'> & { readonly log: Log },
+  book: BudgetBook,
+): void {
   api.onReady(async () => {
     let isAway = false;
     const refresh = async (): Promise<void> => {
@@ -93,7 +96,8 @@ export function keepCurrent(api: Pick<PluginApi, 'onReady' | 'onClose'> & { read
         await book.refresh();
         isAway = false;
       } catch (error) {
-        if (!isAway) api.log.warn({ err: error }, 'the budgets of the store could not be read; those known hold meanwhile');
+        if (!isAway)
+          api.log.warn({ err: error }, 'the budgets of the store could not be read; those known hold meanwhile');
         isAway = true;
       }
     };

@@ -66,7 +66,7 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
       };
       if (ofKey && limitsId !== undefined) for (const each of owned('key', limitsId, ofKey)) note(each);
       if (plan?.plan.budgets)
-        for (const each of owned("plan", `${encodeURIComponent(plan.name)}:${account}`, plan.plan.budgets)) note(each);
+        for (const each of owned('plan', `${encodeURIComponent(plan.name)}:${account}`, plan.plan.budgets)) note(each);
       for (const budget of others) noteShared(budget);
       if (byName.size === 0) return [...found];
       for (const name of [`user ${userId}`, `key ${keyId}`, `key ${limitsId}`, ...tags.map((tag) => `tag ${tag}`)])

@@ -132,11 +132,7 @@ function changedMeanwhile(name: string): GatewayError {
 }
 
 /** Runs one change of a name at a time, over all processes of the store. */
-async function alone<T>(
-  counters: RecordsApi['stores']['counters'],
-  key: string,
-  work: () => Promise<T>,
-): Promise<T> {
+async function alone<T>(counters: RecordsApi['stores']['counters'], key: string, work: () => Promise<T>): Promise<T> {
   const id = randomUUID();
   for (let tries = 0; !(await counters.lease(key, id, 1, LEASE_MS, Date.now())); tries++) {
     if (tries === WAITS) throw new GatewayError('conflict', 'Somebody else is changing this budget; try again.');
