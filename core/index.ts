@@ -3,7 +3,7 @@
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/failures.ts';
-export type { AccountRecord, NamedPlan } from './calls/plan-finder.ts';
+export type { AccountRecord, NamedPlan, PlanFinder } from './calls/plan-finder.ts';
 export { ACCOUNTS, accountKey, createPlanFinder } from './calls/plan-finder.ts';
 export { costOf } from './calls/pricing.ts';
 export { isPublicHost } from './calls/remote-media.ts';

@@ -125,6 +125,8 @@ export interface Call<O extends Operation = Operation> {
   /** Limits that this call does not count against, because its parent already did (`rpm`, `concurrency`). */
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
+  /** What the caller is told beside the response, such as `x-tollgate-budget-warning`; names in lower case. Not read once it began. */
+  readonly headers: Map<string, string>;
 }
 
 export type OutcomeStatus = 'ok' | 'error' | 'aborted';

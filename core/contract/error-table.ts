@@ -88,7 +88,7 @@ export const ERRORS = Object.freeze({
     status: 412,
     type: request,
     retry: false,
-    when: 'The object is not what `If-Match` says: it was changed meanwhile.',
+    when: 'The object was changed since the version that `If-Match` names; read it again.',
   },
   request_too_large: {
     status: 413,

@@ -35,6 +35,7 @@ const ERROR_ROWS: Readonly<Record<ErrorCode, ErrorRow>> = Object.freeze({
   method_not_allowed: row('UNIMPLEMENTED'),
   request_timeout: row('DEADLINE_EXCEEDED'),
   conflict: row('ABORTED'),
+  precondition_failed: row('FAILED_PRECONDITION'),
   request_too_large: INVALID_ARGUMENT,
   unsupported_media_type: INVALID_ARGUMENT,
   upgrade_required: row('UNIMPLEMENTED'),

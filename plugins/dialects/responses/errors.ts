@@ -29,6 +29,7 @@ export const FAILED_CODE: Readonly<Record<ErrorCode, string>> = Object.freeze({
   upgrade_required: prompt,
   request_timeout: server,
   conflict: prompt,
+  precondition_failed: prompt,
   request_too_large: prompt,
   unsupported_media_type: prompt,
   headers_too_large: prompt,

@@ -1,5 +1,6 @@
 import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
+import { setUpBudgets } from './budgets/set-up.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
@@ -56,6 +57,21 @@ export default definePlugin({
         default: '30s',
         description: 'How often reservations that a crash left behind are looked for.',
       },
+      budgetWebhook: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['url', 'secret'],
+        description: 'Where it is told that a budget came to its soft limit, or no longer covers calls.',
+        properties: {
+          url: { type: 'string', format: 'url', description: 'It gets a POST with JSON.' },
+          secret: {
+            type: 'string',
+            minLength: 16,
+            secret: true,
+            description: 'Signs the body: `x-tollgate-signature` has the HMAC-SHA-256 under it.',
+          },
+        },
+      },
       keepCalls: {
         type: 'string',
         format: 'duration',
@@ -92,7 +108,10 @@ export default definePlugin({
     );
     const running = api.keep('running', () => new Map<string, number>());
     const clock = createLedgerClock(api.ledger, api.log);
-    const books: Books = { rules, queues, clock, running };
+    // Calls of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
+    const now = api.ledger.clock ? clock.now : Date.now;
+    const budgets = setUpBudgets(api, now, config.budgetWebhook);
+    const books: Books = { rules, queues, clock, running, budgets: budgets.calls };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 

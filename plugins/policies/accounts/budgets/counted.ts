@@ -4,6 +4,9 @@ import { type CalendarWindow, windowAt } from './windows.ts';
 /** Whose budget it is: that of all calls, or of those of a user, a key, a tag or a plan. */
 export type BudgetScope = 'all' | 'user' | 'key' | 'tag' | 'plan';
 
+/** The account or key (by the first of those that replaced one another) that a budget belongs to. */
+export type BudgetOwner = { readonly account: string } | { readonly key: string };
+
 /** More money for a while: it counts until its end, whichever window that is in. */
 export interface Raise {
   /** Micro-dollars. */
@@ -16,6 +19,8 @@ export interface Raise {
 export interface CountedBudget {
   readonly rule: BudgetRule;
   readonly scope: BudgetScope;
+  /** Whose it is, where each account or key has its own. */
+  readonly owner?: BudgetOwner;
   /** The ledger's id of its window. */
   readonly id: string;
   readonly window: CalendarWindow;
@@ -32,15 +37,18 @@ export type BudgetCounter = (now: number) => CountedBudget;
 /** How long the ledger keeps a window that is over: a charge may be corrected up to 30 days later. */
 const KEEP_MS = 35 * 86_400_000;
 
-/** `owner` is what the ledger counts it under: two budgets with one owner and name are one. */
-export function createCounter(
-  owner: string,
-  rule: BudgetRule,
-  scope: BudgetScope,
-  raises: readonly Raise[] = [],
-): BudgetCounter {
+interface CounterParts {
+  /** What the ledger counts it under: two budgets with one prefix, name and period are one. */
+  readonly prefix: string;
+  readonly rule: BudgetRule;
+  readonly scope: BudgetScope;
+  readonly owner?: BudgetOwner;
+  readonly raises?: readonly Raise[];
+}
+
+export function createCounter({ prefix, rule, scope, owner, raises = [] }: CounterParts): BudgetCounter {
   // A budget that is counted by another period begins anew.
-  const name = `${owner}:${rule.name}:${rule.every}`;
+  const name = `${prefix}:${rule.name}:${rule.every}`;
   let known: CountedBudget | undefined;
   let from = 0;
   let to = 0;
@@ -54,7 +62,16 @@ export function createCounter(
     const isEndless = end === Number.POSITIVE_INFINITY;
     const id = isEndless ? name : `${name}@${window.start}`;
     const hold = isEndless ? { id, limit } : { id, limit, until: end + KEEP_MS };
-    known = Object.freeze({ rule, scope, id, window, limit, raised, hold: Object.freeze(hold) });
+    known = Object.freeze({
+      rule,
+      scope,
+      ...(owner && { owner }),
+      id,
+      window,
+      limit,
+      raised,
+      hold: Object.freeze(hold),
+    });
     from = now;
     to = Math.min(end, ...active.map(({ until }) => until));
     return known;

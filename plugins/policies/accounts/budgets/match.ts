@@ -1,6 +1,7 @@
 import type { BudgetRule, NamedPlan, Principal, Target } from '../../../../core/index.ts';
 import {
   type BudgetCounter,
+  type BudgetOwner,
   type CountedBudget,
   countsTarget,
   createCounter,
@@ -41,7 +42,7 @@ const MAX_OWNERS = 10_000;
 export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
   const shared = budgets.map((budget): Shared => {
     const { rule, raises } = budget;
-    return { ...budget, counter: createCounter('shared', rule, scopeOf(rule), raises) };
+    return { ...budget, counter: createCounter({ prefix: 'shared', rule, scope: scopeOf(rule), raises }) };
   });
   const byName = new Map<string, Shared[]>();
   const others: Shared[] = [];
@@ -64,9 +65,13 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
       const noteShared = (budget: Shared): void => {
         if (matches(budget, caller)) note(budget);
       };
-      if (ofKey && limitsId !== undefined) for (const each of owned('key', limitsId, ofKey)) note(each);
-      if (plan?.plan.budgets)
-        for (const each of owned('plan', `${encodeURIComponent(plan.name)}:${account}`, plan.plan.budgets)) note(each);
+      if (ofKey && limitsId !== undefined)
+        for (const each of owned(ofKey, { prefix: `key-window:${limitsId}`, scope: 'key', owner: { key: limitsId } }))
+          note(each);
+      if (plan?.plan.budgets) {
+        const prefix = `plan:${encodeURIComponent(plan.name)}:${account}`;
+        for (const each of owned(plan.plan.budgets, { prefix, scope: 'plan', owner: { account } })) note(each);
+      }
       for (const budget of others) noteShared(budget);
       if (byName.size === 0) return [...found];
       for (const name of [`user ${userId}`, `key ${keyId}`, `key ${limitsId}`, ...tags.map((tag) => `tag ${tag}`)])
@@ -79,15 +84,21 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
 /** Budgets that each account of a plan, or each key, has for itself. */
 function createOwned() {
   const known = new Map<string, { readonly rules: readonly BudgetRule[]; readonly counters: readonly Owned[] }>();
-  return (scope: 'key' | 'plan', owner: string, rules: readonly BudgetRule[]): readonly Owned[] => {
-    const name = `${scope}:${owner}`;
-    const found = known.get(name);
+  return (rules: readonly BudgetRule[], whose: Whose): readonly Owned[] => {
+    const { prefix } = whose;
+    const found = known.get(prefix);
     if (found?.rules === rules) return found.counters;
-    const counters = rules.map((rule): Owned => ({ rule, counter: createCounter(name, rule, scope) }));
+    const counters = rules.map((rule): Owned => ({ rule, counter: createCounter({ ...whose, rule }) }));
     if (known.size >= MAX_OWNERS) known.clear();
-    known.set(name, { rules, counters });
+    known.set(prefix, { rules, counters });
     return counters;
   };
+}
+
+interface Whose {
+  readonly prefix: string;
+  readonly scope: 'key' | 'plan';
+  readonly owner: BudgetOwner;
 }
 
 interface Owned {
