@@ -1,6 +1,6 @@
 import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
-import { setUpBudgets } from './budgets/set-up.ts';
+import { offerBudgets, setUpBudgets } from './budgets/set-up.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
@@ -14,7 +14,10 @@ export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
-  commands: [{ name: 'accounts', summary: 'Credit and show accounts, and set their plans' }],
+  commands: [
+    { name: 'accounts', summary: 'Credit and show accounts, and set their plans' },
+    { name: 'budgets', summary: 'List, make, remove and raise budgets' },
+  ],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -84,6 +87,10 @@ export default definePlugin({
     const { billing } = api.settings;
     for (const route of accountRoutes(api, config.permission)) api.route(route);
     api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
+    const clock = createLedgerClock(api.ledger, api.log);
+    // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
+    const now = api.ledger.clock ? clock.now : () => Date.now();
+    offerBudgets(api, now);
     if (billing === 'off') return;
     const isOpen = config.onStoreFailure === 'open';
     if (isOpen && billing === 'enforce')
@@ -107,9 +114,6 @@ export default definePlugin({
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
     const running = api.keep('running', () => new Map<string, number>());
-    const clock = createLedgerClock(api.ledger, api.log);
-    // Calls of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
-    const now = api.ledger.clock ? clock.now : Date.now;
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     const books: Books = { rules, queues, clock, running, budgets: budgets.calls };
     const sweep = () => sweepBooks(api, clock, running);

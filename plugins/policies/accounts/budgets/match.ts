@@ -35,6 +35,9 @@ export interface BudgetMatcher {
   find(caller: Caller, now: number, targets?: readonly Target[]): readonly CountedBudget[];
 }
 
+/** What the ledger counts shared budgets under. */
+export const SHARED = 'shared';
+
 /** How many accounts and keys with budgets of their own are remembered. */
 const MAX_OWNERS = 10_000;
 
@@ -42,7 +45,7 @@ const MAX_OWNERS = 10_000;
 export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
   const shared = budgets.map((budget): Shared => {
     const { rule, raises } = budget;
-    return { ...budget, counter: createCounter({ prefix: 'shared', rule, scope: scopeOf(rule), raises }) };
+    return { ...budget, counter: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises }) };
   });
   const byName = new Map<string, Shared[]>();
   const others: Shared[] = [];
