@@ -60,7 +60,7 @@ export async function startCharging(
   } as unknown as CallServices;
   const deps = {
     registry,
-    settings: { billing, plans: {} } as never,
+    settings: { billing, plans: {}, budgets: [] } as never,
     log: createSilentLog(),
     store: () => ({ ...store, ledger }),
     services: () => services,
