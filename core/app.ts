@@ -6,6 +6,7 @@ import type { ModelCatalog } from './contract/catalog.ts';
 import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
+import { createAdminRate } from './http/admin-rate.ts';
 import { createBodyBudget } from './http/body-budget.ts';
 import { InnerRequests } from './http/inner-requests.ts';
 import { Lifecycle } from './http/lifecycle.ts';
@@ -64,7 +65,12 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   const loaded = options.loaded ?? (await loadConfig(options));
   const foundation = await openFoundation(loaded, log, options.gatherer);
   const { server: config } = loaded.config;
-  const deps = { lifecycle: new Lifecycle(), budget: createBodyBudget(), inner: new InnerRequests() };
+  const deps = {
+    lifecycle: new Lifecycle(),
+    budget: createBodyBudget(),
+    countAdmin: createAdminRate(),
+    inner: new InnerRequests(),
+  };
   const live = new LiveGeneration();
   try {
     (await live.prepare(await createGeneration(foundation, loaded), deps)).commit();

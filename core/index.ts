@@ -2,9 +2,13 @@
 
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
+export type { UserRecord } from './calls/blocked-users.ts';
+export { USERS } from './calls/blocked-users.ts';
 export { failureToError } from './calls/failures.ts';
-export type { AccountRecord, NamedPlan, PlanFinder } from './calls/plan-finder.ts';
-export { ACCOUNTS, accountKey, createPlanFinder } from './calls/plan-finder.ts';
+export type { NamedPlan, PlanBook, StoredPlan, StoredPlans } from './calls/plan-book.ts';
+export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
+export type { AccountRecord, PlanFinder } from './calls/plan-finder.ts';
+export { ACCOUNTS, accountKey, createPlanFinder, findAccount } from './calls/plan-finder.ts';
 export { costOf } from './calls/pricing.ts';
 export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
@@ -46,8 +50,11 @@ export type * from './contract/plugin.ts';
 export { API_VERSION, definePlugin, PLUGIN_KINDS } from './contract/plugin.ts';
 export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
+export type * from './contract/records.ts';
 export type * from './contract/routing.ts';
 export type * from './contract/store.ts';
+export type { TagRules } from './contract/tags.ts';
+export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
 export { formatUsd, parseDuration, parseSize, parseUsd } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';

@@ -4,6 +4,7 @@ import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
+import type { Records } from '../contract/records.ts';
 import { CORE } from '../plugins/attribution.ts';
 import { createAuditLog } from '../plugins/audit.ts';
 import type { Foundation } from '../plugins/foundation.ts';
@@ -13,9 +14,11 @@ import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
+import { createRecordBook } from '../plugins/records.ts';
 import { PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
+import { createBlockedUsers, type RefuseBlocked, USERS, type UserRecord } from './blocked-users.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
@@ -37,6 +40,8 @@ export interface Generation {
   readonly foundation: Foundation;
   readonly deps: CallDeps;
   readonly services: CallServices;
+  /** Throws for a user whom an operator blocked. */
+  readonly refuseBlocked: RefuseBlocked;
   /** Compiles the schemas of requests, of calls and of routes. */
   readonly requests: RequestSchemas;
   /** The models of chat. */
@@ -68,12 +73,14 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
   };
   const ownStore = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
+  const records = createRecordBook(ownStore);
   const audit = createAuditLog({ store: ownStore, keepForMs: loaded.config.auditKeepForMs, log });
   const apiDeps = {
     ...{ registry, settings, log, gatherer, readers },
     aliases: loaded.config.models,
     store: () => foundation.store,
     audit,
+    records,
     services: () => services,
     openStore: refuseSecondStore,
     keptUser: (instance: string) => kept.userOf(identity, instance),
@@ -94,10 +101,11 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const { counters } = ownStore;
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));
-    const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
+    const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing, records });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     return {
+      refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
       ...{ loaded, registry, settings, foundation, deps, services, requests, catalog, close },
       ready: () => runReady(registry.ready),
       takeOver: () => gatherer.serve(readers),
@@ -128,7 +136,15 @@ function createCallDeps(
   { log, upstream, store }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
-  { pending, requests, routing }: Pick<CallDeps, 'pending' | 'routing'> & { readonly requests: RequestSchemas },
+  {
+    pending,
+    requests,
+    routing,
+    records,
+  }: Pick<CallDeps, 'pending' | 'routing'> & {
+    readonly requests: RequestSchemas;
+    readonly records: <T>(name: string) => Records<T>;
+  },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
@@ -165,7 +181,7 @@ function createCallDeps(
     ...{ upstream, aliases, log, pending, routing },
     routes: new Map(Object.entries(loaded.config.routes)),
     seals: createSeals(() => store.sets),
-    planOf: createPlanFinder({ settings: loaded.settings, shared }),
+    planOf: createPlanFinder({ settings: loaded.settings, shared, records }),
     partsOf(operation) {
       const found = parts.get(operation);
       if (!found)

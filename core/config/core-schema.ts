@@ -2,6 +2,7 @@ import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../contrac
 import type { FromSchema } from '../contract/from-schema.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plan, PluginKind } from '../contract/plugin.ts';
+import type { TagRules } from '../contract/tags.ts';
 import type { Group } from './groups.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 
@@ -167,6 +168,19 @@ export const CORE_PROPERTIES = Object.freeze({
   audit: map('The log of what operators changed.', {
     keepFor: duration('How long an entry is kept.', '730d'),
   }),
+  tags: {
+    type: 'object',
+    default: {},
+    maxProperties: 50,
+    description:
+      'What calls may be booked under, by `x-tollgate-tag: team=search` of a request or by its key: each name with its values, or `*` for any.',
+    additionalProperties: {
+      anyOf: [
+        { type: 'string', enum: ['*'] },
+        { type: 'array', minItems: 1, maxItems: 1000, uniqueItems: true, items: NAME },
+      ],
+    },
+  },
   plugins: {
     type: 'array',
     items: NAME,
@@ -231,6 +245,8 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly defaultPlan: string | undefined;
   readonly budgets: readonly BudgetRule[];
   readonly auditKeepForMs: number;
+  /** What calls may be booked under: the values of each name. */
+  readonly tags: TagRules;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */

@@ -31,7 +31,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, budgets, billing, audit } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, budgets, tags, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
@@ -45,6 +45,7 @@ export function finishConfig(
     plans: dictionary(Object.entries(plans).map(([name, plan]) => [name, readPlan(plan)] as const)),
     defaultPlan,
     budgets: budgets.map(readBudget),
+    tags: dictionary(Object.entries(tags)) as GatewayConfig['tags'],
     billing,
     auditKeepForMs: parseDuration(audit.keepFor),
     instances: instances.map(readInstance),

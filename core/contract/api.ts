@@ -14,6 +14,7 @@ import type { Ledger } from './ledger.ts';
 import type { Log } from './log.ts';
 import type { CallResult, Metered, OperationDefinition } from './operation.ts';
 import type { Provider } from './provider.ts';
+import type { Records } from './records.ts';
 import type { Route } from './route.ts';
 import type { RoutingState } from './routing.ts';
 import type { GatewaySettings } from './settings.ts';
@@ -78,6 +79,11 @@ export interface PluginApi {
   /** The gateway's store: this instance's own sets and counters, and its health. */
   readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
   readonly ledger: Ledger;
+  /**
+   * Records of the gateway, whoever asks: `users`, `accounts`, `plans`. Unlike {@link keyv} all instances share them, and
+   * no change is lost.
+   */
+  records<T>(name: string): Records<T>;
   /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
   audit(change: AuditChange): Promise<void>;
   /** What operators changed, newest first. */

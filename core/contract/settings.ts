@@ -1,4 +1,5 @@
 import type { BudgetRule } from './budgets.ts';
+import type { TagRules } from './tags.ts';
 
 /** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
 export interface Plan {
@@ -22,6 +23,8 @@ export interface GatewaySettings {
   readonly defaultPlan: string | undefined;
   /** What may be spent by all calls that match, as the configuration says it. */
   readonly budgets: readonly BudgetRule[];
+  /** What calls may be booked under: the values of each name, or `*`. */
+  readonly tags: TagRules;
   /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
   /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */

@@ -10,6 +10,21 @@ import type { RequestState } from './request-state.ts';
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
 export type Authenticate = (request: AuthRequest) => Promise<Principal | undefined>;
 
+/** The same without users whom an operator blocked, however they prove who they are. */
+export function withoutBlocked(
+  authenticate: Authenticate | undefined,
+  refuseBlocked: (userId: string) => void | Promise<void>,
+): Authenticate | undefined {
+  return (
+    authenticate &&
+    (async (request) => {
+      const principal = await authenticate(request);
+      if (principal) await refuseBlocked(principal.userId);
+      return principal;
+    })
+  );
+}
+
 /** What an authenticator reads of a request. */
 export type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
   readonly state: Pick<RequestState, 'ip'>;

@@ -4,9 +4,11 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
+import type { TagRules } from '../contract/tags.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
+import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
@@ -17,6 +19,7 @@ import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { formBytes, readForm } from './read-form.ts';
 import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
+import { withRequestTags } from './request-tags.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
@@ -27,15 +30,21 @@ export interface RouterDeps {
   readonly credentials?: ReadonlySet<'key' | 'token'>;
   /** `readCredential` by its plain rules unless set. */
   readonly readCredential?: CredentialReader;
+  /** The tags that requests may name; none unless set. */
+  readonly tags?: TagRules;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
   /** The client format of a route, which its errors are written in; OpenAI's unless set. */
   readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
   /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
   readonly respondOnce?: RespondOnce | undefined;
+  /** Counts requests to routes of operators; they are not limited unless set. */
+  readonly countAdmin?: CountAdmin;
   /** The memory that all bodies share, of every generation; one of its own unless set. */
   readonly budget?: BodyBudget;
 }
+
+const NO_TAGS: TagRules = Object.freeze({});
 
 type Handler = (ctx: Koa.Context) => Promise<void>;
 
@@ -70,6 +79,7 @@ function createHandler(
     deps.readCredential ?? (({ req }) => readCredential(req)),
     deps.credentials,
   );
+  const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
@@ -92,7 +102,9 @@ function createHandler(
       read ??= readBodyBytes(ctx.req, { maxBytes, hold });
       return read;
     };
-    state.principal = await authenticate?.(ctx as Asking, bytes);
+    const principal = await authenticate?.(ctx as Asking, bytes);
+    if (principal && countAdmin) await countAdmin(principal);
+    state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res);
     if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);

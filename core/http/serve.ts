@@ -6,7 +6,8 @@ import type { Plugin, Route } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { createAuthenticator } from './authenticate.ts';
+import type { CountAdmin } from './admin-rate.ts';
+import { createAuthenticator, withoutBlocked } from './authenticate.ts';
 import type { BodyBudget } from './body-budget.ts';
 import { readCredential } from './credentials.ts';
 import { createDialectPrefixes } from './dialect-prefixes.ts';
@@ -34,11 +35,12 @@ export interface Served {
 export interface ServeDeps {
   readonly lifecycle: Lifecycle;
   readonly budget: BodyBudget;
+  readonly countAdmin: CountAdmin;
   readonly inner: InnerRequests;
 }
 
 /** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
-export function serveGeneration(generation: Generation, { lifecycle, budget, inner }: ServeDeps): Served {
+export function serveGeneration(generation: Generation, { lifecycle, budget, inner, countAdmin }: ServeDeps): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
   const owned = [...registry.dialects.values()].map(({ owner, value }) => ({ owner, value: ownDialect(owner, value) }));
@@ -68,10 +70,11 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
+  const authenticate = withoutBlocked(deps.partsOf('chat').hooks.authenticate, generation.refuseBlocked);
   const router = createRouter({
-    ...{ routes, requests, lifecycle, budget },
+    ...{ routes, requests, lifecycle, budget, countAdmin, tags: settings.tags },
     dialectOf: dialects.dialectOf,
-    authenticate: deps.partsOf('chat').hooks.authenticate,
+    authenticate,
     credentials: knownCredentials(generation.loaded.plugins),
     readCredential: ({ req, path }) => readCredential(req, { places: prefixes.placesAt(path), isCredential }),
     maxBodyBytes: server.bodyLimitBytes,
@@ -108,13 +111,13 @@ function createRespondOnce(
 
 /** Which paths take websockets, and from whom: whoever may post there. */
 function socketRules(
-  { loaded, deps }: Generation,
+  { loaded, deps, refuseBlocked }: Generation,
   dialects: readonly DialectDefinition[],
   isCredential: (text: string) => boolean,
 ): SocketRules {
   const { cors, trustProxy } = loaded.config.server;
   const authenticate = createAuthenticator(
-    deps.partsOf('chat').hooks.authenticate,
+    withoutBlocked(deps.partsOf('chat').hooks.authenticate, refuseBlocked),
     { auth: ['key'] },
     ({ req }) => readCredential(req, { isCredential }),
     knownCredentials(loaded.plugins),

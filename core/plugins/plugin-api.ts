@@ -14,6 +14,7 @@ import type {
   Route,
   WholeApi,
 } from '../contract/plugin.ts';
+import type { Records } from '../contract/records.ts';
 import type { RoutingState } from '../contract/routing.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
@@ -50,6 +51,8 @@ export interface ApiDeps {
   readonly store: () => Store | undefined;
   /** What operators changed; absent while the store plugin itself is set up. */
   readonly audit?: AuditLog;
+  /** The gateway's own records; absent as `audit` is. */
+  readonly records?: <T>(name: string) => Records<T>;
   readonly services: () => CallServices | undefined;
   readonly openStore: (owner: string, open: () => Promise<Store>) => void;
   readonly keptUser: (instance: string) => KeptUser;
@@ -88,6 +91,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     keyv: storage.keyv,
     share: storage.share,
     shared: storage.shared,
+    records: storage.records,
     audit: storage.audit,
     auditLog: storage.auditLog,
     // Not spread: while plugins are set up there are no calls, and for a store plugin no store.
@@ -202,7 +206,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
 function storageApi(
   deps: ApiDeps,
   instance: ApiInstance,
-): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger' | 'audit' | 'auditLog'> {
+): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger' | 'records' | 'audit' | 'auditLog'> {
   const store = (): Store => {
     const opened = deps.store();
     if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
@@ -217,6 +221,10 @@ function storageApi(
     keyv,
     share,
     shared,
+    records<T>(name: string): Records<T> {
+      if (!deps.records) throw new PluginError(instance.name, 'uses records before the store is open');
+      return deps.records<T>(name);
+    },
     audit: async (change) => log().add(change),
     auditLog: async (query) => log().list(query),
     get stores() {

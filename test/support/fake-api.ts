@@ -23,6 +23,7 @@ import {
   toGatewayError,
 } from '../../core/index.ts';
 import { createAuditLog } from '../../core/plugins/audit.ts';
+import { createRecordBook } from '../../core/plugins/records.ts';
 import { fakeIo } from './fake-io.ts';
 import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
@@ -74,6 +75,7 @@ const SETTINGS: GatewaySettings = {
   plans: { pro: {} },
   defaultPlan: undefined,
   budgets: [],
+  tags: {},
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   version: '0.0.0',
@@ -118,6 +120,7 @@ export async function setUpPlugins(
     child: () => log,
   };
 
+  const records = createRecordBook(store);
   const audit = createAuditLog({ store, keepForMs: 86_400_000, log });
   for (const { plugin, config = {}, instance = plugin.name } of plugins) {
     const checked = withDefaults(ajv, plugin.configSchema, config);
@@ -127,6 +130,7 @@ export async function setUpPlugins(
       settings: { ...SETTINGS, ...options.settings },
       stores: store,
       ledger: store.ledger,
+      records,
       audit: audit.add,
       auditLog: audit.list,
       keyv: (namespace: string) => store.keyv(namespace),

@@ -1,19 +1,16 @@
-import type { PluginApi, Principal } from '../../../core/index.ts';
+import { createPlanBook, findAccount, type PluginApi, type Principal } from '../../../core/index.ts';
 
 /**
- * The name of the plan that a caller is on: that of the key or token, else the one an operator gave the account (what
- * the plugin `accounts` shares), else the default plan. Names that the configuration does not have count as none.
+ * The name of the plan that a caller is on: that of the key or token, else the one an operator gave the account, else the
+ * default plan. Names that this gateway does not have count as none.
  */
-export function createCallerPlan({
-  settings,
-  shared,
-}: Pick<PluginApi, 'settings' | 'shared'>): (principal: Principal) => Promise<string | undefined> {
-  const named = (name: string | undefined): string | undefined =>
-    name !== undefined && Object.hasOwn(settings.plans, name) ? name : undefined;
+export function createCallerPlan(
+  api: Pick<PluginApi, 'settings' | 'shared' | 'records'>,
+): (principal: Principal) => Promise<string | undefined> {
+  const readBook = createPlanBook(api);
   return async ({ plan, account }) => {
-    const own = named(plan);
-    if (own !== undefined) return own;
-    const record = await shared<{ readonly plan?: string }>('accounts').get(`account:${account}`);
-    return named(record?.plan) ?? named(settings.defaultPlan);
+    const book = await readBook();
+    const named = (name: string | undefined) => (name !== undefined && book.has(name) ? name : undefined);
+    return named(plan) ?? named((await findAccount(api, account)).plan) ?? named(api.settings.defaultPlan);
   };
 }

@@ -1,4 +1,4 @@
-import { GatewayError, type PluginConfig, parseUsd } from '../../../core/index.ts';
+import { GatewayError, MAX_TAGS, type PluginConfig, parseUsd, tagName } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
@@ -103,19 +103,14 @@ function readBudget(amount: string | number): number {
   );
 }
 
-const TAG = /^([a-z][a-z0-9_.-]{0,63})=([\w][\w .:@/+-]{0,63})$/;
-const MAX_TAGS = 5;
-
-/** Sorted, so that two keys with the same tags are booked alike. */
+/** Sorted, so that two keys with the same tags are booked alike. Which there may be, the configuration says. */
 function readTags(tags: readonly string[]): readonly string[] {
-  const names = tags.map((tag) => TAG.exec(tag)?.[1]);
-  const wrong = names.findIndex((name, at) => name === undefined || names.indexOf(name) !== at);
-  if (wrong === -1 && tags.length <= MAX_TAGS) return tags.toSorted();
+  const names = tags.map(tagName);
+  const again = names.find((name, at) => names.indexOf(name) !== at);
+  if (again === undefined && tags.length <= MAX_TAGS) return tags.toSorted();
   const reason =
-    wrong === -1
-      ? ` are more than ${MAX_TAGS}`
-      : names[wrong] === undefined
-        ? `[${wrong}] is not name=value, such as team=search (a name begins with a-z; up to 64 characters each)`
-        : `[${wrong}] names "${names[wrong]}" again; a call has one value for each name`;
-  throw new GatewayError('invalid_request', `tags${reason}.`, { param: 'tags' });
+    again === undefined
+      ? `A key has at most ${MAX_TAGS} tags.`
+      : `tags names "${again.slice(0, 40)}" twice; a call has one value of each tag.`;
+  throw new GatewayError('invalid_request', reason, { param: 'tags' });
 }

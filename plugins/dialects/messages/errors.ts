@@ -37,7 +37,7 @@ export const MESSAGES_ERRORS: Readonly<Record<ErrorCode, ErrorRow>> = Object.fre
   method_not_allowed: request,
   request_timeout: request,
   conflict: { type: 'conflict_error' },
-  precondition_failed: { type: 'invalid_request_error' },
+  precondition_failed: request,
   request_too_large: { type: 'request_too_large' },
   unsupported_media_type: request,
   upgrade_required: request,

@@ -49,11 +49,11 @@ export default definePlugin({
     });
     api.hook('reserve', { order: 'pre', handler: limiter.reserve });
     // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
-    if (Object.values(api.settings.plans).some(({ providers }) => providers))
-      api.hook('send', async (call, _request, { provider }) => {
-        await limiter.admitAt(call, provider);
-        return undefined;
-      });
+    // Plans may come at run time, so this is not left out where those of the file limit no provider.
+    api.hook('send', async (call, _request, { provider }) => {
+      await limiter.admitAt(call, provider);
+      return undefined;
+    });
     api.hook('finish', limiter.settle);
     api.onReady(() => api.onClose(limiter.start()));
     api.onClose(limiter.close);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { type AccountRecord, accountKey, createPlanFinder } from '../../../core/calls/plan-finder.ts';
 import type { GatewaySettings, Principal } from '../../../core/index.ts';
+import { createRecordBook } from '../../../core/plugins/records.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../support/auth.ts';
 
@@ -14,7 +15,7 @@ describe('the plan of a caller', () => {
     const shared = store.keyv<AccountRecord>('accounts');
     if (account !== undefined) await shared.set(accountKey('ann'), { plan: account });
     const settings = { plans: PLANS, defaultPlan } as unknown as GatewaySettings;
-    const findPlan = createPlanFinder({ settings, shared: (() => shared) as never });
+    const findPlan = createPlanFinder({ settings, shared: (() => shared) as never, records: createRecordBook(store) });
     const principal = { ...CALLER, ...(key !== undefined && { plan: key }) };
     const first = await findPlan(principal);
     expect(await findPlan(principal)).to.equal(first);

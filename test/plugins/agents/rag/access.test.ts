@@ -2,11 +2,13 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { GatewaySettings, Principal } from '../../../../core/index.ts';
+import { createRecordBook } from '../../../../core/plugins/records.ts';
 import { type AccessRules, createAccess, folderOf } from '../../../../plugins/agents/rag/access.ts';
 import { createCallerPlan } from '../../../../plugins/agents/rag/caller-plan.ts';
 import { checkFolders, checkRules } from '../../../../plugins/agents/rag/check-access.ts';
 import { searchPassages } from '../../../../plugins/agents/rag/search.ts';
 import { createVectorTables } from '../../../../plugins/agents/rag/vector-table.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
 import { useTempFolder } from '../../../support/temp-folder.ts';
 
@@ -81,6 +83,7 @@ describe('the rules on who finds what in the knowledge base', () => {
     const get = async (key: string) => (accounts[key] ? { plan: accounts[key] } : undefined);
     const planOf = createCallerPlan({
       settings,
+      records: createRecordBook(await openMemory()),
       shared: (name) => ({ get: name === 'accounts' ? get : undefined }) as never,
     });
     expect(await planOf(caller({ plan: 'guest', account: 'ann' }))).to.equal('guest');

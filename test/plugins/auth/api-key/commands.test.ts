@@ -35,6 +35,7 @@ describe('the command `tollgate keys`', () => {
   });
 
   it('makes an admin key, which no route of users can make or hand on', async () => {
+    gateway = await startKeys(await openMemory(), {}, { settings: { tags: { team: ['search'], project: '*' } } });
     const made = await gateway.run(['keys', 'create'], { user: 'ann', admin: true, tag: 'team=search, project=x' });
     const { api_key_info } = made.json as { api_key_info: { id: string } };
     expect(await gateway.authenticate(made.out)).to.deep.include({ isAdmin: true, tags: ['project=x', 'team=search'] });
@@ -71,6 +72,7 @@ describe('the command `tollgate keys`', () => {
     ['a tag without a value', { user: 'u', tag: 'team' }],
     ['one tag with two values', { user: 'u', tag: 'team=a,team=b' }],
     ['six tags', { user: 'u', tag: 'a=1,b=1,c=1,d=1,e=1,f=1' }],
+    ['a tag that the configuration does not list', { user: 'u', tag: 'nope=x' }],
     ['a tag with a line end', { user: 'u', tag: 'team=a\nb' }],
   ];
   for (const [title, options] of WRONG) {

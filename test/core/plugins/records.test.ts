@@ -1,0 +1,84 @@
+import { expect } from 'chai';
+import type { Store } from '../../../core/index.ts';
+import { createRecords } from '../../../core/plugins/records.ts';
+import { openMemory } from '../../../plugins/stores/memory/index.ts';
+import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { codeOf } from '../../support/auth.ts';
+import { useTempFolder } from '../../support/temp-folder.ts';
+
+interface Counted {
+  readonly added: readonly number[];
+}
+
+describe('records', () => {
+  const folder = useTempFolder('records');
+  const STORES: readonly (readonly [string, () => Promise<Store>])[] = [
+    ['memory', openMemory],
+    ['sqlite', () => openSqlite({ folder })],
+  ];
+
+  for (const [name, open] of STORES)
+    it(`on ${name} keep each of twenty changes that come at once, and number them`, async () => {
+      const store = await open();
+      const nodes = [createRecords<Counted>(store, 'things'), createRecords<Counted>(store, 'things')] as const;
+      const changes = await Promise.all(
+        Array.from({ length: 20 }, (_, n) =>
+          (nodes[n % 2] ?? nodes[0]).change('a/b c', (value) => ({ added: [...(value?.added ?? []), n] })),
+        ),
+      );
+      const { version, value } = await nodes[0].find('a/b c');
+      expect(version).to.equal(20);
+      expect(value?.added.toSorted((a, b) => a - b)).to.deep.equal(Array.from({ length: 20 }, (_, n) => n));
+      expect(changes.map((change) => change.version).sort((a, b) => a - b)).to.deep.equal(
+        Array.from({ length: 20 }, (_, n) => n + 1),
+      );
+      // What was before a change is what the one before it left.
+      for (const change of changes) expect(change.before?.added ?? []).to.deep.equal(change.value.added.slice(0, -1));
+      expect((await nodes[1].find('another')).version).to.equal(0);
+      await store.close();
+    });
+
+  it('let one of many changes of a version through, and tell the others', async () => {
+    const records = createRecords<Counted>(await openMemory(), 'things');
+    await records.change('a', () => ({ added: [1] }));
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        records
+          .change('a', () => ({ added: [n] }), 1)
+          .then(
+            () => 'changed',
+            (error: { code: string }) => error.code,
+          ),
+      ),
+    );
+    expect(outcomes.filter((outcome) => outcome === 'changed')).to.have.lengthOf(1);
+    expect(outcomes.filter((outcome) => outcome === 'precondition_failed')).to.have.lengthOf(19);
+    expect((await records.find('a')).version).to.equal(2);
+  });
+
+  it('change nothing when the change is refused', async () => {
+    const records = createRecords<Counted>(await openMemory(), 'things');
+    const refuse = (): never => {
+      throw new Error('no');
+    };
+    const refused = await records.change('a', refuse).catch((error: Error) => error.message);
+    expect(refused).to.equal('no');
+    expect((await records.find('a')).version).to.equal(0);
+  });
+
+  it('tell this process which record changed', async () => {
+    const records = createRecords<Counted>(await openMemory(), 'things');
+    const told: string[] = [];
+    records.onChange((id) => told.push(id));
+    await records.change('a', () => ({ added: [] }));
+    expect(told).to.deep.equal(['a']);
+  });
+
+  it('say that they do not know while the store is down, and never that there is nothing', async () => {
+    const store = await openMemory();
+    const sets = { ...store.sets, size: () => Promise.reject(new Error('down')) };
+    const records = createRecords<Counted>({ keyv: (name: string) => store.keyv(name), sets }, 'things');
+    expect(await codeOf(records.find('a'))).to.equal('store_unavailable');
+    expect(await codeOf(records.change('a', () => ({ added: [] })))).to.equal('store_unavailable');
+  });
+});
