@@ -29,8 +29,8 @@ export const KEY_ORIGINS = 'key-origins';
 
 /** How often the store is asked whether budgets changed: a change holds everywhere within five seconds. */
 export const REFRESH_MS = 2000;
-/** How often they are read although nothing told of a change, so that none is missed whose process died in it. */
-const REREAD_MS = 60_000;
+/** How often it is looked up anew which key a rotated one goes back to. */
+const ORIGINS_MS = 60_000;
 
 export function createBudgetBook({ records, findPlan, firstKeyOf }: BookParts): BudgetBook {
   let matcher: BudgetMatcher | undefined;
@@ -39,10 +39,9 @@ export function createBudgetBook({ records, findPlan, firstKeyOf }: BookParts): 
   let running: Promise<void> | undefined;
 
   const read = async (): Promise<void> => {
-    const current = await records.version();
+    const { version: current, budgets } = await records.read();
     const now = Date.now();
-    if (matcher && current === version && Math.abs(now - readAt) < REREAD_MS) return;
-    const budgets = await records.list();
+    if (matcher && current === version && Math.abs(now - readAt) < ORIGINS_MS) return;
     matcher = createMatcher(await Promise.all(budgets.map(withOrigin)));
     version = current;
     readAt = now;
@@ -58,6 +57,7 @@ export function createBudgetBook({ records, findPlan, firstKeyOf }: BookParts): 
     return running;
   };
 
+  records.onChange(() => void refresh().catch(() => undefined));
   return {
     refresh,
     async find(caller, now, targets) {

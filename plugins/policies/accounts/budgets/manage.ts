@@ -76,8 +76,14 @@ export function createBudgetManager(api: ManagerApi, records: BudgetRecords): Bu
   };
 
   return {
-    list: records.list,
-    get: async (name) => known(name, NAME.test(name) ? await records.find(name) : undefined),
+    list: async () => (await records.read()).budgets,
+    async get(name) {
+      const { budgets } = await records.read();
+      return known(
+        name,
+        budgets.find((budget) => budget.name === name),
+      );
+    },
 
     async put(name, values, by) {
       if (api.settings.billing === 'off')
