@@ -1,6 +1,6 @@
 import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
-import { offerBudgets, setUpBudgets } from './budgets/set-up.ts';
+import { setUpBudgets } from './budgets/set-up.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
@@ -85,12 +85,12 @@ export default definePlugin({
   },
   setup(api, config) {
     const { billing } = api.settings;
-    for (const route of accountRoutes(api, config.permission)) api.route(route);
     api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
     const clock = createLedgerClock(api.ledger, api.log);
     // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
     const now = api.ledger.clock ? clock.now : () => Date.now();
-    offerBudgets(api, now);
+    const budgets = setUpBudgets(api, now, config.budgetWebhook);
+    for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     if (billing === 'off') return;
     const isOpen = config.onStoreFailure === 'open';
     if (isOpen && billing === 'enforce')
@@ -114,7 +114,6 @@ export default definePlugin({
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
     const running = api.keep('running', () => new Map<string, number>());
-    const budgets = setUpBudgets(api, now, config.budgetWebhook);
     const books: Books = { rules, queues, clock, running, budgets: budgets.calls };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));

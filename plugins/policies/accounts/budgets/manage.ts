@@ -2,8 +2,8 @@ import {
   type AuditActor,
   type BudgetValues,
   checkBudget,
+  createPlanBook,
   GatewayError,
-  type Ledger,
   type PluginApi,
   parseUsd,
   readBudget,
@@ -45,9 +45,10 @@ const LONGEST_RAISE_MS = 5 * 366 * 86_400_000;
 /** Sums beyond it would not be whole numbers any more. */
 const MAX_RAISED = 1_000_000_000_000_000;
 
-type ManagerApi = Pick<PluginApi, 'settings' | 'offers'> & { readonly ledger: Ledger };
+type ManagerApi = Pick<PluginApi, 'settings' | 'offers' | 'records'>;
 
 export function createBudgetManager(api: ManagerApi, records: BudgetRecords): BudgetManager {
+  const readPlans = createPlanBook(api);
   const known = (name: string, budget: NamedBudget | undefined): NamedBudget => {
     if (budget) return budget;
     throw new GatewayError('not_found', `There is no budget "${clean(name)}".`);
@@ -97,7 +98,7 @@ export function createBudgetManager(api: ManagerApi, records: BudgetRecords): Bu
           'The name of a budget is up to 63 letters, digits, dots, dashes and underscores, and begins with a letter or digit.',
           { param: 'name' },
         );
-      const rule = readBudget(checkValues(api, { ...values, name }));
+      const rule = readBudget(checkValues(api, [...(await readPlans()).keys()], { ...values, name }));
       const make = (before: NamedBudget | undefined) => {
         own(before);
         return { rule, raises: before?.raises ?? [] };
@@ -127,11 +128,11 @@ export function createBudgetManager(api: ManagerApi, records: BudgetRecords): Bu
 }
 
 /** Throws `invalid_request` for the first thing that is wrong with a budget. */
-export function checkValues(api: Pick<PluginApi, 'settings' | 'offers'>, values: BudgetValues): BudgetValues {
+function checkValues(api: Pick<PluginApi, 'offers'>, plans: readonly string[], values: BudgetValues): BudgetValues {
   const offers = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')].flatMap((each) => [
     ...each.keys(),
   ]);
-  const names = { plans: Object.keys(api.settings.plans), providers: [...new Set(offers)] };
+  const names = { plans, providers: [...new Set(offers)] };
   const [problem] = checkBudget(values, names);
   if (!problem) return values;
   const param = problem.path.slice(1);

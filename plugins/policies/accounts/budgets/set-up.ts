@@ -1,5 +1,6 @@
 import { createPlanFinder, type PluginApi } from '../../../../core/index.ts';
-import { type BudgetBook, createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';
+import { createReadBudgets, type ReadBudgets } from './balance.ts';
+import { createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';
 import { type CallBudgets, createCallBudgets } from './call-budgets.ts';
 import { budgetCommand } from './commands.ts';
 import { createBudgetManager } from './manage.ts';
@@ -9,29 +10,28 @@ import { createViewer, registerBudgetRoutes } from './routes.ts';
 import { createDeliveries, createWebhook, type WebhookOptions } from './webhook.ts';
 
 export interface BudgetParts {
-  readonly book: BudgetBook;
+  /** For the books. */
   readonly calls: CallBudgets;
-}
-
-/** Registers what operators do with budgets: routes and a command. */
-export function offerBudgets(api: PluginApi, now: BudgetClock): void {
-  const manager = createBudgetManager(api, createBudgetRecords(api));
-  registerBudgetRoutes(api, manager, now);
-  api.command(budgetCommand(manager, createViewer(api, now)));
+  /** For callers. */
+  readonly read: ReadBudgets;
 }
 
 /** The clock that budgets go by, in Unix milliseconds. */
 export type BudgetClock = () => number;
 
-/** Makes what counts calls in budgets, reads the store's while the gateway runs, and tells operators what happens. */
+/**
+ * Makes what counts calls in budgets and tells operators what happens, reads the store's budgets while the gateway runs, and registers
+ * the routes and the command of operators.
+ */
 export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookOptions | undefined): BudgetParts {
   const { ledger, log, stores } = api;
-  const book = createBudgetBook({
-    records: createBudgetRecords(api),
-    findPlan: createPlanFinder(api),
-    firstKeyOf: createKeyOrigins(api),
-  });
-  keepCurrent(api, book);
+  const records = createBudgetRecords(api);
+  const manager = createBudgetManager(api, records);
+  registerBudgetRoutes(api, manager, now);
+  api.command(budgetCommand(manager, createViewer(api, now)));
+
+  const book = createBudgetBook({ records, findPlan: createPlanFinder(api), firstKeyOf: createKeyOrigins(api) });
+  if (api.settings.billing !== 'off') keepCurrent(api, book);
   // What waits for the webhook outlives a reload.
   const deliveries =
     webhook &&
@@ -42,5 +42,8 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     );
   const send = webhook && deliveries && createWebhook(api, webhook, deliveries);
   const notices = createNotices({ sets: stores.sets, log, send });
-  return { book, calls: createCallBudgets({ book, notices, ledger, now }) };
+  return {
+    calls: createCallBudgets({ book, notices, ledger, now }),
+    read: createReadBudgets(ledger, book, now),
+  };
 }
