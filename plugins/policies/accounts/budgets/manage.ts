@@ -77,7 +77,7 @@ export function createBudgetManager(api: ManagerApi, records: BudgetRecords): Bu
   };
 
   return {
-    list: async () => (await records.read()).budgets,
+    list: async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     async get(name) {
       const { budgets } = await records.read();
       return known(

@@ -21,7 +21,7 @@ export interface NamedBudget {
 export interface BudgetSnapshot {
   /** Grows with every change of those of the store. */
   readonly version: number;
-  /** By name: those of the configuration and those of the store. */
+  /** Those of the configuration in its order, then those of the store by name. */
   readonly budgets: readonly NamedBudget[];
 }
 
@@ -65,7 +65,7 @@ export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings' 
   return {
     async read() {
       const { version, value = {} } = await records.find(ALL);
-      const names = [...new Set([...ofFile.keys(), ...Object.keys(value)])].sort();
+      const names = [...new Set([...ofFile.keys(), ...Object.keys(value).sort()])];
       const budgets = names.map((name) => join(name, own(value, name))).filter((budget) => budget !== undefined);
       return { version, budgets };
     },
