@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { AccountBalance, CallFacts, Reservation, Settlement, Store } from '../../core/index.ts';
+import type { AccountBalance, CallFacts, Reservation, ReserveResult, Settlement, Store } from '../../core/index.ts';
 import { findRunner } from './runner.ts';
 import { testBooks } from './store-books.ts';
 import { testBudgets } from './store-budgets.ts';
+import { testCalls } from './store-calls.ts';
 import { testCounters } from './store-counters.ts';
 import { testDocuments } from './store-documents.ts';
 import { testLedger } from './store-ledger.ts';
+import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
 
 /** The opened store, and names nobody used before: the store under test may hold the data of other runs. */
@@ -49,6 +51,8 @@ export function testStore(title: string, open: () => Promise<Store>): void {
     testLedger(subject);
     testBudgets(subject);
     testBooks(subject);
+    testCalls(subject);
+    testReports(subject);
     testSets(subject);
     testCounters(subject);
 
@@ -110,6 +114,11 @@ export function budget(id: string, limit = Number.POSITIVE_INFINITY): { readonly
 /** A reservation with what a test does not care about filled in. */
 export function reservation(fields: Partial<Reservation> & Pick<Reservation, 'account' | 'requestId'>): Reservation {
   return { amount: 10, floor: 0, expiresAt: NOW + 60_000, facts: FACTS, now: NOW, ...fields };
+}
+
+/** The outcome of a reservation, for tests that ask for no more. */
+export async function outcomeOf(result: Promise<ReserveResult>): Promise<ReserveResult['outcome']> {
+  return (await result).outcome;
 }
 
 /** A settlement with what a test does not care about filled in. */
