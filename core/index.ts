@@ -56,6 +56,15 @@ export type * from './contract/store.ts';
 export type { TagRules } from './contract/tags.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
 export { formatUsd, parseDuration, parseSize, parseUsd } from './contract/units.ts';
+export {
+  FOR_OPERATORS,
+  listOf,
+  matchVersion,
+  PAGE_QUERY,
+  readPage,
+  sendList,
+  sendVersion,
+} from './http/operator-routes.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
 export { createLocalCounters } from './plugins/local-counters.ts';

@@ -1,11 +1,14 @@
-import { definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { createPlanBook, definePlugin, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { registerAdminRoutes } from './admin-routes.ts';
 import { keysCommand } from './commands.ts';
 import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
+import { createKeyOperations } from './key-operations.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
+import { createLastUsed } from './last-used.ts';
 import { acceptPepper, checkPeppers, makePepper, type Peppers, readPeppers } from './peppers.ts';
-import { createLastUsed, createRecords, type KeyLimits } from './records.ts';
+import { createRecords, type KeyLimits } from './records.ts';
 import { registerRoutes } from './routes.ts';
 import { createVerifier } from './verify.ts';
 
@@ -18,7 +21,7 @@ export default definePlugin({
   apiVersion: 1,
   credentials: ['key'],
   isCredential: (text) => KEY_PATTERN.test(text),
-  commands: [{ name: 'keys', summary: 'Create, list and revoke API keys' }],
+  commands: [{ name: 'keys', summary: 'Make, list, change, block, rotate and revoke API keys' }],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -75,22 +78,20 @@ export default definePlugin({
       index,
       ledger: api.ledger,
       readPeppers: readCheckedPeppers,
-      onEnd: verifier.forget,
+      onChange: verifier.forget,
       maxKeysPerUser,
     });
 
     api.hook('authenticate', ({ credential, now }) =>
       credential.startsWith('tg_') ? verifier.verify(credential, now) : undefined,
     );
-    const check = (limits: KeyLimits): void => checkNames(api, limits);
+    const readPlans = createPlanBook(api);
+    const check = async (limits: KeyLimits) => checkNames(api, limits, [...(await readPlans()).keys()]);
     registerRoutes(api, { keyring, check, creationsPerHour: Math.max(2 * maxKeysPerUser, 200) });
-    api.command(
-      keysCommand(keyring, {
-        check,
-        audit: api.audit,
-        acceptPepper: async () => acceptPepper(sets, await readOwnPeppers()),
-      }),
-    );
+    const operations = createKeyOperations({ keyring, check, audit: api.audit });
+    registerAdminRoutes(api, { keyring, operations });
+    const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
+    api.command(keysCommand({ keyring, operations, audit: api.audit, acceptPepper: giveUp }));
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;

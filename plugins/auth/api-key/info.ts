@@ -1,6 +1,7 @@
 import { formatUsd, keyBudgetId, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
-import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
+import { type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
+import { withStore } from './with-store.ts';
 
 /** A key as the API shows it. Absent limits are null. */
 export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
@@ -25,7 +26,7 @@ export function describeNewKey(key: StoredKey): ApiKeyInfo {
 }
 
 function toInfo(
-  { record, revokedAt, expiresAt }: StoredKey,
+  { record, revokedAt, expiresAt, blockedAt, blockReason }: StoredKey,
   lastUsedAt: number | undefined,
   spent: number,
 ): ApiKeyInfo {
@@ -39,6 +40,8 @@ function toInfo(
     created_at: new Date(record.createdAt).toISOString(),
     revoked_at: formatTime(revokedAt),
     deleted: revokedAt !== undefined,
+    blocked_at: formatTime(blockedAt),
+    blocked_reason: blockReason ?? null,
     expires_at: formatTime(expiresAt),
     last_used_at: formatTime(lastUsedAt),
     plan: record.plan ?? null,
@@ -83,7 +86,7 @@ export const KEY_ID = {
 } as const;
 
 /** `api_key_info` of spec 2.5 with the fields of the contract. */
-const KEY_INFO = {
+export const KEY_INFO = {
   type: 'object',
   properties: {
     id: TEXT,
@@ -95,6 +98,8 @@ const KEY_INFO = {
     created_at: TIME,
     revoked_at: TIME_OR_NULL,
     deleted: { type: 'boolean' },
+    blocked_at: { ...TIME_OR_NULL, description: 'Since when an operator blocks it; ISO 8601.' },
+    blocked_reason: TEXT_OR_NULL,
     expires_at: TIME_OR_NULL,
     last_used_at: { ...TIME_OR_NULL, description: 'ISO 8601 date-time, at most a minute behind.' },
     plan: TEXT_OR_NULL,
@@ -119,6 +124,8 @@ const KEY_INFO = {
       'created_at',
       'revoked_at',
       'deleted',
+      'blocked_at',
+      'blocked_reason',
       'expires_at',
     ],
     ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],

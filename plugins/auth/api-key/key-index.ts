@@ -1,5 +1,6 @@
 import type { Sets } from '../../../core/index.ts';
-import { hashUser, type KeyRecord, withStore } from './records.ts';
+import { hashUser, type KeyRecord } from './records.ts';
+import { withStore } from './with-store.ts';
 
 export interface Page {
   readonly limit: number;

@@ -98,8 +98,8 @@ const MAX_SHOWN = 20;
 export function checkNames(
   api: NamesApi,
   { plan, providers = [], models = [], tags = [] }: Omit<KeyLimits, 'name'>,
+  plans: readonly string[],
 ): void {
-  const plans = Object.keys(api.settings.plans);
   if (plan !== undefined && !plans.includes(plan)) throw unknownName('plan', 'plan', plan, plans);
   const offers = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')] satisfies readonly Offers[];
   const known = [...new Set(offers.flatMap((each) => [...each.keys()]))];

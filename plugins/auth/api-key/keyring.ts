@@ -5,7 +5,16 @@ import { createKey, prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';
 import { type IndexEntry, type KeyIndex, memberOf, type Page } from './key-index.ts';
 import type { Peppers } from './peppers.ts';
-import { isEnded, type KeyLimits, type KeyRecord, type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
+import {
+  type EditedKey,
+  isEnded,
+  type KeyEdit,
+  type KeyLimits,
+  type KeyRecord,
+  type KeyRecords,
+  limitsIdOf,
+  type StoredKey,
+} from './records.ts';
 
 interface KeyPage {
   readonly keys: readonly StoredKey[];
@@ -25,13 +34,14 @@ export interface Keyring {
    * Makes a successor with `limits`, which it shares with the old key, spent budget included; that one lives for
    * `overlapMs` more, or is revoked at once when that is 0. Throws `conflict` for a key that has ended or has a successor.
    */
-  rotate(
-    key: StoredKey,
-    limits: KeyLimits,
-    userLimits: UserLimits | undefined,
-    overlapMs: number,
-    now: number,
-  ): Promise<IssuedKey>;
+  rotate(key: StoredKey, given: Successor, overlapMs: number, now: number): Promise<IssuedKey>;
+  /** Changes limits and blocking; throws `conflict` for a revoked key, `precondition_failed` when it is not of the expected version. */
+  edit(key: StoredKey, make: (edit: KeyEdit) => KeyEdit, expected?: number): Promise<EditedKey>;
+}
+
+/** What the successor of a key gets; it has the owner of the old one. */
+export interface Successor extends Pick<Owner, 'role' | 'userLimits'> {
+  readonly limits: KeyLimits;
 }
 
 export function createKeyring(parts: KeyringParts): Keyring {
@@ -40,6 +50,14 @@ export function createKeyring(parts: KeyringParts): Keyring {
     find: records.find,
     revoke: (key, now) => revokeKey(parts, key, now),
     describe: (key) => describeKey(key, records, parts.ledger),
+
+    async edit(key, make, expected) {
+      if (key.revokedAt !== undefined)
+        throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} was revoked. Make a new one instead.`);
+      const edited = await records.edit(key, make, expected);
+      parts.onChange(key.record.id);
+      return edited;
+    },
 
     async list(userId, page) {
       const wanted = { ...page, limit: page.limit + 1 };
@@ -54,11 +72,11 @@ export function createKeyring(parts: KeyringParts): Keyring {
       return issued;
     },
 
-    async rotate(key, limits, userLimits, overlapMs, now) {
+    async rotate(key, { limits, ...given }, overlapMs, now) {
       refuseEnded(key, now);
       const { id } = key.record;
       const { userId, account } = key.record;
-      const owner = { userId, account, limitsId: limitsIdOf(key.record), ...omitUndefined({ userLimits }) };
+      const owner = { userId, account, limitsId: limitsIdOf(key.record), ...given };
       const issued = await draftKey(parts.readPeppers, owner, limits, now);
       const { record } = issued.key;
       if (!(await index.claimRotation(id, record.id))) {
@@ -69,7 +87,7 @@ export function createKeyring(parts: KeyringParts): Keyring {
         await storeKey(parts, record, maxKeysPerUser + 1, now);
         if (overlapMs === 0) await revokeKey(parts, key, now);
         else await records.retire(key, now + overlapMs);
-        parts.onEnd(id);
+        parts.onChange(id);
       } catch (error) {
         await discardKey(parts, record);
         await index.unclaimRotation(id, record.id).catch(() => undefined);
@@ -81,14 +99,19 @@ export function createKeyring(parts: KeyringParts): Keyring {
   };
 }
 
-async function revokeKey({ records, index, onEnd }: KeyringParts, key: StoredKey, now: number): Promise<StoredKey> {
+async function revokeKey({ records, index, onChange }: KeyringParts, key: StoredKey, now: number): Promise<StoredKey> {
   const revoked = await records.revoke(key, now);
-  onEnd(key.record.id);
+  onChange(key.record.id);
   await index.drop(key.record.userId, memberOf(key.record));
   return revoked;
 }
 
 function refuseEnded(key: StoredKey, now: number): void {
+  if (key.blockedAt !== undefined)
+    throw new GatewayError(
+      'permission_denied',
+      `The key ${prefixOf(key.record.id)} is blocked by an operator, and so would be its successor.`,
+    );
   if (!isEnded(key, now)) return;
   const state = key.revokedAt === undefined ? 'has expired' : 'was revoked';
   throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} ${state}. Make a new one instead.`);
@@ -106,7 +129,7 @@ export interface Owner {
   readonly userLimits?: UserLimits;
 }
 
-interface IssuedKey {
+export interface IssuedKey {
   /** The whole key. It is nowhere else, and cannot be had again. */
   readonly text: string;
   readonly key: StoredKey;
@@ -118,8 +141,8 @@ interface KeyringParts {
   readonly index: KeyIndex;
   readonly ledger: Pick<Ledger, 'budgets'>;
   readonly readPeppers: () => Promise<Peppers>;
-  /** Called when a key stops working, so that this node forgets it at once. */
-  readonly onEnd: (id: string) => void;
+  /** Called when a key changed or ended, so that this node forgets it at once. */
+  readonly onChange: (id: string) => void;
   readonly maxKeysPerUser: number;
 }
 
@@ -137,7 +160,7 @@ async function draftKey(
   const shared = omitUndefined({ role, limitsId, userLimits });
   const facts = { version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
   const record = { ...limits, ...facts, ...shared };
-  const key = { record, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };
+  const key: StoredKey = { record, version: 0, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };
   return { text, key, info: describeNewKey(key) };
 }
 

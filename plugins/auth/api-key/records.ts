@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
-import { GatewayError, isGatewayError, type Log, type PluginApi, type UserLimits } from '../../../core/index.ts';
+import { isObject, type Log, type PluginApi, type RecordVersion, type UserLimits } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
+import { withStore, writeStore } from './with-store.ts';
 
 /** What a key allows. Times are Unix milliseconds, money is micro-dollars; an absent field sets no limit. */
 export interface KeyLimits {
@@ -43,17 +43,33 @@ export function limitsIdOf({ id, limitsId }: KeyRecord): string {
   return limitsId ?? id;
 }
 
+/** What operators made of a key: the limits in place of those it was made with, and whether it is blocked. */
+export interface KeyEdit {
+  readonly limits: KeyLimits;
+  /** Unix milliseconds; absent for a key that is not blocked. */
+  readonly blockedAt?: number;
+  readonly blockReason?: string;
+}
+
 /** A record with what happened to it since. */
 export interface StoredKey {
+  /** With the limits that hold now. */
   readonly record: KeyRecord;
+  /** How often operators changed it. */
+  readonly version: number;
+  readonly blockedAt?: number;
+  readonly blockReason?: string;
   readonly revokedAt?: number;
+  /** The end of the overlap, when the key was rotated. */
+  readonly retiredAt?: number;
   /** The record's own expiry, or the end of the overlap when the key was rotated. */
   readonly expiresAt?: number;
 }
 
 /**
  * The documents of keys. A key, its revocation and its retirement are three documents, each written by one operation
- * alone: no operation reads a document, changes it and writes it back, so none can undo what another did meanwhile.
+ * alone: no operation reads a document, changes it and writes it back, so none can undo what another did meanwhile. What
+ * operators change of a key is a record of its own, whose changes come one after the other.
  */
 export interface KeyRecords {
   find(id: string): Promise<StoredKey | undefined>;
@@ -62,14 +78,23 @@ export interface KeyRecords {
   revoke(key: StoredKey, now: number): Promise<StoredKey>;
   /** Gives a key an end, unless it has a sooner one. */
   retire(key: StoredKey, expiresAt: number): Promise<void>;
+  /** Changes limits and blocking; with `expected` only from that version, else on top of what others changed. */
+  edit(key: StoredKey, make: (edit: KeyEdit) => KeyEdit, expected?: number): Promise<EditedKey>;
   markUsed(id: string, now: number): Promise<void>;
   lastUsed(id: string): Promise<number | undefined>;
+}
+
+/** A key before and after a change. */
+export interface EditedKey {
+  readonly before: StoredKey;
+  readonly after: StoredKey;
 }
 
 /** Revoked and expired keys are told apart from unknown ones for this long. */
 const REMEMBER_MS = 400 * 86_400_000;
 
-export function createRecords(api: Pick<PluginApi, 'keyv' | 'log'>): KeyRecords {
+export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>): KeyRecords {
+  const edits = api.records<KeyEdit>('key-edits');
   const keys = api.keyv('keys');
   const revoked = api.keyv<{ at: number }>('keys-revoked');
   const retired = api.keyv<{ at: number }>('keys-retired');
@@ -78,11 +103,12 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log'>): KeyRecords 
   return {
     async find(id) {
       // Not `getMany`: over an adapter without one, Keyv turns a failed read into "absent", and a revocation into nothing.
-      const [value, revocation, retirement] = await withStore(() =>
-        Promise.all([keys.get(id), revoked.get(id), retired.get(id)]),
+      const [value, revocation, retirement, edit] = await withStore(() =>
+        Promise.all([keys.get(id), revoked.get(id), retired.get(id), edits.find(id)]),
       );
       const record = readRecord(value, id, api.log);
-      return record && joinKey(record, readTime(revocation), readTime(retirement));
+      if (edit.version > 0 && !isEdit(edit.value)) return refuseDamaged(id, api.log);
+      return record && joinKey(record, readTime(revocation), readTime(retirement), edit);
     },
 
     async add(record) {
@@ -103,6 +129,19 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log'>): KeyRecords 
       await writeStore(() =>
         retired.set(record.id, { at: expiresAt }, lifetime(record.expiresAt ?? Infinity, expiresAt)),
       );
+    },
+
+    async edit({ record, revokedAt, retiredAt }, make, expected) {
+      const { id } = record;
+      // A key with an end is kept for a time after that, and the end may be another now, or none: kept for ever from here on.
+      const value = await withStore(() => keys.get(id));
+      if (value !== undefined) await writeStore(() => keys.set(id, value));
+      const changed = await edits.change(id, (edit) => make(edit ?? { limits: limitsOf(record) }), expected);
+      const join = (edit: RecordVersion<KeyEdit>): StoredKey => joinKey(record, revokedAt, retiredAt, edit);
+      return {
+        before: join({ version: changed.version - 1, value: changed.before }),
+        after: join(changed),
+      };
     },
 
     async markUsed(id, now) {
@@ -126,9 +165,40 @@ export function hashUser(userId: string): string {
   return createHash('sha256').update(userId).digest('hex');
 }
 
-function joinKey(record: KeyRecord, revokedAt: number | undefined, retiredAt: number | undefined): StoredKey {
+function joinKey(
+  made: KeyRecord,
+  revokedAt: number | undefined,
+  retiredAt: number | undefined,
+  { version, value }: RecordVersion<KeyEdit>,
+): StoredKey {
+  const record = value ? { ...withoutLimits(made), ...value.limits } : made;
   const expiresAt = Math.min(record.expiresAt ?? Infinity, retiredAt ?? Infinity);
-  return { record, ...omitUndefined({ revokedAt, expiresAt: expiresAt === Infinity ? undefined : expiresAt }) };
+  const { blockedAt, blockReason } = value ?? {};
+  return {
+    record,
+    version,
+    ...omitUndefined({ revokedAt, retiredAt, expiresAt: expiresAt === Infinity ? undefined : expiresAt }),
+    ...omitUndefined({ blockedAt, blockReason }),
+  };
+}
+
+/** What a key may, apart from whose it is. */
+export function limitsOf(record: KeyRecord): KeyLimits {
+  const { name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, tags } = record;
+  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, tags }) };
+}
+
+function withoutLimits(record: KeyRecord): Omit<KeyRecord, keyof KeyLimits> {
+  const { version, id, userId, account, role, hash, pepperId, createdAt, limitsId, userLimits } = record;
+  return {
+    ...{ version, id, userId, account, hash, pepperId, createdAt },
+    ...omitUndefined({ role, limitsId, userLimits }),
+  };
+}
+
+function isEdit(value: KeyEdit | undefined): boolean {
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- a store returns what was once written
+  return isObject(value) && isObject(value.limits) && typeof value.limits.name === 'string';
 }
 
 /** When it happened. A damaged document still says that it did: the key was revoked, or retired, long ago. */
@@ -157,61 +227,9 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
     typeof record.hash === 'string' &&
     /^[0-9a-f]{64}$/.test(record.hash);
   if (sound) return record;
+  return refuseDamaged(id, log);
+}
+
+function refuseDamaged(id: string, log: Log): undefined {
   log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is refused.');
-  return undefined;
-}
-
-/** Runs a store operation; whatever it throws becomes `store_unavailable`: unknown is never absent. */
-export async function withStore<T>(operation: () => Promise<T>): Promise<T> {
-  try {
-    return await operation();
-  } catch (cause) {
-    if (isGatewayError(cause)) throw cause;
-    throw unavailable(cause);
-  }
-}
-
-/** As {@link withStore}, for writes that resolve with false when they were not done. */
-async function writeStore(operation: () => Promise<boolean>): Promise<void> {
-  if (!(await withStore(operation))) throw unavailable(undefined);
-}
-
-function unavailable(cause: unknown): GatewayError {
-  return new GatewayError(
-    'store_unavailable',
-    'The store of API keys does not answer, so this key can be neither accepted nor refused. Try again shortly.',
-    { retryAfterMs: 1000, cause },
-  );
-}
-
-const EVERY_MS = 60_000;
-const MAX_KEYS = 20_000;
-
-interface LastUsed {
-  /** Notes a use; returns at once, and writes at most once a minute and key. */
-  touch(id: string, now: number): void;
-  /** Resolves when everything is written. */
-  flush(): Promise<void>;
-}
-
-/** Writes when a key was last used, in a document of its own and never in the way of a request. */
-export function createLastUsed(records: Pick<KeyRecords, 'markUsed'>, log: Log): LastUsed {
-  const written = new LRUCache<string, number>({ max: MAX_KEYS });
-  const writing = new Set<Promise<void>>();
-
-  return {
-    touch(id, now) {
-      const before = written.get(id);
-      if (before !== undefined && Math.abs(now - before) < EVERY_MS) return;
-      written.set(id, now);
-      const write = records.markUsed(id, now).catch((error: unknown) => {
-        log.debug({ keyId: id, err: error }, 'The last use of an API key was not written.');
-      });
-      writing.add(write);
-      void write.finally(() => writing.delete(write));
-    },
-    async flush() {
-      await Promise.all(writing);
-    },
-  };
 }

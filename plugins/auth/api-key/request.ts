@@ -70,6 +70,45 @@ export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLi
   };
 }
 
+/** The limits that fields of a request set. */
+const LIMIT_OF: Readonly<Record<keyof KeyRequest, keyof KeyLimits>> = Object.freeze({
+  name: 'name',
+  expires_at: 'expiresAt',
+  models: 'models',
+  providers: 'providers',
+  server_tools: 'serverTools',
+  plan: 'plan',
+  rpm: 'rpm',
+  tpm: 'tpm',
+  budget_usd: 'budget',
+  tags: 'tags',
+});
+
+/** A change of a key's limits: what the request names is set, or taken away where it is null; the rest stays. */
+export interface LimitsChange {
+  /** What is set, to be checked against the configuration. */
+  readonly set: KeyLimits;
+  apply(limits: KeyLimits): KeyLimits;
+}
+
+/** Reads a validated change; throws as {@link readKeyRequest}. */
+export function readKeyChange(body: KeyRequest, now: number): LimitsChange {
+  const set = readKeyRequest(body, now);
+  const named = new Set<string>(
+    Object.keys(body).flatMap((field) => (Object.hasOwn(LIMIT_OF, field) ? [LIMIT_OF[field as keyof KeyRequest]] : [])),
+  );
+  const pick = (limits: KeyLimits, isPicked: (name: string) => boolean): Partial<KeyLimits> =>
+    Object.fromEntries(Object.entries(limits).filter(([name]) => isPicked(name)));
+  return {
+    set,
+    apply: (limits) => ({
+      name: named.has('name') ? set.name : limits.name,
+      ...pick(limits, (name) => !named.has(name) && name !== 'name'),
+      ...pick(set, (name) => named.has(name) && name !== 'name'),
+    }),
+  };
+}
+
 const CONTROL = /\p{Cc}|\p{Cs}/u;
 
 function readName(name: string): string {

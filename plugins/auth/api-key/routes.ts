@@ -12,7 +12,7 @@ import { prefixOf, readKeyId } from './format.ts';
 import { ISSUED, KEY_ID, LIST, REVOKED } from './info.ts';
 import { narrow } from './key-limits.ts';
 import type { Keyring, Owner } from './keyring.ts';
-import { hashUser, type KeyLimits, type KeyRecord, type StoredKey } from './records.ts';
+import { hashUser, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */
@@ -58,7 +58,7 @@ interface Deps {
   readonly counters: Counters;
   readonly creationsPerHour: number;
   /** Throws for a plan, a provider or a model that there is not. */
-  readonly check: (limits: KeyLimits) => void;
+  readonly check: (limits: KeyLimits) => Promise<void>;
 }
 
 /** Registers the four routes of key management. */
@@ -113,7 +113,7 @@ async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps):
   const { principal, body } = ctx.state;
   const wanted = readKeyRequest(body, now);
   const limits = narrow(wanted, principal);
-  deps.check(wanted);
+  await deps.check(wanted);
   await countCreation(deps, principal.userId, now);
   const { text, info } = await deps.keyring.create(ownerOf(principal), limits, now);
   const message = 'The API key was made. Keep it: it cannot be shown again.';
@@ -145,10 +145,16 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
   const { plan = old.record.plan, serverTools = old.record.serverTools } = principal;
   const creator = { ...principal, ...omitUndefined({ plan, serverTools }) };
   const { tags } = old.record;
+  const userLimits = userLimitsOf(principal);
   const limits = { ...narrow(limitsOf(old.record), creator), ...omitUndefined({ tags }) };
   await countCreation(deps, principal.userId, now);
   const overlapSeconds = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
-  const { text, info } = await deps.keyring.rotate(old, limits, userLimitsOf(principal), overlapSeconds * 1000, now);
+  const { text, info } = await deps.keyring.rotate(
+    old,
+    { limits, ...omitUndefined({ userLimits }) },
+    overlapSeconds * 1000,
+    now,
+  );
   const rest = overlapSeconds === 0 ? 'is revoked' : `works for ${overlapSeconds} more seconds`;
   const message = `The API key was replaced; ${prefixOf(old.record.id)} ${rest}. Keep the new one: it cannot be shown again.`;
   respond(ctx, { message, api_key: text, api_key_info: info });
@@ -178,10 +184,6 @@ async function findOwn(keyring: Keyring, reference: string, userId: string, para
   throw new GatewayError('not_found', 'You have no API key with this id. The list of your keys shows their ids.', {
     param,
   });
-}
-
-function limitsOf({ name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget }: KeyRecord): KeyLimits {
-  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget }) };
 }
 
 /** Revoked keys stay in the store, so making and deleting them without end would fill it. */

@@ -49,6 +49,12 @@ function checkKey(key: CachedKey, credential: string, now: number): Principal {
   if (revokedAt !== undefined) {
     throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
   }
+  if (key.stored?.blockedAt !== undefined) {
+    throw new GatewayError(
+      'permission_denied',
+      'This API key is blocked by an operator of this gateway. Ask them to unblock it, or use another key.',
+    );
+  }
   if (expiresAt !== undefined && now >= expiresAt) {
     throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
   }

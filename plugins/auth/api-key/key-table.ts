@@ -1,0 +1,45 @@
+import type { CommandIo } from '../../../core/index.ts';
+import type { ApiKeyInfo } from './info.ts';
+
+const HEAD = Object.freeze(['KEY', 'USER', 'NAME', 'CREATED', 'USED', 'SPENT USD', 'STATE']);
+
+/** A line for each key. */
+export function formatKeys(io: Pick<CommandIo, 'table'>, keys: readonly ApiKeyInfo[], now: number): string {
+  const rows = keys.map((key) => [
+    key.prefix,
+    printable(key.user_id),
+    printable(key.name || '-'),
+    key.created_at.slice(0, 10),
+    key.last_used_at?.slice(0, 10) ?? 'never',
+    key.spent_usd,
+    stateOf(key, now),
+  ]);
+  return io.table(HEAD, rows);
+}
+
+/** A line for each field of one key. */
+export function formatKey(key: ApiKeyInfo): string {
+  return Object.entries(key)
+    .filter(([field]) => field !== 'hashed_key')
+    .map(([field, value]) => `${field.padEnd(14)}  ${shown(value)}`)
+    .join('\n');
+}
+
+function shown(value: unknown): string {
+  if (value === null || value === '') return '-';
+  return Array.isArray(value) ? value.map((each) => printable(String(each))).join(', ') : printable(String(value));
+}
+
+/** Text of users on a terminal: without what moves its cursor, and not so long that nothing else fits. */
+function printable(text: string): string {
+  const clean = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
+  return clean.length > 40 ? `${clean.slice(0, 39)}…` : clean;
+}
+
+function stateOf(key: ApiKeyInfo, now: number): string {
+  if (key.revoked_at) return 'revoked';
+  if (key.blocked_at) return 'blocked';
+  const role = key.role === 'admin' ? 'admin' : 'active';
+  if (!key.expires_at) return role;
+  return Date.parse(key.expires_at) <= now ? 'expired' : `until ${key.expires_at.slice(0, 10)}`;
+}
