@@ -22,6 +22,7 @@ export {
   BUDGET,
   checkBudget,
   isTimeZone,
+  KEY_ORIGINS,
   MAX_OWN_BUDGETS,
   OWN_BUDGET,
   readBudget,

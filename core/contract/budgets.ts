@@ -52,18 +52,21 @@ const AMOUNT = {
     pattern: NAME,
     description: 'Up to 63 letters, digits, dots, dashes and underscores: what is spent is counted under it.',
   },
-  amount_usd: { type: ['string', 'number'], description: 'US dollars that may be spent in each period.' },
+  amount_usd: {
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+    description: 'US dollars that may be spent in each period.',
+  },
   every: { type: 'string', enum: BUDGET_PERIODS, description: 'How often it begins anew; `total` never does.' },
   timezone: {
     ...word('The time zone whose clock begins a period, as `Europe/Berlin`.'),
     default: 'UTC',
   },
   starts_on: {
-    type: ['string', 'integer'],
+    anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }],
     description: 'The day that begins a week, `monday` unless set, or a month, 1 (unless set) to 28.',
   },
   soft_usd: {
-    type: ['string', 'number'],
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
     description: 'US dollars from which on it is warned of: in the log, in a header, by the webhook.',
   },
 } as const;
@@ -95,6 +98,14 @@ export const BUDGET = {
     ...TARGET,
   },
 } as const satisfies Schema;
+
+/** The name of the records that say of rotated keys which was the first, by the id of the key. */
+export const KEY_ORIGINS = 'key-origins';
+
+/** The first of the keys that replaced one another: what they spend is counted under it. */
+export interface KeyOrigin {
+  readonly first: string;
+}
 
 /** How many budgets one key or plan may have. */
 export const MAX_OWN_BUDGETS = 8;

@@ -128,6 +128,39 @@ describe('budgets in calendar windows', () => {
     });
   });
 
+  it('of a key are shared with the key that replaces it, and are shown with it', async () => {
+    const gateway = await startWithOperator();
+    const made = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
+      ...['keys', 'create', '--user', 'ann', '--budgets', 'day=2,month=20@Europe/Berlin'],
+    );
+    expect(made.api_key_info.budgets).to.deep.equal([
+      { name: 'day', amount_usd: '2.00', every: 'day', timezone: 'UTC' },
+      { name: 'month', amount_usd: '20.00', every: 'month', timezone: 'Europe/Berlin' },
+    ]);
+    const { id } = made.api_key_info;
+    expect((await chat(gateway, 1, made.api_key)).status).to.equal(200);
+    const second = await gateway.command<{ api_key: string; api_key_info: { id: string } }>('keys', 'rotate', id);
+    const third = await gateway.command<{ api_key: string }>('keys', 'rotate', second.api_key_info.id);
+    expect((await chat(gateway, 2, third.api_key)).status).to.equal(402);
+    expect((await chat(gateway, 1, third.api_key)).status).to.equal(200);
+    // Named by the second of the three, a budget counts the third too.
+    await ask(gateway, 'PUT', '/named', { amount_usd: 1, every: 'total', key: second.api_key_info.id });
+    await gateway.command('keys', 'update', id, '--clear', 'budgets');
+    const fourth = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
+      ...['keys', 'create', '--user', 'ann'],
+    );
+    expect(fourth.api_key_info.budgets).to.equal(null);
+    await eventually(async () => {
+      const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${third.api_key}` });
+      const { budgets } = (await response.json()) as { budgets: { name: string; left: string }[] };
+      expect(budgets.map(({ name, left }) => [name, left])).to.deep.equal([
+        ['day', '0.00'],
+        ['month', '18.00'],
+        ['named', '1.00'],
+      ]);
+    });
+  });
+
   describe('that operators make at run time', () => {
     const BUDGET = { amount_usd: '1.00', every: 'day', tag: 'team=search' };
 

@@ -1,5 +1,13 @@
-import type { Log, NamedPlan, PlanFinder, PluginApi, Principal, Target } from '../../../../core/index.ts';
-import { GatewayError } from '../../../../core/index.ts';
+import {
+  KEY_ORIGINS,
+  type KeyOrigin,
+  type Log,
+  type NamedPlan,
+  type PlanFinder,
+  type PluginApi,
+  type Principal,
+  type Target,
+} from '../../../../core/index.ts';
 import type { CountedBudget } from './counted.ts';
 import { type BudgetMatcher, createMatcher, keyIdOf } from './match.ts';
 import type { BudgetRecords, NamedBudget } from './records.ts';
@@ -23,9 +31,6 @@ interface BookParts {
   /** The first key of those that replaced one another; the key itself where none did. */
   readonly firstKeyOf: (keyId: string) => Promise<string>;
 }
-
-/** The shared name of the documents that say which key a rotated one goes back to, which the plugin of keys writes. */
-export const KEY_ORIGINS = 'key-origins';
 
 /** How often the store is asked whether budgets changed: a change holds everywhere within five seconds. */
 export const REFRESH_MS = 2000;
@@ -70,18 +75,9 @@ export function createBudgetBook({ records, findPlan, firstKeyOf }: BookParts): 
 }
 
 /** Answers the key that a key goes back to. */
-export function createKeyOrigins(api: Pick<PluginApi, 'shared'>): BookParts['firstKeyOf'] {
-  return async (keyId) => {
-    try {
-      const first = await api.shared<string>(KEY_ORIGINS).get(keyId);
-      return typeof first === 'string' ? first : keyId;
-    } catch (cause) {
-      throw new GatewayError('store_unavailable', 'The store of API keys does not answer. Try again shortly.', {
-        retryAfterMs: 1000,
-        cause,
-      });
-    }
-  };
+export function createKeyOrigins(api: Pick<PluginApi, 'records'>): BookParts['firstKeyOf'] {
+  const origins = api.records<KeyOrigin>(KEY_ORIGINS);
+  return async (keyId) => (await origins.find(keyId)).value?.first ?? keyId;
 }
 
 /** Keeps a book current from when the gateway is ready until it closes. */

@@ -29,7 +29,10 @@ const RAISE_BODY = {
   additionalProperties: false,
   required: ['amount_usd', 'until'],
   properties: {
-    amount_usd: { type: ['string', 'number'], description: 'US dollars beside the budget’s own.' },
+    amount_usd: {
+      anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+      description: 'US dollars beside the budget’s own.',
+    },
     until: { type: 'string', maxLength: 40, description: 'When it ends: ISO 8601 with a time zone.' },
   },
 } as const;

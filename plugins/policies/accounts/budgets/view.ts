@@ -44,7 +44,7 @@ export const OPERATOR_BUDGET = {
   properties: {
     ...CALLER_BUDGET.properties,
     owner: { enum: ['file', 'store'], description: '`file`: the configuration, where it is changed.' },
-    starts_on: { type: ['string', 'integer'] },
+    starts_on: { anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }] },
     user: TEXT,
     key: TEXT,
     tag: TEXT,
