@@ -39,8 +39,8 @@ export interface AllowedWord {
 }
 
 const TABLES = [
-  'plugins/stores/postgres/schema.ts',
-  'plugins/stores/sqlite/ledger-sql.ts',
+  'plugins/stores/postgres/schema-migration.ts',
+  'plugins/stores/sqlite/schema-step-4.ts',
   'plugins/stores/sqlite/schema.ts',
 ] as const;
 
@@ -105,10 +105,14 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: ['plugins/agents/kit/result-target.ts'],
     why: 'a field of the JSON that a model writes',
   },
-  { word: 'purse', files: TABLES, why: 'a column of stores that are in use' },
-  { word: 'purse', files: ['plugins/stores/sqlite/ledger-changes.ts'], why: 'that column, read' },
-  { word: 'purse', files: ['plugins/stores/redis/ledger-scripts.ts'], why: 'a hash field of stores that are in use' },
-  { word: 'purses', files: [...TABLES, 'plugins/stores/postgres/ledger.ts'], why: 'a table of stores that are in use' },
+  { word: 'purse', files: TABLES, why: 'a column of stores of earlier versions' },
+  {
+    word: 'purse',
+    files: ['plugins/stores/redis/migration.ts', 'plugins/stores/redis/migration-scripts.ts'],
+    why: 'a hash field of stores of earlier versions',
+  },
+  { word: 'purses', files: TABLES, why: 'a table of stores of earlier versions' },
+  { word: 'purses', files: ['plugins/stores/redis/migration.ts'], why: 'hash fields of stores of earlier versions' },
   { word: 'faults', files: ['core/cli/failure.ts'], why: 'a field of the JSON that the command line prints' },
   {
     word: 'presence',

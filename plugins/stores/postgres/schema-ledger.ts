@@ -45,12 +45,11 @@ BEGIN
   IF free - amount_ < floor_ THEN RETURN; END IF;
   used_ := '{}';
   IF cardinality(budgets_) > 0 THEN
+    -- Before any is locked: who holds one and waits for a new one would end in a deadlock.
+    INSERT INTO tollgate.budgets (id, until) SELECT u.id, u.until FROM unnest(budgets_, untils_) AS u (id, until)
+      WHERE NOT EXISTS (SELECT FROM tollgate.budgets AS b WHERE b.id = u.id COLLATE "C")
+      ORDER BY u.id COLLATE "C" ON CONFLICT DO NOTHING;
     used_ := tollgate.lock_budgets(budgets_);
-    IF cardinality(used_) IS DISTINCT FROM cardinality(budgets_) THEN
-      INSERT INTO tollgate.budgets (id, until) SELECT id, until FROM unnest(budgets_, untils_) AS u (id, until)
-        ORDER BY id COLLATE "C" ON CONFLICT DO NOTHING;
-      used_ := tollgate.lock_budgets(budgets_);
-    END IF;
     outcome := 'over_budget';
     FOR i IN 1 .. cardinality(budgets_) LOOP
       IF used_[i] + amount_ > limits_[i] THEN refused := i; RETURN; END IF;
@@ -124,7 +123,8 @@ END $$;
 
 -- Without an actual cost it is the sweeper's: then correction_ is the reason of what may correct it.
 CREATE OR REPLACE FUNCTION tollgate.settle(deadline double precision, account_ text, ref_ text, actual bigint, at_ bigint,
-  reason_ text, correction_ text, remember bigint, uncharged_ text[], row_ text, d text[], c bigint[], session_ text, outcome_ text, facts_ text) RETURNS boolean LANGUAGE plpgsql AS $$
+  reason_ text, correction_ text, remember bigint, uncharged_ text[], row_ text, d text[], c bigint[], session_ text,
+  outcome_ text, facts_ text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE hold tollgate.holds; cost_ bigint; entry bigint;
 BEGIN
   PERFORM tollgate.in_time(deadline);
@@ -143,9 +143,10 @@ BEGIN
   UPDATE tollgate.accounts SET held = held - hold.amount, balance = balance - cost_, spent = spent + cost_,
     last_entry = last_entry + 1, updated_at = at_ WHERE id = account_ RETURNING last_entry INTO entry;
   INSERT INTO tollgate.entries VALUES (account_, entry, 'charge', ref_, -cost_, reason_, at_);
-  PERFORM tollgate.charge_budgets(hold.budgets, uncharged_, hold.amount, cost_);
   PERFORM tollgate.count_call(at_, row_, d, c);
   PERFORM tollgate.record_call(account_, ref_, at_, d, c, session_, outcome_, facts_);
+  -- Last, because calls of other accounts wait for them.
+  PERFORM tollgate.charge_budgets(hold.budgets, uncharged_, hold.amount, cost_);
   RETURN true;
 END $$;
 
