@@ -13,6 +13,7 @@ export { costOf } from './calls/pricing.ts';
 export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export { nearest } from './config/nearest.ts';
+export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/audit.ts';
 export { auditActor } from './contract/audit.ts';
@@ -69,5 +70,6 @@ export {
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
 export { createLocalCounters } from './plugins/local-counters.ts';
+export { changedMeanwhile } from './plugins/records.ts';
 export type { SseReader, SseReaderOptions } from './upstream/event-reader.ts';
 export { createEventReader } from './upstream/event-reader.ts';

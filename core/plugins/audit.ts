@@ -32,7 +32,8 @@ const ID = /^[0-9a-z]{9}-[0-9a-z]{1,12}$/;
 
 export function createAuditLog(parts: AuditParts): AuditLog {
   const { store, keepForMs, log } = parts;
-  let prunedOn = '';
+  /** The day that is in the set of days, as far as this process knows; the old ones were forgotten then. */
+  let today = '';
 
   return {
     async add(change) {
@@ -44,7 +45,7 @@ export function createAuditLog(parts: AuditParts): AuditLog {
         // The entry first, then its id: what is listed is there.
         const isWritten = await store.keyv<AuditEntry>('audit').set(id, entry, keepForMs);
         if (!isWritten) throw unavailable(undefined);
-        await store.sets.add(DAYS, day);
+        if (today !== day) await store.sets.add(DAYS, day);
         await store.sets.add(idsOf(day), id);
       } catch (error) {
         const { actor, action, subject } = change;
@@ -54,8 +55,8 @@ export function createAuditLog(parts: AuditParts): AuditLog {
         );
         throw isGatewayError(error) ? error : unavailable(error);
       }
-      if (prunedOn === day) return;
-      prunedOn = day;
+      if (today === day) return;
+      today = day;
       await forgetDays(store, dayOf(at - keepForMs - DAY_MS)).catch((error: unknown) =>
         log.warn({ err: error }, 'old ids of the audit log could not be removed; the next day tries again'),
       );

@@ -2,6 +2,8 @@ import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { createCatalog } from '../../core/calls/model-catalog.ts';
 import {
   type Announcement,
+  type AuditPage,
+  type AuditQuery,
   type Command,
   type CommandInput,
   type ErrorBody,
@@ -59,6 +61,8 @@ export interface FakeGateway {
     line: readonly string[],
     options?: CommandInput['options'],
   ): Promise<{ out: string; json: unknown; talk: string }>;
+  /** What was written down of changes. */
+  audit(query: AuditQuery): Promise<AuditPage>;
   ready(): Promise<void>;
   close(): Promise<void>;
 }
@@ -236,6 +240,7 @@ export async function setUpPlugins(
       await subcommand.run({ args, options: flags, io, signal: new AbortController().signal, actor: ACTOR });
       return { out, json, talk };
     },
+    audit: audit.list,
     async ready() {
       for (const ready of readies) await ready();
     },

@@ -1,4 +1,5 @@
 import {
+  auditActor,
   type Counters,
   GatewayError,
   type PluginApi,
@@ -9,7 +10,7 @@ import {
 } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
-import { ISSUED, KEY_ID, LIST, REVOKED } from './info.ts';
+import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './info.ts';
 import { narrow } from './key-limits.ts';
 import type { Keyring, Owner } from './keyring.ts';
 import { hashUser, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
@@ -59,11 +60,20 @@ interface Deps {
   readonly creationsPerHour: number;
   /** Throws for a plan, a provider or a model that there is not. */
   readonly check: (limits: KeyLimits) => Promise<void>;
+  /** Writes down what users do with their keys. A user gets the key also when that fails, which the log says. */
+  readonly note: (ctx: RouteContext<unknown>, action: string, info: ApiKeyInfo, from?: string) => Promise<void>;
 }
 
 /** Registers the four routes of key management. */
-export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters'>): void {
-  const deps = { ...parts, counters: api.stores.counters };
+export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'note'>): void {
+  const note: Deps['note'] = (ctx, action, info, from) =>
+    api
+      .audit({
+        ...{ actor: auditActor(ctx), action, subject: from ?? info.prefix },
+        after: from === undefined ? shownInAudit(info) : { successor: info.prefix },
+      })
+      .catch(() => undefined);
+  const deps = { ...parts, counters: api.stores.counters, note };
   const guarded = { auth: ['token'], permission: PERMISSION } as const;
   api.route({
     method: 'POST',
@@ -116,6 +126,7 @@ async function createKey(ctx: RouteContext<KeyRequest | undefined>, deps: Deps):
   await deps.check(wanted);
   await countCreation(deps, principal.userId, now);
   const { text, info } = await deps.keyring.create(ownerOf(principal), limits, now);
+  await deps.note(ctx, 'key.create', info);
   const message = 'The API key was made. Keep it: it cannot be shown again.';
   respond(ctx, { message, api_key: text, api_key_info: info });
 }
@@ -130,11 +141,13 @@ async function listKeys(ctx: RouteContext, { keyring }: Deps): Promise<void> {
   respond(ctx, { object: 'list', data: await Promise.all(keys.map(keyring.describe)), has_more: hasMore });
 }
 
-async function revokeKey(ctx: RouteContext<PluginConfig<typeof DELETE_BODY>>, { keyring }: Deps): Promise<void> {
+async function revokeKey(ctx: RouteContext<PluginConfig<typeof DELETE_BODY>>, { keyring, note }: Deps): Promise<void> {
   const key = await findOwn(keyring, ctx.state.body.id, ctx.state.principal.userId, 'id');
   const revoked = await keyring.revoke(key, Date.now());
-  const message = `The API key ${prefixOf(key.record.id)} is revoked.`;
-  respond(ctx, { message, api_key_info: await keyring.describe(revoked) });
+  const info = await keyring.describe(revoked);
+  // Deleting twice is no change.
+  if (key.revokedAt === undefined) await note(ctx, 'key.revoke', info);
+  respond(ctx, { message: `The API key ${prefixOf(key.record.id)} is revoked.`, api_key_info: info });
 }
 
 async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, deps: Deps): Promise<void> {
@@ -155,6 +168,7 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
     overlapSeconds * 1000,
     now,
   );
+  await deps.note(ctx, 'key.rotate', info, prefixOf(old.record.id));
   const rest = overlapSeconds === 0 ? 'is revoked' : `works for ${overlapSeconds} more seconds`;
   const message = `The API key was replaced; ${prefixOf(old.record.id)} ${rest}. Keep the new one: it cannot be shown again.`;
   respond(ctx, { message, api_key: text, api_key_info: info });

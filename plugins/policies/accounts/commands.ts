@@ -1,85 +1,48 @@
-import { randomUUID } from 'node:crypto';
-import type Keyv from 'keyv';
-import {
-  type AccountRecord,
-  accountKey,
-  type Command,
-  formatUsd,
-  GatewayError,
-  type PluginApi,
-  parseUsd,
-  type Subcommand,
-} from '../../../core/index.ts';
-import { isStoreFailure } from '../kit/write-queue.ts';
+import { type Command, type CommandInput, GatewayError, type Subcommand } from '../../../core/index.ts';
+import type { AccountOperations } from './account-operations.ts';
 
-/** How many ledger entries `accounts show` prints. */
-const SHOWN_ENTRIES = 20;
+const ACCOUNT = { name: '<user>', summary: 'the user id, as in the tokens or in "keys create --user"' } as const;
 
-/** `tollgate accounts credit|show|plan`: what operators do with accounts, on the configured store directly. */
-export function accountCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Command {
+/** `tollgate accounts list|show|credit|plan`: what operators do with accounts, on the configured store directly. */
+export function accountCommand(operations: AccountOperations): Command {
   return {
     name: 'accounts',
-    summary: 'Credit and show accounts, and set their plans',
-    subcommands: [creditCommand(api), showCommand(api, accounts), planCommand(api, accounts)],
+    summary: 'List, credit and show accounts, and set their plans',
+    subcommands: [creditCommand(operations), showCommand(operations), listCommand(operations), planCommand(operations)],
   };
 }
 
-function creditCommand({ ledger }: PluginApi): Subcommand {
+function creditCommand(operations: AccountOperations): Subcommand {
   return {
     name: 'credit',
     summary: 'Add money to an account (a negative amount takes it back)',
-    args: [
-      { name: '<user>', summary: 'the user id, as in the tokens or in "keys create --user"' },
-      { name: '<amount>', summary: 'US dollars, such as 25.00' },
-    ],
+    args: [ACCOUNT, { name: '<amount>', summary: 'US dollars, such as 25.00' }],
     options: [
       { flags: '--reason <text>', summary: 'what for; kept in the ledger' },
       { flags: '--id <id>', summary: 'an id of your own: crediting it twice credits it once' },
     ],
-    async run({ args: [user = '', text = ''], options, io }) {
-      const micro = readAmount(text);
-      const id = typeof options['id'] === 'string' ? options['id'] : randomUUID();
-      const reason = typeof options['reason'] === 'string' ? options['reason'] : 'credit';
-      const isNew = await ledger.credit(user, id, micro, reason, Date.now()).catch((error: unknown) => {
-        if (isStoreFailure(error))
-          io.note(`It is not known whether ${user} was credited. Run it again with --id ${id}: it then counts once.`);
-        throw error;
-      });
-      const amount = formatUsd(micro);
-      const balance = formatUsd((await ledger.balance(user)).balance);
+    async run({ args: [user = '', amount = ''], options, io, actor }) {
+      const wish = { amount, id: textOf(options, 'id'), reason: textOf(options, 'reason') };
+      const credited = await operations.credit(actor, user, wish);
+      const { balance } = credited.account;
       io.result(
-        { user_id: user, id, credited: isNew, amount, balance },
-        isNew
-          ? `credited ${amount} USD to ${user}; the balance is ${balance} USD`
-          : `"${id}" was credited before; the balance of ${user} is ${balance} USD`,
+        credited,
+        credited.credited
+          ? `credited ${credited.amount} USD to ${user}; the balance is ${balance} USD`
+          : `"${credited.id}" was credited before; the balance of ${user} is ${balance} USD`,
       );
     },
   };
 }
 
-function showCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Subcommand {
+function showCommand(operations: AccountOperations): Subcommand {
   return {
     name: 'show',
     summary: 'Show the balance, the plan and the newest entries of an account',
-    args: [{ name: '<user>', summary: 'the user id' }],
+    args: [ACCOUNT],
     async run({ args: [user = ''], io }) {
-      const [account, found, record] = await Promise.all([
-        api.ledger.balance(user),
-        api.ledger.entries(user, { limit: SHOWN_ENTRIES }),
-        accounts.get(accountKey(user)),
-      ]);
-      const plan = record?.plan ?? api.settings.defaultPlan ?? null;
-      const entries = found.map(({ at, kind, amount, reason, ref }) => ({
-        at: new Date(at).toISOString(),
-        kind,
-        amount: formatUsd(amount),
-        reason,
-        ref,
-      }));
-      const balance = formatUsd(account.balance);
-      const held = formatUsd(account.held);
-      const spent = formatUsd(account.spent);
-      const credited = formatUsd(account.credited);
+      const { account, entries } = await operations.show(user);
+      const { plan, balance, held, spent, credited } = account;
       const lines = [
         `account   ${user}`,
         `plan      ${plan ?? '-'}`,
@@ -87,41 +50,60 @@ function showCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Subcommand 
         `spent     ${spent} USD of ${credited} USD credited`,
         ...entries.map(({ at, kind, amount, reason }) => `${at}  ${kind.padEnd(6)}  ${amount.padStart(12)}  ${reason}`),
       ];
-      io.result({ user_id: user, plan, balance, held, spent, credited, entries }, lines.join('\n'));
+      io.result({ ...account, entries }, lines.join('\n'));
     },
   };
 }
 
-function planCommand(api: PluginApi, accounts: Keyv<AccountRecord>): Subcommand {
+function listCommand(operations: AccountOperations): Subcommand {
+  return {
+    name: 'list',
+    summary: 'List accounts that were ever credited or charged',
+    options: [
+      { flags: '--limit <n>', summary: 'how many at most; 100 by default, up to 1000' },
+      { flags: '--after <account>', summary: 'goes on after this account' },
+    ],
+    async run({ options, io }) {
+      const after = textOf(options, 'after');
+      const page = { limit: readLimit(textOf(options, 'limit')), ...(after !== undefined && { after }) };
+      const { accounts, next } = await operations.list(page);
+      const rows = accounts.map(({ id, plan, balance, held, spent, credited }) => [
+        id.replace(/[\p{Cc}\p{Cf}]/gu, '?'),
+        plan ?? '-',
+        ...[balance, held, spent, credited],
+      ]);
+      io.result(
+        { object: 'list', data: accounts, has_more: next !== undefined, ...(next !== undefined && { next }) },
+        io.table(['ACCOUNT', 'PLAN', 'BALANCE USD', 'HELD USD', 'SPENT USD', 'CREDITED USD'], rows),
+      );
+      if (next !== undefined) io.note(`There are more: --after ${JSON.stringify(next)}`);
+    },
+  };
+}
+
+function planCommand(operations: AccountOperations): Subcommand {
   return {
     name: 'plan',
-    summary: 'Give an account a plan of the configuration',
-    args: [
-      { name: '<user>', summary: 'the user id' },
-      { name: '<plan>', summary: 'a name under "plans" in the configuration' },
-    ],
-    async run({ args: [user = '', plan = ''], io }) {
-      const names = Object.keys(api.settings.plans);
-      if (!names.includes(plan))
-        throw new GatewayError(
-          'invalid_request',
-          `there is no plan "${plan}" in the configuration; plans are: ${names.join(', ') || 'none'}`,
-        );
-      await accounts.set(accountKey(user), { plan });
-      io.result({ user_id: user, plan }, `${user} has the plan ${plan}`);
+    summary: 'Give an account a plan',
+    args: [ACCOUNT, { name: '[plan]', summary: 'a name of "tollgate plans list"' }],
+    options: [{ flags: '--clear', summary: 'take its plan away: the default plan holds then' }],
+    async run({ args: [user = '', plan], options, io, actor }) {
+      const isCleared = options['clear'] === true;
+      if ((plan === undefined) !== isCleared)
+        throw new GatewayError('invalid_request', 'Name a plan, or take it away with --clear.', { param: 'plan' });
+      const { account } = await operations.setPlan(actor, user, plan ?? null);
+      io.result(account, plan === undefined ? `${user} has no plan of its own` : `${user} has the plan ${plan}`);
     },
   };
 }
 
-function readAmount(text: string): number {
-  try {
-    const micro = parseUsd(text);
-    if (micro !== 0) return micro;
-  } catch (cause) {
-    throw new GatewayError('invalid_request', cause instanceof Error ? cause.message : 'not an amount', {
-      param: 'amount',
-      cause,
-    });
-  }
-  throw new GatewayError('invalid_request', 'The amount must not be 0.', { param: 'amount' });
+function textOf(options: CommandInput['options'], name: string): string | undefined {
+  const value = options[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined) return 100;
+  if (/^([1-9]\d{0,2}|1000)$/.test(text)) return Number(text);
+  throw new GatewayError('invalid_request', '--limit is a whole number from 1 to 1000.', { param: 'limit' });
 }

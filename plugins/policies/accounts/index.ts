@@ -1,10 +1,10 @@
-import { ACCOUNTS, type AccountRecord, definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
+import { definePlugin, type PluginApi, parseDuration } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
-import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { accountRoutes } from './routes.ts';
+import { setUpOperators } from './set-up-operators.ts';
 
 /** How many reservations without a response of the store are released once it is back. */
 const MAX_UNCERTAIN = 1000;
@@ -15,7 +15,8 @@ export default definePlugin({
   kind: 'policy',
   apiVersion: 1,
   commands: [
-    { name: 'accounts', summary: 'Credit and show accounts, and set their plans' },
+    { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
+    { name: 'plans', summary: 'List plans, and put and remove those of the store' },
     { name: 'budgets', summary: 'List, make, remove and raise budgets' },
   ],
   configSchema: {
@@ -85,12 +86,12 @@ export default definePlugin({
   },
   setup(api, config) {
     const { billing } = api.settings;
-    api.command(accountCommand(api, api.share<AccountRecord>(ACCOUNTS)));
     const clock = createLedgerClock(api.ledger, api.log);
     // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
     const now = api.ledger.clock ? clock.now : () => Date.now();
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
+    setUpOperators(api);
     if (billing === 'off') return;
     const isOpen = config.onStoreFailure === 'open';
     if (isOpen && billing === 'enforce')

@@ -22,6 +22,8 @@ const INFO_FIELDS = [
     'created_at',
     'revoked_at',
     'deleted',
+    'blocked_at',
+    'blocked_reason',
     'expires_at',
   ],
   ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],

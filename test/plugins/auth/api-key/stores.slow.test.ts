@@ -56,6 +56,37 @@ function testTwoNodes(open: () => Promise<Store>): void {
     expect(await codeOf(two.authenticate(api_key, { now: now + 5000 }))).to.equal('revoked_api_key');
   });
 
+  it('lose none of twenty changes that operators make on both at once', async () => {
+    const { api_key, api_key_info } = await create(one);
+    const options = ['name', 'rpm', 'tpm', 'budget'];
+    await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        (n % 2 === 0 ? one : two).run(['keys', 'update', api_key_info.id], { [options[n % 4] ?? '']: `${n + 1}` }),
+      ),
+    );
+    const audit = (await one.audit({ limit: 100, subject: api_key_info.prefix, action: 'key.update' })).entries;
+    expect(audit).to.have.lengthOf(20);
+    // Each change was made of what the one before it left: a chain with one end.
+    const befores = new Set(audit.map(({ before }) => JSON.stringify(before)));
+    expect(befores.size).to.equal(20);
+    expect(audit.filter(({ after }) => !befores.has(JSON.stringify(after)))).to.have.lengthOf(1);
+    for (const node of [one, two]) {
+      const principal = await node.authenticate(api_key, { now: Date.now() + 5000 });
+      expect(principal).to.include.all.keys('keyName', 'rpm', 'tpm', 'budget');
+    }
+  });
+
+  it('refuse a key within five seconds that the other blocked, and take it again when it is unblocked', async () => {
+    const { api_key, api_key_info } = await create(one);
+    const now = Date.now();
+    await two.authenticate(api_key, { now });
+    await one.run(['keys', 'block', api_key_info.id]);
+    expect(await codeOf(one.authenticate(api_key, { now }))).to.equal('permission_denied');
+    expect(await codeOf(two.authenticate(api_key, { now: now + 5000 }))).to.equal('permission_denied');
+    await two.run(['keys', 'unblock', api_key_info.id]);
+    expect(await two.authenticate(api_key, { now: now + 5000 })).to.include({ keyId: api_key_info.id });
+  });
+
   it('S12 give exactly as many keys as a user may have, to fifty who ask both at once', async () => {
     const asked = Array.from({ length: 50 }, (_, at) => (at % 2 === 0 ? one : two).request('POST', CREATE, { bearer }));
     const answers = await Promise.all(asked);

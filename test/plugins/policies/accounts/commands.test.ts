@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import { isGatewayError, type PluginApi } from '../../../../core/index.ts';
+import { isGatewayError } from '../../../../core/index.ts';
+import { createRecordBook } from '../../../../core/plugins/records.ts';
+import { createAccountOperations } from '../../../../plugins/policies/accounts/account-operations.ts';
 import { accountCommand } from '../../../../plugins/policies/accounts/commands.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { makeFaulty } from '../../../support/charged-calls.ts';
@@ -9,13 +11,16 @@ describe('tollgate accounts credit', () => {
   it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
-    const command = accountCommand(
-      { ledger: faulty.ledger, settings: { plans: {} } } as unknown as PluginApi,
-      store.keyv('accounts'),
-    );
+    const operations = createAccountOperations({
+      ledger: faulty.ledger,
+      settings: { plans: {} } as never,
+      records: createRecordBook(store),
+      shared: (name) => store.keyv(name) as never,
+      audit: async () => undefined,
+    });
+    const command = accountCommand(operations);
     const credit = command.subcommands?.find(({ name }) => name === 'credit');
-    const notes: string[] = [];
-    const io = fakeIo({ note: (text) => void notes.push(text) });
+    const io = fakeIo();
     const run = (id?: string) =>
       credit?.run({
         args: ['ann', '5'],
@@ -28,7 +33,7 @@ describe('tollgate accounts credit', () => {
     faulty.fault = 'loses answers';
     const error = await run()?.catch((thrown: unknown) => thrown);
     expect(isGatewayError(error) && error.code).to.equal('store_unavailable');
-    const id = /--id (\S+?):/.exec(notes.join(''))?.[1];
+    const id = /the id "(\S+?)"/.exec(String(error))?.[1];
     expect(id).to.be.a('string');
 
     faulty.fault = 'none';

@@ -1,0 +1,21 @@
+import { GatewayError } from '../contract/errors.ts';
+import { isObject } from '../contract/json.ts';
+import type { Plan } from '../contract/settings.ts';
+import { CORE_PROPERTIES } from './core-schema.ts';
+import { createAjv, validateValue } from './validate.ts';
+
+/** The schema of one plan, as the configuration has it under `plans`. */
+export const PLAN_SCHEMA = CORE_PROPERTIES.plans.additionalProperties;
+
+/** A plan that an operator puts at run time, held to the schema of those in the file; throws `invalid_request` naming the field. */
+export function readPlan(value: unknown): Plan {
+  if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
+  const plan = structuredClone(value) as Plan;
+  const [problem] = validateValue(plan, PLAN_SCHEMA, { pointer: '', ajv: createAjv('/'), isHidden: () => false });
+  if (!problem) return plan;
+  const param = problem.pointer.slice(1).replaceAll('/', '.');
+  const sentence = `${param === '' ? 'The plan' : `"${param}"`} ${problem.message}`;
+  throw new GatewayError('invalid_request', `${sentence}.${problem.hint ? ` ${problem.hint}` : ''}`, {
+    ...(param !== '' && { param }),
+  });
+}

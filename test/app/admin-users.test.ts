@@ -1,0 +1,92 @@
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { type Operator, startOperator } from '../support/operator.ts';
+import { AUDIENCE, ISSUER, signShared } from '../support/tokens.ts';
+
+const SECRET = 'kT8w2Zr5Xv9Bn4Qm7Hd1Lf6Gj3Cs0YpA';
+
+describe('users on the admin API', () => {
+  let operator: Operator;
+  before(async () => {
+    operator = await startOperator({
+      auth: {
+        'api-key': { bootstrap: true },
+        jwt: { issuer: ISSUER, audience: AUDIENCE, secret: SECRET },
+      },
+    });
+  });
+  after(() => operator.gateway.stop());
+
+  const balance = async (credential: string) => {
+    const response = await operator.gateway.get('/api/core/balance', { authorization: `Bearer ${credential}` });
+    const { error } = (await response.json()) as { error?: { code: string; message: string } };
+    return { status: response.status, ...error };
+  };
+
+  for (const user of ['ann', 'auth0|12 3/4', 'a:b%2Fc', 'ünïcode ✓'])
+    it(`who are blocked are refused with every key and token, until they are unblocked: ${user}`, async () => {
+      const { call, chat } = operator;
+      const path = `/users/${encodeURIComponent(user)}`;
+      const [one, two] = [
+        (await call('POST', '/keys', { user_id: user })).body.api_key,
+        (await call('POST', '/keys', { user_id: user })).body.api_key,
+      ];
+      const token = signShared(SECRET, { sub: user });
+      expect((await call('GET', path)).body).to.deep.equal({
+        ...{ object: 'user', id: user, blocked_at: null, blocked_reason: null },
+      });
+      for (const credential of [one, two]) expect((await chat(credential)).status).to.equal(200);
+      expect((await balance(token)).status).to.equal(200);
+
+      const blocked = await call('POST', `${path}/block`, { reason: 'abuse' });
+      expect(blocked.body).to.include({ id: user, blocked_reason: 'abuse' });
+      for (const refused of [await chat(one), await chat(two), await balance(token)]) {
+        expect(refused).to.include({ status: 403, code: 'permission_denied' });
+        expect(refused.message).to.include('has blocked this user');
+      }
+      await call('POST', `${path}/unblock`);
+      for (const credential of [one, two]) expect((await chat(credential)).status).to.equal(200);
+      expect((await balance(token)).status).to.equal(200);
+      const { data } = (await call('GET', `/audit?subject=${encodeURIComponent(user)}`)).body;
+      expect(data.map(({ action }: { action: string }) => action)).to.deep.equal(['user.unblock', 'user.block']);
+    });
+
+  it('are blocked by the command line too, and a gateway that runs knows it within five seconds', async () => {
+    const { call, chat, gateway } = operator;
+    const key = (await call('POST', '/keys', { user_id: 'remote' })).body.api_key;
+    expect((await chat(key)).status).to.equal(200);
+    const blocked = await gateway.command<{ blocked_at: string }>('users', 'block', 'remote', '--reason', 'left');
+    expect(blocked.blocked_at).to.be.a('string');
+    await eventually(async () => expect((await chat(key)).code).to.equal('permission_denied'), 5000);
+    expect(await gateway.command('users', 'show', 'remote')).to.include({ blocked_reason: 'left' });
+    expect(await gateway.command('users', 'unblock', 'remote')).to.include({ blocked_at: null });
+  });
+
+  it('whose token has the admin permission are operators, and others are not', async () => {
+    const { gateway } = operator;
+    const ask = (claims: object) =>
+      gateway.get('/api/core/admin/keys', { authorization: `Bearer ${signShared(SECRET, { ...claims })}` });
+    expect((await ask({ sub: 'boss', roles: ['admin'] })).status).to.equal(200);
+    expect((await ask({ sub: 'user', scope: 'keys:write' })).status).to.equal(403);
+    // Nobody makes themselves an operator: the key of an operator's token is a plain one.
+    const made = await gateway.post(
+      '/api/core/api_keys/create',
+      {},
+      {
+        authorization: `Bearer ${signShared(SECRET, { sub: 'boss', scope: 'keys:write admin' })}`,
+      },
+    );
+    const { api_key } = (await made.json()) as { api_key: string };
+    expect((await gateway.get('/api/core/admin/keys', { authorization: `Bearer ${api_key}` })).status).to.equal(403);
+  });
+
+  it('are held to versions, and ids that are none are refused', async () => {
+    const { call } = operator;
+    await call('POST', '/users/v/block');
+    expect((await call('POST', '/users/v/unblock', {}, { 'if-match': '"9"' })).status).to.equal(412);
+    expect((await call('POST', '/users/v/unblock', {}, { 'if-match': '"1"' })).headers.get('etag')).to.equal('"2"');
+    for (const id of ['%00', 'a%0Ab', 'x'.repeat(400)])
+      expect((await call('POST', `/users/${id}/block`)).status, id.slice(0, 9)).to.equal(400);
+    expect((await call('POST', '/users/v/block', { reason: 'x'.repeat(10_240) })).status).to.equal(400);
+  });
+});
