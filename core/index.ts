@@ -28,6 +28,7 @@ export {
   OWN_BUDGET,
   readBudget,
   WEEKDAYS,
+  writeBudget,
 } from './contract/budgets.ts';
 export type * from './contract/call.ts';
 export type * from './contract/call-records.ts';

@@ -19,14 +19,15 @@ export function checkBudgets(
       ([name, plan]) => [`${childPointer('/plans', name)}/budgets`, isObject(plan) ? plan['budgets'] : []] as const,
     ),
   ];
-  const problems = lists.flatMap(([pointer, list]) => checkList(pointer, list, names));
+  const problems = lists.flatMap(([pointer, list]) => checkBudgetList(pointer, list, names));
   const first = lists.find(([, list]) => Array.isArray(list) && list.length > 0);
   if (billing !== 'off' || !first) return problems;
   const hint = 'Write billing: track, or enforce where balances count too.';
   return [...problems, { pointer: first[0], message: 'are not counted with "billing: off"', hint }];
 }
 
-function checkList(pointer: string, list: unknown, names: BudgetNames): readonly ProblemAt[] {
+/** The same of one list of budgets, whose place `pointer` is. */
+export function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): readonly ProblemAt[] {
   if (!Array.isArray(list)) return [];
   const known = new Set<string>();
   return list.flatMap((each: unknown, at): readonly ProblemAt[] => {

@@ -1,11 +1,11 @@
 import { readBudget } from '../contract/budgets.ts';
 import { isObject, type JsonObject, type Schema } from '../contract/json.ts';
-import type { Plan } from '../contract/plugin.ts';
 import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { type ProblemAt, pointerKeys } from './problems.ts';
 import type { RawConfig } from './read.ts';
+import { planOf } from './read-plan.ts';
 import { mapLeaves } from './schema-at.ts';
 
 /** A part of the configuration that one schema describes, checked. */
@@ -42,7 +42,7 @@ export function finishConfig(
     store: readInstance(store),
     models: dictionary(routes.map(([name, route]) => [name, targetNames(route)] as const)),
     routes: dictionary(routes),
-    plans: dictionary(Object.entries(plans).map(([name, plan]) => [name, readPlan(plan)] as const)),
+    plans: dictionary(Object.entries(plans).map(([name, plan]) => [name, planOf(plan)] as const)),
     defaultPlan,
     budgets: budgets.map(readBudget),
     tags: dictionary(Object.entries(tags)) as GatewayConfig['tags'],
@@ -53,10 +53,6 @@ export function finishConfig(
     plain: () => printConfig(core, instances, ({ value }) => value),
     sources: new Map([core, ...instances].flatMap(({ sources }) => [...sources])),
   });
-}
-
-function readPlan({ budgets, ...plan }: CoreValues['plans'][string]): Plan {
-  return { ...(plan as Plan), ...(budgets && { budgets: budgets.map(readBudget) }) };
 }
 
 function readInstance({ ref, value }: CheckedInstance): PluginInstance {

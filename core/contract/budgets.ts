@@ -1,6 +1,6 @@
 import type { FromSchema } from './from-schema.ts';
 import type { Schema } from './json.ts';
-import { parseUsd } from './units.ts';
+import { formatUsd, parseUsd } from './units.ts';
 
 /** How often a budget begins anew. */
 export const BUDGET_PERIODS = Object.freeze(['total', 'hour', 'day', 'week', 'month'] as const);
@@ -166,6 +166,16 @@ export function readBudget(budget: BudgetValues): BudgetRule {
     timezone,
     ...(starts_on !== undefined && { startsOn: starts_on as Weekday | number }),
     ...(soft_usd !== undefined && { soft: parseUsd(soft_usd) }),
+  };
+}
+
+/** A budget as files and requests write it, amounts as decimal strings. */
+export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...filter }: BudgetRule): BudgetValues {
+  return {
+    ...{ name, amount_usd: formatUsd(amount), every, timezone },
+    ...(startsOn !== undefined && { starts_on: startsOn }),
+    ...(soft !== undefined && { soft_usd: formatUsd(soft) }),
+    ...filter,
   };
 }
 

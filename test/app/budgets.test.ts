@@ -191,7 +191,7 @@ describe('budgets in calendar windows', () => {
         [['search'], false, undefined],
       ]);
 
-      expect((await ask(gateway, 'DELETE', '/search')).body).to.deep.equal({ name: 'search', deleted: true });
+      expect((await ask(gateway, 'DELETE', '/search')).body).to.include({ name: 'search', amount: '3.00' });
       expect((await ask(gateway, 'GET', '/search')).status).to.equal(404);
       expect((await ask(gateway, 'DELETE', '/search')).status).to.equal(404);
     });
@@ -241,7 +241,56 @@ describe('budgets in calendar windows', () => {
         ['ours', '6.50'],
       ]);
       expect(await gateway.command('budgets', 'raise', 'ours', '--end')).to.not.have.property('raised');
-      expect(await gateway.command('budgets', 'remove', 'ann')).to.deep.equal({ name: 'ann', deleted: true });
+      expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount: '2.00' });
+    });
+
+    it('belong to a plan that is put, too', async () => {
+      const gateway = await startWithOperator();
+      const put = async (body: object): Promise<Response> =>
+        fetch(`${gateway.url}/api/core/admin/plans/small`, {
+          method: 'PUT',
+          headers: { authorization: `Bearer ${operator}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      const wrong = await put({ budgets: [{ amount_usd: 2, every: 'day', timezone: 'Here' }] });
+      expect(wrong.status).to.equal(400);
+      expect(((await wrong.json()) as { error: { message: string } }).error.message).to.equal(
+        '"budgets.0.timezone" is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+      );
+      const made = await put({ rpm: 100, budgets: [{ amount_usd: 2, every: 'day' }] });
+      expect(((await made.json()) as { plan: object }).plan).to.deep.equal({
+        rpm: 100,
+        budgets: [{ name: 'day', amount_usd: '2.00', every: 'day', timezone: 'UTC' }],
+      });
+      const { api_key } = await gateway.command<{ api_key: string }>(
+        'keys',
+        'create',
+        '--user',
+        'ann',
+        '--plan',
+        'small',
+      );
+      expect((await chat(gateway, 2, api_key)).status).to.equal(200);
+      expect((await chat(gateway, 1, api_key)).status).to.equal(402);
+    });
+
+    it('are written down in the audit log with what they were before', async () => {
+      const gateway = await startWithOperator();
+      await ask(gateway, 'PUT', '/search', BUDGET);
+      await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 });
+      await gateway.command('budgets', 'remove', 'search');
+      const response = await gateway.get('/api/core/admin/audit?subject=search', {
+        authorization: `Bearer ${operator}`,
+      });
+      // biome-ignore lint/suspicious/noExplicitAny: entries of every shape
+      const { data } = (await response.json()) as { data: any[] };
+      expect(
+        data.map(({ action, actor, before, after }) => [action, actor.via, before?.amount_usd, after?.amount_usd]),
+      ).to.deep.equal([
+        ['budget.remove', 'cli', '3.00', undefined],
+        ['budget.put', 'api', '1.00', '3.00'],
+        ['budget.put', 'api', undefined, '1.00'],
+      ]);
     });
 
     it('are for operators alone', async () => {

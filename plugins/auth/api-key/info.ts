@@ -1,6 +1,6 @@
 import { formatUsd, keyBudgetId, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
-import { KEY_BUDGETS_SHOWN, showKeyBudgets } from './key-budgets.ts';
+import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
 import { type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
 import { withStore } from './with-store.ts';
 
@@ -52,7 +52,7 @@ function toInfo(
     rpm: record.rpm ?? null,
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),
-    budgets: showKeyBudgets(record.budgets),
+    budgets: record.budgets?.map(showBudget) ?? null,
     tags: record.tags ?? null,
     spent_usd: formatUsd(spent),
   };

@@ -2,11 +2,12 @@ import {
   type BudgetRule,
   type BudgetValues,
   checkBudget,
-  formatUsd,
   GatewayError,
   MAX_OWN_BUDGETS,
   OWN_BUDGET,
+  type PluginConfig,
   readBudget,
+  writeBudget,
 } from '../../../core/index.ts';
 
 /** What a key may spend by calendar period, in a request. */
@@ -59,17 +60,11 @@ export function readKeyBudgets(requested: readonly Requested[]): readonly Budget
   );
 }
 
-/** Budgets as the API shows them. */
-export function showKeyBudgets(rules: readonly BudgetRule[] | undefined) {
-  return (
-    rules?.map(({ name, amount, every, timezone, startsOn, soft, provider, model }) => ({
-      ...{ name, amount_usd: formatUsd(amount), every, timezone },
-      ...(startsOn !== undefined && { starts_on: startsOn }),
-      ...(soft !== undefined && { soft_usd: formatUsd(soft) }),
-      ...(provider !== undefined && { provider }),
-      ...(model !== undefined && { model }),
-    })) ?? null
-  );
+/** A budget as the API shows it. */
+export function showBudget(rule: BudgetRule): PluginConfig<(typeof KEY_BUDGETS_SHOWN)['items']> {
+  const { name = '', amount_usd, soft_usd, ...budget } = writeBudget(rule);
+  const soft = soft_usd === undefined ? {} : { soft_usd: String(soft_usd) };
+  return { ...budget, name, amount_usd: String(amount_usd), ...soft };
 }
 
 const OPTION = /^(total|hour|day|week|month)=([^@]{1,20})(?:@(.{1,64}))?$/;

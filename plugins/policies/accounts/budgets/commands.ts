@@ -17,7 +17,7 @@ export function budgetCommand(manager: BudgetManager, show: Viewer): Command {
     subcommands: [
       listCommand(manager, show),
       putCommand(manager, show),
-      removeCommand(manager),
+      removeCommand(manager, show),
       raiseCommand(manager, show),
     ],
   };
@@ -107,14 +107,14 @@ function putCommand(manager: BudgetManager, show: Viewer): Subcommand {
   };
 }
 
-function removeCommand(manager: BudgetManager): Subcommand {
+function removeCommand(manager: BudgetManager, show: Viewer): Subcommand {
   return {
     name: 'remove',
     summary: 'Remove a budget that the store owns',
     args: [{ name: '<name>', summary: 'a budget of "budgets list"' }],
     async run({ args: [name = ''], io, actor }) {
-      await manager.remove(name, { actor });
-      io.result({ name, deleted: true }, `the budget ${name} is removed`);
+      const [removed] = await show([await manager.remove(name, { actor })]);
+      io.result(removed, `the budget ${name} is removed`);
     },
   };
 }

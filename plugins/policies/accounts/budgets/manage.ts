@@ -18,7 +18,8 @@ export interface BudgetManager {
   get(name: string): Promise<NamedBudget>;
   /** Makes or replaces one; raises of it stay. Throws `conflict` for those of the configuration. */
   put(name: string, values: Omit<BudgetValues, 'name'>, change: ChangeBy): Promise<NamedBudget>;
-  remove(name: string, change: ChangeBy): Promise<void>;
+  /** What was removed. */
+  remove(name: string, change: ChangeBy): Promise<NamedBudget>;
   /** Adds money until a time. */
   raise(name: string, raise: RaiseValues, change: ChangeBy): Promise<NamedBudget>;
   /** Ends all raises at once. */
@@ -28,7 +29,8 @@ export interface BudgetManager {
 /** Who changes it, and what they saw of it. */
 export interface ChangeBy {
   readonly actor: AuditActor;
-  readonly ifMatch?: string | undefined;
+  /** Throws unless a budget with this entity tag is what they saw. */
+  readonly match?: (tag: string) => void;
 }
 
 export interface RaiseValues {
@@ -107,10 +109,13 @@ export function createBudgetManager(api: ManagerApi, records: BudgetRecords): Bu
     },
 
     async remove(name, by) {
+      let removed: NamedBudget | undefined;
       const make = (before: NamedBudget | undefined): undefined => {
-        own(known(name, before));
+        removed = known(name, before);
+        own(removed);
       };
       await records.change({ name, ...by, action: 'budget.remove', make });
+      return known(name, removed);
     },
 
     async raise(name, { amount_usd, until }, by) {

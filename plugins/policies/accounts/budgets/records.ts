@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type AuditActor, type BudgetRule, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import {
+  type AuditActor,
+  type BudgetRule,
+  formatUsd,
+  GatewayError,
+  type PluginApi,
+  writeBudget,
+} from '../../../../core/index.ts';
 import type { Raise } from './counted.ts';
+import { isoSeconds } from './holds.ts';
 
 /** What the store has of a budget: the whole of one that was made at run time, or the raises alone of one of the configuration's. */
 export interface BudgetRecord {
@@ -39,8 +47,8 @@ export interface BudgetChange {
   readonly actor: AuditActor;
   /** For the audit log: `budget.put`. */
   readonly action: string;
-  /** The `If-Match` of the request: the change is refused unless the budget still is what the caller saw. */
-  readonly ifMatch?: string | undefined;
+  /** Throws unless the budget still is what the caller saw, by its entity tag; given an empty one where there is none. */
+  readonly match?: ((tag: string) => void) | undefined;
   /** What it becomes; undefined removes it. Throws where that may not be; may run again when another change came first. */
   readonly make: (before: NamedBudget | undefined) => BudgetRecord | undefined;
 }
@@ -70,10 +78,10 @@ export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings' 
       return { version, budgets };
     },
 
-    async change({ name, actor, action, ifMatch, make }) {
+    async change({ name, actor, action, match, make }) {
       const changed = await records.change(ALL, (stored = {}) => {
         const before = join(name, own(stored, name));
-        if (ifMatch !== undefined && !matchesTag(ifMatch, before)) throw changedMeanwhile(name);
+        match?.(before ? entityTag(before) : '');
         const made = make(before);
         const { [name]: _former, ...others } = stored;
         if (made && Object.keys(others).length >= MAX_BUDGETS)
@@ -97,20 +105,7 @@ export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings' 
 /** The entity tag of a budget: another one for every change of it. */
 export function entityTag({ owner, rule, raises }: NamedBudget): string {
   const text = JSON.stringify([owner, Object.entries(rule).sort(), raises]);
-  return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
-}
-
-function matchesTag(ifMatch: string, budget: NamedBudget | undefined): boolean {
-  if (!budget) return false;
-  const tags = ifMatch.split(',').map((tag) => tag.trim());
-  return tags.includes('*') || tags.includes(entityTag(budget));
-}
-
-function changedMeanwhile(name: string): GatewayError {
-  return new GatewayError(
-    'precondition_failed',
-    `The budget "${name}" is not what "If-Match" says: somebody changed it meanwhile. Read it again, and change that.`,
-  );
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
 /** Names come from strangers: `constructor` is none that an object has. */
@@ -118,6 +113,8 @@ function own(stored: StoredBudgets, name: string): BudgetRecord | undefined {
   return Object.hasOwn(stored, name) ? stored[name] : undefined;
 }
 
+/** As operators wrote it. */
 function shown({ owner, rule, raises }: NamedBudget): object {
-  return { ...(owner === 'store' && rule), raises };
+  const written = raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) }));
+  return { ...(owner === 'store' && writeBudget(rule)), raises: written };
 }

@@ -1,10 +1,16 @@
 import {
   auditActor,
   BUDGET,
+  FOR_OPERATORS,
+  listOf,
+  matchVersion,
+  PAGE_QUERY,
   type PluginApi,
   type PluginConfig,
-  type Route,
   type RouteContext,
+  readPage,
+  sendList,
+  sendVersion,
 } from '../../../../core/index.ts';
 import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
@@ -37,108 +43,77 @@ const RAISE_BODY = {
   },
 } as const;
 
-const LIST_QUERY = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    limit: { type: 'string', pattern: '^([1-9]|[1-9][0-9]|100)$', description: '1 to 100; 20 by default.' },
-    after: { type: 'string', maxLength: 100, description: '`next` of the page before.' },
-  },
-} as const;
+const LIST_QUERY = { type: 'object', additionalProperties: false, properties: PAGE_QUERY } as const;
+const ONE = { description: 'The budget, with its version as ETag.', schema: OPERATOR_BUDGET } as const;
 
-const NONE = { type: 'object', additionalProperties: false, properties: {} } as const;
-const ONE = { description: 'The budget; its `etag` is what `If-Match` wants.', schema: OPERATOR_BUDGET } as const;
-const GUARDED = { auth: ['key', 'token'], role: 'admin', query: NONE } as const;
+type PutContext = RouteContext<PluginConfig<typeof PUT_BODY>>;
+type RaiseContext = RouteContext<PluginConfig<typeof RAISE_BODY>>;
 
 /** What operators read and change of the budgets that all calls share which match them. */
-export function registerBudgetRoutes(api: PluginApi, manager: BudgetManager, now: BudgetClock): void {
-  const show = createViewer(api, now);
-  const respond = async (ctx: RouteContext, budget: NamedBudget): Promise<void> => {
-    const [shown] = await show([budget]);
-    ctx.set('cache-control', 'no-store');
-    ctx.set('etag', entityTag(budget));
-    ctx.body = shown;
+export function registerBudgetRoutes(api: PluginApi, manager: BudgetManager, show: Viewer): void {
+  const send = async (ctx: RouteContext<unknown>, budget: NamedBudget): Promise<void> => {
+    const [shown = {}] = await show([budget]);
+    sendVersion(ctx, entityTag(budget), shown);
   };
-  api.route(listRoute(manager, show));
+  const responses = { 200: ONE };
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:name`, summary: 'Show a budget', ...GUARDED, responses: { 200: ONE } },
-    handler: async (ctx) => respond(ctx, await manager.get(nameOf(ctx))),
-  });
-  api.route({
-    ...{ method: 'PUT', path: `${PATH}/:name`, summary: 'Make or replace a budget', ...GUARDED },
-    description: 'Budgets of the configuration are changed there. It holds on every node within five seconds.',
-    body: PUT_BODY,
-    responses: { 200: ONE },
-    async handler(ctx: RouteContext<PluginConfig<typeof PUT_BODY>>) {
-      const { timezone = 'UTC', ...values } = ctx.state.body as Partial<PluginConfig<typeof PUT_BODY>>;
-      const whole = { ...values, timezone } as PluginConfig<typeof PUT_BODY>;
-      await respond(ctx, await manager.put(nameOf(ctx), whole, changeBy(ctx)));
-    },
-  });
-  api.route({
-    ...{ method: 'DELETE', path: `${PATH}/:name`, summary: 'Remove a budget', ...GUARDED },
+    ...{ ...FOR_OPERATORS, method: 'GET', path: PATH, summary: 'List budgets by name, with what is spent of each' },
+    query: LIST_QUERY,
     responses: {
-      200: {
-        description: 'It limits nothing any more.',
-        schema: { type: 'object', properties: { name: { type: 'string' }, deleted: { const: true } } },
-      },
+      200: { description: 'Those of the configuration and of the store.', schema: listOf(OPERATOR_BUDGET) },
     },
     async handler(ctx) {
-      const name = nameOf(ctx);
-      await manager.remove(name, changeBy(ctx));
-      ctx.body = { name, deleted: true };
-    },
-  });
-  api.route({
-    ...{ method: 'POST', path: `${PATH}/:name/raises`, summary: 'Raise a budget for a while', ...GUARDED },
-    description: 'Also for budgets of the configuration. Until its end it adds to the amount of each period.',
-    body: RAISE_BODY,
-    responses: { 200: ONE },
-    async handler(ctx: RouteContext<PluginConfig<typeof RAISE_BODY>>) {
-      await respond(ctx, await manager.raise(nameOf(ctx), ctx.state.body, changeBy(ctx)));
-    },
-  });
-  api.route({
-    ...{ method: 'DELETE', path: `${PATH}/:name/raises`, summary: 'End the raises of a budget', ...GUARDED },
-    responses: { 200: ONE },
-    handler: async (ctx) => respond(ctx, await manager.endRaises(nameOf(ctx), changeBy(ctx))),
-  });
-}
-
-function listRoute(manager: BudgetManager, show: Viewer): Route {
-  return {
-    ...{ method: 'GET', path: PATH, summary: 'List budgets by name', ...GUARDED, query: LIST_QUERY },
-    responses: {
-      200: {
-        description: 'Those of the configuration and those of the store, with what is spent of each.',
-        schema: {
-          type: 'object',
-          required: ['object', 'data', 'has_more'],
-          properties: {
-            object: { const: 'list' },
-            data: { type: 'array', items: OPERATOR_BUDGET },
-            has_more: { type: 'boolean' },
-            next: { type: 'string' },
-          },
-        },
-      },
-    },
-    async handler(ctx) {
-      const query = new URLSearchParams(ctx.querystring);
-      const limit = Number(query.get('limit') ?? '20');
-      const after = query.get('after') ?? '';
+      const { limit, after = '' } = readPage(ctx);
       const rest = (await manager.list()).filter(({ name }) => name > after);
       const page = rest.slice(0, limit);
-      const next = rest.length > limit ? page.at(-1)?.name : undefined;
-      ctx.set('cache-control', 'no-store');
-      ctx.body = {
-        object: 'list',
-        data: await show(page),
-        has_more: next !== undefined,
-        ...(next !== undefined && { next }),
-      };
+      sendList(ctx, await show(page), rest.length > limit ? page.at(-1)?.name : undefined);
     },
-  };
+  });
+  api.route({
+    ...{ ...FOR_OPERATORS, method: 'GET', path: `${PATH}/:name`, summary: 'Show a budget', responses },
+    handler: async (ctx) => send(ctx, await manager.get(nameOf(ctx))),
+  });
+  api.route({
+    ...{ ...FOR_OPERATORS, method: 'PUT', path: `${PATH}/:name`, summary: 'Put a budget', responses },
+    description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+    body: PUT_BODY,
+    async handler(ctx: PutContext) {
+      const { timezone = 'UTC', ...values } = ctx.state.body as Partial<PutContext['state']['body']>;
+      const whole = { ...values, timezone } as PutContext['state']['body'];
+      await send(ctx, await manager.put(nameOf(ctx), whole, changeBy(ctx)));
+    },
+  });
+  api.route({
+    ...{ ...FOR_OPERATORS, method: 'DELETE', path: `${PATH}/:name`, summary: 'Remove a budget' },
+    responses: { 200: { description: 'The budget that was removed.', schema: OPERATOR_BUDGET } },
+    async handler(ctx) {
+      const [shown] = await show([await manager.remove(nameOf(ctx), changeBy(ctx))]);
+      ctx.set('cache-control', 'no-store');
+      ctx.body = shown;
+    },
+  });
+  api.route({
+    ...{
+      ...FOR_OPERATORS,
+      method: 'POST',
+      path: `${PATH}/:name/raises`,
+      summary: 'Raise a budget for a while',
+      responses,
+    },
+    description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
+    body: RAISE_BODY,
+    handler: async (ctx: RaiseContext) => send(ctx, await manager.raise(nameOf(ctx), ctx.state.body, changeBy(ctx))),
+  });
+  api.route({
+    ...{
+      ...FOR_OPERATORS,
+      method: 'DELETE',
+      path: `${PATH}/:name/raises`,
+      summary: 'End the raises of a budget',
+      responses,
+    },
+    handler: async (ctx) => send(ctx, await manager.endRaises(nameOf(ctx), changeBy(ctx))),
+  });
 }
 
 /** Shows budgets with what is spent of them now. */
@@ -158,11 +133,10 @@ export function createViewer({ ledger }: Pick<PluginApi, 'ledger'>, now: BudgetC
   };
 }
 
-function nameOf({ params }: RouteContext): string {
+function nameOf({ params }: Pick<RouteContext<unknown>, 'params'>): string {
   return params['name'] ?? '';
 }
 
-function changeBy(ctx: RouteContext): ChangeBy {
-  const ifMatch = ctx.get('if-match');
-  return { actor: auditActor(ctx), ...(ifMatch !== '' && { ifMatch }) };
+function changeBy(ctx: RouteContext<unknown>): ChangeBy {
+  return { actor: auditActor(ctx), match: (tag) => void matchVersion(ctx, tag) };
 }

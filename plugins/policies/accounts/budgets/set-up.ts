@@ -27,8 +27,9 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   const { ledger, log, stores } = api;
   const records = createBudgetRecords(api);
   const manager = createBudgetManager(api, records);
-  registerBudgetRoutes(api, manager, now);
-  api.command(budgetCommand(manager, createViewer(api, now)));
+  const show = createViewer(api, now);
+  registerBudgetRoutes(api, manager, show);
+  api.command(budgetCommand(manager, show));
 
   const book = createBudgetBook({ records, findPlan: createPlanFinder(api), firstKeyOf: createKeyOrigins(api) });
   if (api.settings.billing !== 'off') keepCurrent(api, book);
