@@ -37,6 +37,15 @@ const SETS: Readonly<Record<string, object>> = {
   none: { billing: 'off' },
   auth: { billing: 'off', auth: true },
   'auth, ledger': { billing: 'track', auth: true },
+  'auth, ledger, three windows': {
+    billing: 'track',
+    auth: true,
+    budgets: [
+      { name: 'h', amount_usd: 999_999, every: 'hour', timezone: 'Australia/Lord_Howe' },
+      { name: 'd', amount_usd: 999_999, every: 'day', timezone: 'Europe/Berlin' },
+      { name: 'm', amount_usd: 999_999, soft_usd: 999_998, every: 'month', timezone: 'America/New_York' },
+    ],
+  },
   'auth, ledger, limits': { billing: 'track', auth: true, plans: { p: RATES }, defaultPlan: 'p' },
   'auth, ledger, limits, places': {
     billing: 'track',

@@ -7,7 +7,7 @@ export { USERS } from './calls/blocked-users.ts';
 export { failureToError } from './calls/failures.ts';
 export type { NamedPlan, PlanBook, StoredPlan, StoredPlans } from './calls/plan-book.ts';
 export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
-export type { AccountRecord } from './calls/plan-finder.ts';
+export type { AccountRecord, PlanFinder } from './calls/plan-finder.ts';
 export { ACCOUNTS, accountKey, createPlanFinder, findAccount } from './calls/plan-finder.ts';
 export { costOf } from './calls/pricing.ts';
 export { isPublicHost } from './calls/remote-media.ts';
@@ -18,6 +18,18 @@ export type * from './contract/agent.ts';
 export type * from './contract/audit.ts';
 export { auditActor } from './contract/audit.ts';
 export { keyBudgetId, userBudgetId } from './contract/budget-ids.ts';
+export type * from './contract/budgets.ts';
+export {
+  BUDGET,
+  checkBudget,
+  isTimeZone,
+  KEY_ORIGINS,
+  MAX_OWN_BUDGETS,
+  OWN_BUDGET,
+  readBudget,
+  WEEKDAYS,
+  writeBudget,
+} from './contract/budgets.ts';
 export type * from './contract/call.ts';
 export type * from './contract/call-records.ts';
 export type * from './contract/catalog.ts';

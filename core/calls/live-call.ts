@@ -90,6 +90,7 @@ export class LiveCall implements Call {
   readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state = new Map<symbol, unknown>();
+  readonly headers = new Map<string, string>();
   readonly alias: string | undefined;
   readonly session: string | undefined;
   readonly tags: readonly string[];

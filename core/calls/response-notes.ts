@@ -39,10 +39,14 @@ export function responseNotes(call: LiveCall, target: Target | undefined, input:
       told['server-timing'] = `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`;
       if (dropped.length > 0) told['x-tollgate-dropped'] = headerSafe(dropped.join(', '));
       if (metered) told['x-tollgate-cost-usd'] = metered.cost === undefined ? 'unknown' : formatUsd(metered.cost);
+      for (const [name, value] of call.headers) if (HEADER.test(name)) told[name] = headerSafe(value);
       return Object.assign(told, headers);
     },
   };
 }
+
+/** What plugins may tell: headers of our own, so that none of HTTP's is replaced. */
+const HEADER = /^x-[a-z0-9-]{1,60}$/;
 
 /** Header values are Latin-1 at most: a model's name from a caller is percent-encoded where it is not. */
 function headerSafe(text: string): string {

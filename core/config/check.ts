@@ -1,6 +1,7 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json, type Schema } from '../contract/json.ts';
 import { checkAliases, checkModelOptions, suggest } from './check-aliases.ts';
+import { checkBudgets } from './check-budgets.ts';
 import { checkTags } from './check-tags.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { CORE_PROPERTIES, type CoreValues, type GatewayConfig, type InstanceRef } from './core-schema.ts';
@@ -81,6 +82,7 @@ export function checkConfig(
     ...checked.flatMap((instance) => checkModelOptions(instance, values['models'], named)),
     ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
     ...checkPlans(values, providers),
+    ...checkBudgets(values, named),
     ...checkTags(values['tags']),
   ];
   if (problems.length > 0 || !store) throw createConfigError(problems, raw);

@@ -1,3 +1,4 @@
+import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../contract/budgets.ts';
 import type { FromSchema } from '../contract/from-schema.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plan, PluginKind } from '../contract/plugin.ts';
@@ -103,6 +104,12 @@ const PLANS = {
         description: 'Narrower limits by provider.',
         additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
       },
+      budgets: {
+        type: 'array',
+        maxItems: MAX_OWN_BUDGETS,
+        items: OWN_BUDGET,
+        description: 'What each account of the plan may spend, by calendar period.',
+      },
     },
   },
 } as const satisfies Schema;
@@ -146,6 +153,14 @@ export const CORE_PROPERTIES = Object.freeze({
   },
   plans: PLANS,
   defaultPlan: { ...NAME, description: 'The plan of users whose key and token name none.' },
+  budgets: {
+    type: 'array',
+    default: [],
+    maxItems: 1000,
+    items: BUDGET,
+    description:
+      'What may be spent, by calendar period: each is shared by all calls that match what it names, or by all calls.',
+  },
   billing: choice(
     '`track` books what calls cost, `enforce` also refuses them when the balance is used up.',
     ['off', 'track', 'enforce'],
@@ -229,6 +244,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly routes: Readonly<Record<string, ModelRoute>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
+  readonly budgets: readonly BudgetRule[];
   readonly auditKeepForMs: number;
   /** What calls may be booked under: the values of each name. */
   readonly tags: TagRules;

@@ -1,9 +1,11 @@
+import { readBudget } from '../contract/budgets.ts';
 import { isObject, type JsonObject, type Schema } from '../contract/json.ts';
 import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { type ProblemAt, pointerKeys } from './problems.ts';
 import type { RawConfig } from './read.ts';
+import { planOf } from './read-plan.ts';
 import { mapLeaves } from './schema-at.ts';
 
 /** A part of the configuration that one schema describes, checked. */
@@ -29,7 +31,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, tags, billing, audit } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, budgets, tags, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
@@ -40,8 +42,9 @@ export function finishConfig(
     store: readInstance(store),
     models: dictionary(routes.map(([name, route]) => [name, targetNames(route)] as const)),
     routes: dictionary(routes),
-    plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
+    plans: dictionary(Object.entries(plans).map(([name, plan]) => [name, planOf(plan)] as const)),
     defaultPlan,
+    budgets: budgets.map(readBudget),
     tags: dictionary(Object.entries(tags)) as GatewayConfig['tags'],
     billing,
     auditKeepForMs: parseDuration(audit.keepFor),

@@ -1,3 +1,4 @@
+import type { BudgetRule } from './budgets.ts';
 import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { Provider } from './provider.ts';
@@ -33,6 +34,8 @@ export interface Principal {
   readonly tpm?: number;
   /** Micro-dollars this key may spend in all. */
   readonly budget?: number;
+  /** What this key may spend by calendar period, counted under {@link limitsId}. */
+  readonly budgets?: readonly BudgetRule[];
   /** What `rpm`, `tpm` and `budget` are counted under; `keyId` unless set. Keys that replace one another share it. */
   readonly limitsId?: string;
   /** What the user may use over all keys together, as the token said that the key was made with. */
@@ -122,6 +125,8 @@ export interface Call<O extends Operation = Operation> {
   /** Limits that this call does not count against, because its parent already did (`rpm`, `concurrency`). */
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
+  /** What the caller is told beside the response, such as `x-tollgate-budget-warning`; names in lower case. Not read once it began. */
+  readonly headers: Map<string, string>;
 }
 
 export type OutcomeStatus = 'ok' | 'error' | 'aborted';

@@ -65,7 +65,7 @@ export const ERRORS = Object.freeze({
     status: 402,
     type: 'insufficient_quota',
     retry: false,
-    when: 'Balances are enforced and this one, or the budget of this key, is used up.',
+    when: 'Balances are enforced and this one does not cover the call, or a budget does not; the message says which.',
   },
   permission_denied: { status: 403, type: 'permission_error', when: 'The credential is valid but may not do this.' },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'This key may not use this model or provider.' },

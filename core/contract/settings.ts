@@ -1,3 +1,4 @@
+import type { BudgetRule } from './budgets.ts';
 import type { TagRules } from './tags.ts';
 
 /** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
@@ -10,6 +11,8 @@ export interface Plan {
   readonly providers?: Readonly<
     Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
   >;
+  /** What each of its accounts may spend. */
+  readonly budgets?: readonly BudgetRule[];
 }
 
 /** Facts of the whole configuration that plugins may know. */
@@ -18,6 +21,8 @@ export interface GatewaySettings {
   readonly plans: Readonly<Record<string, Plan>>;
   /** The plan of users whose key and token name none. */
   readonly defaultPlan: string | undefined;
+  /** What may be spent by all calls that match, as the configuration says it. */
+  readonly budgets: readonly BudgetRule[];
   /** What calls may be booked under: the values of each name, or `*`. */
   readonly tags: TagRules;
   /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */

@@ -97,13 +97,14 @@ function readSettings({
   billing,
   plans,
   defaultPlan,
+  budgets,
   tags,
   baseDir,
   isDefault,
 }: GatewayConfig): GatewaySettings {
   const folder = store.config['folder'];
   const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
-  return Object.freeze({ billing, plans, defaultPlan, tags, dataDir, baseDir, version: VERSION, isDefault });
+  return Object.freeze({ billing, plans, defaultPlan, budgets, tags, dataDir, baseDir, version: VERSION, isDefault });
 }
 
 /** The plugins that a plugin needs and the configuration does not have. */

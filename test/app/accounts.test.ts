@@ -78,6 +78,7 @@ describe('accounts over HTTP and on the command line', function () {
         spent: '0.00',
         credited: '0.00',
         limits: { rpm: 20 },
+        budgets: [],
         updated_at: null,
       });
     });

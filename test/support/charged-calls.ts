@@ -4,6 +4,7 @@ import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { Kept } from '../../core/plugins/kept.ts';
 import { type CallServices, createPluginApi } from '../../core/plugins/plugin-api.ts';
+import { createRecordBook } from '../../core/plugins/records.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from './silent-log.ts';
@@ -60,7 +61,7 @@ export async function startCharging(
   } as unknown as CallServices;
   const deps = {
     registry,
-    settings: { billing, plans: {} } as never,
+    settings: { billing, plans: {}, budgets: [] } as never,
     log: createSilentLog(),
     store: () => ({ ...store, ledger }),
     services: () => services,
@@ -68,6 +69,7 @@ export async function startCharging(
     gatherer: createLocalGatherer(),
     readers: new Map(),
     aliases: {},
+    records: createRecordBook(store),
     keptUser: (instance: string) => kept.userOf(generation, instance),
   };
   const config = {

@@ -78,6 +78,7 @@ const SETTINGS: GatewaySettings = {
   billing: 'track',
   plans: { pro: {} },
   defaultPlan: undefined,
+  budgets: [],
   tags: {},
   dataDir: '/nowhere',
   baseDir: '/nowhere',

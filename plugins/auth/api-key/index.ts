@@ -1,4 +1,12 @@
-import { createPlanBook, definePlugin, isGatewayError, type PluginApi, problemsOf } from '../../../core/index.ts';
+import {
+  createPlanBook,
+  definePlugin,
+  isGatewayError,
+  KEY_ORIGINS,
+  type KeyOrigin,
+  type PluginApi,
+  problemsOf,
+} from '../../../core/index.ts';
 import { registerAdminRoutes } from './admin-routes.ts';
 import { keysCommand } from './commands.ts';
 import { KEY_PATTERN } from './format.ts';
@@ -94,6 +102,7 @@ export default definePlugin({
       readPeppers: readCheckedPeppers,
       onChange: verifier.forget,
       maxKeysPerUser,
+      noteOrigins: createNoteOrigins(api),
     });
 
     api.hook('authenticate', ({ credential, now }) =>
@@ -152,5 +161,13 @@ function remember<T>(make: () => Promise<T>): () => Promise<T> {
       throw error;
     });
     return made;
+  };
+}
+
+/** Notes which key was the first of those that replaced one another. */
+function createNoteOrigins(api: Pick<PluginApi, 'records'>): (ids: readonly string[], first: string) => Promise<void> {
+  const origins = api.records<KeyOrigin>(KEY_ORIGINS);
+  return async (ids, first) => {
+    for (const id of ids) await origins.change(id, () => ({ first }));
   };
 }

@@ -1,5 +1,6 @@
 import { formatUsd, keyBudgetId, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
+import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
 import { type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
 import { withStore } from './with-store.ts';
 
@@ -51,6 +52,7 @@ function toInfo(
     rpm: record.rpm ?? null,
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),
+    budgets: record.budgets?.map(showBudget) ?? null,
     tags: record.tags ?? null,
     spent_usd: formatUsd(spent),
   };
@@ -109,6 +111,7 @@ export const KEY_INFO = {
     rpm: NUMBER_OR_NULL,
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
+    budgets: { ...KEY_BUDGETS_SHOWN, description: 'What it may spend by calendar period.' },
     tags: { ...LIST_OR_NULL, description: 'What its calls are booked under, as `team=search`.' },
     spent_usd: TEXT,
   },
@@ -128,7 +131,18 @@ export const KEY_INFO = {
       'blocked_reason',
       'expires_at',
     ],
-    ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
+    ...[
+      'last_used_at',
+      'plan',
+      'models',
+      'providers',
+      'server_tools',
+      'rpm',
+      'tpm',
+      'budget_usd',
+      'budgets',
+      'spent_usd',
+    ],
   ],
 } as const;
 

@@ -17,8 +17,9 @@ export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
   const rpm = narrowNumber('rpm', wanted.rpm, creator.rpm);
   const tpm = narrowNumber('tpm', wanted.tpm, creator.tpm);
   const budget = narrowNumber('budget_usd', wanted.budget, creator.budget);
-  const { name, expiresAt } = wanted;
-  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget }) };
+  // Windows narrow whatever else holds, so that nobody gets more by them.
+  const { name, expiresAt, budgets } = wanted;
+  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets }) };
 }
 
 /** Plans have no order, so a key has its creator's or, when the token names none, the account's (by naming none). */
@@ -97,7 +98,7 @@ const MAX_SHOWN = 20;
  */
 export function checkNames(
   api: NamesApi,
-  { plan, providers = [], models = [], tags = [] }: Omit<KeyLimits, 'name'>,
+  { plan, providers = [], models = [], tags = [], budgets = [] }: Omit<KeyLimits, 'name'>,
   plans: readonly string[],
 ): void {
   if (plan !== undefined && !plans.includes(plan)) throw unknownName('plan', 'plan', plan, plans);
@@ -105,6 +106,9 @@ export function checkNames(
   const known = [...new Set(offers.flatMap((each) => [...each.keys()]))];
   for (const [at, name] of providers.entries())
     if (!known.includes(name)) throw unknownName(`providers[${at}]`, 'provider', name, known);
+  for (const [at, { provider }] of budgets.entries())
+    if (provider !== undefined && !known.includes(provider))
+      throw unknownName(`budgets[${at}].provider`, 'provider', provider, known);
   for (const [at, tag] of tags.entries()) {
     const reason = refuseTag(tag, api.settings.tags);
     if (reason !== undefined) throw new GatewayError('invalid_request', reason, { param: `tags[${at}]` });

@@ -1,4 +1,5 @@
 import { type CommandInput, type CommandOption, GatewayError, parseDuration } from '../../../core/index.ts';
+import { parseKeyBudgets } from './key-budgets.ts';
 import type { KeyRequest } from './request.ts';
 
 type Options = CommandInput['options'];
@@ -14,6 +15,7 @@ export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--rpm <n>', summary: 'requests a minute' },
   { flags: '--tpm <n>', summary: 'tokens a minute' },
   { flags: '--budget <usd>', summary: 'US dollars it may spend in all' },
+  { flags: '--budgets <list>', summary: 'US dollars by calendar period: day=2,month=20@Europe/Berlin' },
   { flags: '--tag <list>', summary: 'what its calls are booked under: team=search,project=x' },
 ]);
 
@@ -30,8 +32,17 @@ export function readOptions(options: Options, now: number): KeyRequest {
     rpm: readCount(options, 'rpm') ?? null,
     tpm: readCount(options, 'tpm') ?? null,
     budget_usd: readText(options, 'budget') ?? null,
+    budgets: readBudgets(options),
     tags: readList(options, 'tag'),
   };
+}
+
+function readBudgets(options: Options): NonNullable<KeyRequest['budgets']> | null {
+  const entries = readList(options, 'budgets');
+  if (!entries) return null;
+  const budgets = parseKeyBudgets(entries);
+  if (budgets) return budgets;
+  throw wrongOption('--budgets', 'is not of the form day=2,month=20@Europe/Berlin');
 }
 
 /** A duration from now, or a date-time as the API takes it. */

@@ -83,6 +83,7 @@ export function createKeyring(parts: KeyringParts): Keyring {
         throw new GatewayError('conflict', `The key ${prefixOf(id)} was rotated before. Rotate its successor instead.`);
       }
       try {
+        await parts.noteOrigins([id, record.id], limitsIdOf(record));
         // One key more than allowed: the old one stops counting at the end of the overlap.
         await storeKey(parts, record, maxKeysPerUser + 1, now);
         if (overlapMs === 0) await revokeKey(parts, key, now);
@@ -144,6 +145,8 @@ interface KeyringParts {
   /** Called when a key changed or ended, so that this node forgets it at once. */
   readonly onChange: (id: string) => void;
   readonly maxKeysPerUser: number;
+  /** Notes of keys that replaced one another which was the first: budgets may name any of them. */
+  readonly noteOrigins: (ids: readonly string[], first: string) => Promise<void>;
 }
 
 /** Makes a key, which is not stored yet. */

@@ -19,6 +19,7 @@ const CLEARED: Readonly<Record<string, string>> = Object.freeze({
   rpm: 'rpm',
   tpm: 'tpm',
   budget: 'budget_usd',
+  budgets: 'budgets',
   tag: 'tags',
 });
 

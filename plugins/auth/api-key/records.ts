@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto';
-import { isObject, type Log, type PluginApi, type RecordVersion, type UserLimits } from '../../../core/index.ts';
+import {
+  type BudgetRule,
+  isObject,
+  type Log,
+  type PluginApi,
+  type RecordVersion,
+  type UserLimits,
+} from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { withStore, writeStore } from './with-store.ts';
 
@@ -15,6 +22,7 @@ export interface KeyLimits {
   readonly rpm?: number;
   readonly tpm?: number;
   readonly budget?: number;
+  readonly budgets?: readonly BudgetRule[];
   /** What its calls are booked under, as `team=search`. */
   readonly tags?: readonly string[];
 }
@@ -184,8 +192,11 @@ function joinKey(
 
 /** What a key may, apart from whose it is. */
 export function limitsOf(record: KeyRecord): KeyLimits {
-  const { name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, tags } = record;
-  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, tags }) };
+  const { name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, tags } = record;
+  return {
+    name,
+    ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, tags }),
+  };
 }
 
 function withoutLimits(record: KeyRecord): Omit<KeyRecord, keyof KeyLimits> {

@@ -1,5 +1,6 @@
 import { GatewayError, MAX_TAGS, type PluginConfig, parseUsd, tagName } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
+import { KEY_BUDGETS, readKeyBudgets } from './key-budgets.ts';
 import type { KeyLimits } from './records.ts';
 
 const LIST = { minItems: 1, maxItems: 100, items: { type: 'string', minLength: 1, maxLength: 200 } } as const;
@@ -31,6 +32,7 @@ export const CREATE_BODY = {
       anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }, { type: 'null' }],
       description: 'US dollars the key may spend in all, such as "5.00".',
     },
+    budgets: KEY_BUDGETS,
   },
 } as const;
 
@@ -65,6 +67,7 @@ export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLi
       rpm: rest.rpm ?? undefined,
       tpm: rest.tpm ?? undefined,
       budget: budget_usd == null ? undefined : readBudget(budget_usd),
+      budgets: rest.budgets == null ? undefined : readKeyBudgets(rest.budgets),
       tags: rest.tags == null || rest.tags.length === 0 ? undefined : readTags(rest.tags),
     }),
   };
@@ -81,6 +84,7 @@ const LIMIT_OF: Readonly<Record<keyof KeyRequest, keyof KeyLimits>> = Object.fre
   rpm: 'rpm',
   tpm: 'tpm',
   budget_usd: 'budget',
+  budgets: 'budgets',
   tags: 'tags',
 });
 

@@ -169,7 +169,7 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
 }
 
 function toPrincipal(record: KeyRecord): Principal {
-  const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget } = record;
+  const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget, budgets } = record;
   const { limitsId, userLimits, role } = record;
   const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
   const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
@@ -186,6 +186,7 @@ function toPrincipal(record: KeyRecord): Principal {
       rpm,
       tpm,
       budget,
+      budgets,
       tags: copy(record.tags),
       limitsId,
       userLimits: userLimits && Object.freeze({ ...userLimits }),

@@ -9,6 +9,9 @@ import {
   userBudgetId,
 } from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
+import type { CallBudgets } from './budgets/call-budgets.ts';
+import type { CountedBudget } from './budgets/counted.ts';
+import { holdsOf, unchargedOf } from './budgets/holds.ts';
 import { factsOf } from './call-facts.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 
@@ -26,6 +29,10 @@ export interface ChargeRules {
 interface Hold {
   /** `unknown` while, or when, the store did not say whether it reserved anything. */
   state: 'unknown' | 'held' | 'refused';
+  /** The budgets with windows that it counts in, and what of each was used when it was held. */
+  budgets: readonly CountedBudget[];
+  used: readonly number[];
+  amount: number;
 }
 
 /** What the policy works with beside the API. */
@@ -35,6 +42,7 @@ export interface Books {
   readonly clock: Pick<LedgerClock, 'now'>;
   /** When the reservations of calls that this process runs expire, by call. */
   readonly running: Map<string, number>;
+  readonly budgets: CallBudgets;
 }
 
 /** How long a change may wait for the store: what comes after the sweeper still corrects it. */
@@ -58,18 +66,22 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const { rules, clock, running } = books;
   const { account, budget, userLimits } = call.principal;
   const { cost } = api.estimate(call);
-  const hold: Hold = { state: 'refused' };
+  const amount = cost ?? 0;
+  const hold: Hold = { state: 'refused', budgets: [], used: [], amount };
   call.state.set(HOLD, hold);
-  const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined;
+  const counted = await books.budgets.find(call);
+  const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
   if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
   running.set(call.id, expiresAt);
-  const budgets = budgetsOf(call.principal);
+  const own = budgetsOf(call.principal);
+  const budgets = [...own, ...holdsOf(counted)];
+  hold.budgets = counted;
   hold.state = 'unknown';
   const result = await api.ledger.reserve({
     account,
     requestId: call.id,
-    amount: cost ?? 0,
+    amount,
     floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
     expiresAt,
     budgets,
@@ -77,9 +89,15 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
     now: Date.now(),
   });
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
-  if (result.outcome === 'held') return;
+  if (result.outcome === 'held') {
+    hold.used = result.used.slice(own.length);
+    books.budgets.noteHeld(call, hold);
+    return;
+  }
   if (result.outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
-  const whose = result.outcome === 'insufficient' ? 'account' : (budgets[result.budget]?.whose ?? 'key');
+  const refusing = result.outcome === 'over_budget' ? counted[result.budget - own.length] : undefined;
+  if (refusing && result.outcome === 'over_budget') throw books.budgets.refuse(refusing, result.used, amount);
+  const whose = result.outcome === 'insufficient' ? 'account' : (own[result.budget]?.whose ?? 'key');
   throw new GatewayError('insufficient_balance', REFUSALS[whose]);
 }
 
@@ -112,7 +130,7 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   running.delete(call.id);
   const hold = call.state.get(HOLD) as Hold | undefined;
   // A call was refused, or an `answer` hook responded before anything was reserved.
-  if (!hold) return chargeAnswered(api, queues.certain, call, outcome);
+  if (!hold) return chargeAnswered(api, books, call, outcome);
   if (hold.state === 'refused') return undefined;
   const { account } = call.principal;
   const facts = factsOf(call, outcome);
@@ -121,8 +139,10 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   const until = now + LONGEST_WAIT_MS;
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: () => api.ledger.release(account, call.id, facts, now) });
-  const settlement = { account, requestId: call.id, amount: outcome.cost ?? 0, facts, now };
-  return queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
+  const uncharged = unchargedOf(hold.budgets, outcome);
+  const settlement = { account, requestId: call.id, amount: outcome.cost ?? 0, facts, uncharged, now };
+  const settled = queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
+  return hold.budgets.length === 0 ? settled : settled.then(() => books.budgets.noteSettled(hold));
 }
 
 function unknownPrice({ targets: [target] }: Call): GatewayError {
@@ -144,7 +164,7 @@ const HOLD_MS = 60_000;
  */
 export function chargeAnswered(
   api: Pick<PluginApi, 'ledger'>,
-  queue: WriteQueue,
+  { queues, budgets: callBudgets }: Pick<Books, 'queues' | 'budgets'>,
   call: Call,
   outcome: Outcome,
 ): Promise<void> | undefined {
@@ -154,15 +174,17 @@ export function chargeAnswered(
   const { id, principal } = call;
   const { account } = principal;
   const facts = factsOf(call, outcome);
-  const budgets = budgetsOf(principal).map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY }));
   const floor = Number.NEGATIVE_INFINITY;
   const now = Date.now();
-  return queue.add({
+  return queues.certain.add({
     id,
     until: now + CHARGE_WAIT_MS,
     async write() {
       // Said again after its reply was lost it is a duplicate, which is as well.
       const expiresAt = Date.now() + HOLD_MS;
+      const counted = holdsOf(await callBudgets.findAnswered(call));
+      const all = [...budgetsOf(principal), ...counted];
+      const budgets = all.map(({ id: budget, until }) => ({ id: budget, limit: Infinity, ...(until && { until }) }));
       await api.ledger.reserve({ account, requestId: id, amount, floor, expiresAt, budgets, facts, now });
       if (amount > 0) await api.ledger.settle({ account, requestId: id, amount, facts, now });
       else await api.ledger.release(account, id, facts, now);

@@ -7,6 +7,7 @@ import {
   problemsOf,
 } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
+import { setUpBudgets } from './budgets/set-up.ts';
 import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { accountRoutes } from './routes.ts';
@@ -23,6 +24,7 @@ export default definePlugin({
   commands: [
     { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
     { name: 'plans', summary: 'List plans, and put and remove those of the store' },
+    { name: 'budgets', summary: 'List, make, remove and raise budgets' },
   ],
   configSchema: {
     type: 'object',
@@ -66,6 +68,21 @@ export default definePlugin({
         default: '30s',
         description: 'How often reservations that a crash left behind are looked for.',
       },
+      budgetWebhook: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['url', 'secret'],
+        description: 'Where it is told that a budget came to its soft limit, or no longer covers calls.',
+        properties: {
+          url: { type: 'string', format: 'url', description: 'It gets a POST with JSON.' },
+          secret: {
+            type: 'string',
+            minLength: 16,
+            secret: true,
+            description: 'Signs the body: `x-tollgate-signature` has the HMAC-SHA-256 under it.',
+          },
+        },
+      },
       keepCalls: {
         type: 'string',
         format: 'duration',
@@ -77,7 +94,11 @@ export default definePlugin({
   check: (config, { settings }) => problemsOf(() => assertClosed(config, settings)),
   setup(api, config) {
     const { billing } = api.settings;
-    for (const route of accountRoutes(api, config.permission)) api.route(route);
+    const clock = createLedgerClock(api.ledger, api.log);
+    // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
+    const now = api.ledger.clock ? clock.now : () => Date.now();
+    const budgets = setUpBudgets(api, now, config.budgetWebhook);
+    for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     setUpOperators(api);
     if (billing === 'off') return;
     assertClosed(config, api.settings);
@@ -99,8 +120,7 @@ export default definePlugin({
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
     const running = api.keep('running', () => new Map<string, number>());
-    const clock = createLedgerClock(api.ledger, api.log);
-    const books: Books = { rules, queues, clock, running };
+    const books: Books = { rules, queues, clock, running, budgets: budgets.calls };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 

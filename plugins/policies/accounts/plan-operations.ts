@@ -1,6 +1,7 @@
 import {
   ALL_PLANS,
   type AuditActor,
+  type BudgetValues,
   changedMeanwhile,
   GatewayError,
   PLANS,
@@ -9,6 +10,7 @@ import {
   readPlan,
   type StoredPlan,
   type StoredPlans,
+  writeBudget,
 } from '../../../core/index.ts';
 
 /** A plan, and who owns it: only those of the store are changed at run time. */
@@ -17,7 +19,8 @@ export interface ShownPlan {
   readonly name: string;
   readonly owner: 'file' | 'store';
   readonly is_default: boolean;
-  readonly plan: Plan;
+  /** As the configuration writes it. */
+  readonly plan: Omit<Plan, 'budgets'> & { readonly budgets?: readonly BudgetValues[] };
 }
 
 export interface PlanVersion {
@@ -44,7 +47,7 @@ export function createPlanOperations(api: Api): PlanOperations {
   const { plans: ofFile, defaultPlan } = api.settings;
   const records = api.records<StoredPlans>(PLANS);
   const show = (name: string, owner: ShownPlan['owner'], plan: Plan): ShownPlan => {
-    return { object: 'plan', name, owner, is_default: name === defaultPlan, plan };
+    return { object: 'plan', name, owner, is_default: name === defaultPlan, plan: written(plan) };
   };
   const readStored = async (): Promise<StoredPlans> => (await records.find(ALL_PLANS)).value ?? {};
   const refuseFile = (name: string): void => {
@@ -87,7 +90,13 @@ export function createPlanOperations(api: Api): PlanOperations {
         return { ...plans, [name]: { plan, version: nextVersion(plans) } };
       });
       const was = own(before ?? {}, name)?.plan;
-      await api.audit({ actor, action: 'plan.put', subject: name, ...(was && { before: was }), after: plan });
+      await api.audit({
+        actor,
+        action: 'plan.put',
+        subject: name,
+        ...(was && { before: written(was) }),
+        after: written(plan),
+      });
       return { version: own(value, name)?.version ?? 0, plan: show(name, 'store', plan) };
     },
 
@@ -100,7 +109,7 @@ export function createPlanOperations(api: Api): PlanOperations {
         return Object.fromEntries(Object.entries(plans).filter(([each]) => each !== name));
       });
       const plan = own(before, name)?.plan ?? {};
-      await api.audit({ actor, action: 'plan.remove', subject: name, before: plan });
+      await api.audit({ actor, action: 'plan.remove', subject: name, before: written(plan) });
       return show(name, 'store', plan);
     },
   };
@@ -109,6 +118,10 @@ export function createPlanOperations(api: Api): PlanOperations {
 /** The error for a plan that there is not. */
 export function noPlan(name: string): GatewayError {
   return new GatewayError('not_found', `There is no plan "${name.slice(0, 80)}". "tollgate plans list" shows them.`);
+}
+
+function written({ budgets, ...plan }: Plan): ShownPlan['plan'] {
+  return { ...plan, ...(budgets && { budgets: budgets.map(writeBudget) }) };
 }
 
 function own(plans: StoredPlans, name: string): StoredPlan | undefined {
@@ -130,12 +143,13 @@ function checkName(name: string): void {
 }
 
 /** A misspelt provider would limit nothing. */
-function checkProviders({ offers }: Api, { providers = {} }: Plan): void {
+function checkProviders({ offers }: Api, { providers = {}, budgets = [] }: Plan): void {
   const known = new Set([...offers('chat').keys(), ...offers('embeddings').keys(), ...offers('speech').keys()]);
-  const wrong = Object.keys(providers).find((name) => !known.has(name));
+  const named = [...Object.keys(providers), ...budgets.flatMap(({ provider }) => provider ?? [])];
+  const wrong = named.find((name) => !known.has(name));
   if (wrong === undefined) return;
   const shown = [...known].slice(0, 20).join(', ');
   throw new GatewayError('invalid_request', `There is no provider "${wrong.slice(0, 80)}" here; there are: ${shown}.`, {
-    param: `providers.${wrong.slice(0, 80)}`,
+    param: Object.hasOwn(providers, wrong) ? `providers.${wrong.slice(0, 80)}` : 'budgets',
   });
 }

@@ -6,6 +6,8 @@ import {
   type ReportRow,
   type Route,
 } from '../../../core/index.ts';
+import type { ReadBudgets } from './budgets/balance.ts';
+import { CALLER_BUDGET } from './budgets/view.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const DAY_MS = 86_400_000;
@@ -19,11 +21,11 @@ type Group = (typeof GROUPS)[number];
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
 
 /** What a caller may read of its own account, and of no other. */
-export function accountRoutes(api: PluginApi, permission: string): readonly Route[] {
-  return [balanceRoute(api, permission), usageRoute(api, permission)];
+export function accountRoutes(api: PluginApi, permission: string, readBudgets: ReadBudgets): readonly Route[] {
+  return [balanceRoute(api, permission, readBudgets), usageRoute(api, permission)];
 }
 
-function balanceRoute(api: PluginApi, permission: string): Route {
+function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudgets): Route {
   const findPlan = createPlanFinder(api);
   return {
     method: 'GET',
@@ -38,7 +40,18 @@ function balanceRoute(api: PluginApi, permission: string): Route {
         description: 'The account of the caller.',
         schema: {
           type: 'object',
-          required: ['user_id', 'plan', 'currency', 'balance', 'held', 'spent', 'credited', 'limits', 'updated_at'],
+          required: [
+            'user_id',
+            'plan',
+            'currency',
+            'balance',
+            'held',
+            'spent',
+            'credited',
+            'limits',
+            'budgets',
+            'updated_at',
+          ],
           properties: {
             user_id: { type: 'string' },
             plan: { type: ['string', 'null'] },
@@ -48,6 +61,7 @@ function balanceRoute(api: PluginApi, permission: string): Route {
             spent: MONEY,
             credited: MONEY,
             limits: { type: 'object' },
+            budgets: { type: 'array', items: CALLER_BUDGET, description: 'All budgets that count the caller’s calls.' },
             updated_at: { type: ['string', 'null'] },
           },
         },
@@ -55,10 +69,12 @@ function balanceRoute(api: PluginApi, permission: string): Route {
     },
     async handler(ctx) {
       const { principal } = ctx.state;
-      const [{ balance, held, spent, credited, updatedAt }, plan] = await Promise.all([
+      const [{ balance, held, spent, credited, updatedAt }, plan, budgets] = await Promise.all([
         api.ledger.balance(principal.account),
         findPlan(principal),
+        readBudgets(principal),
       ]);
+      const { budgets: _ofPlan, ...limits } = plan?.plan ?? {};
       ctx.set('cache-control', 'no-store');
       ctx.body = {
         user_id: principal.userId,
@@ -69,11 +85,12 @@ function balanceRoute(api: PluginApi, permission: string): Route {
         spent: formatUsd(spent),
         credited: formatUsd(credited),
         limits: {
-          ...plan?.plan,
+          ...limits,
           ...(principal.rpm !== undefined && { key_rpm: principal.rpm }),
           ...(principal.tpm !== undefined && { key_tpm: principal.tpm }),
           ...(principal.budget !== undefined && { key_budget_usd: formatUsd(principal.budget) }),
         },
+        budgets,
         updated_at: updatedAt === 0 ? null : new Date(updatedAt).toISOString(),
       };
     },

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Call, Outcome } from '../../../../core/index.ts';
+import type { CallBudgets } from '../../../../plugins/policies/accounts/budgets/call-budgets.ts';
 import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
@@ -94,6 +95,7 @@ describe('the cost that an answer hook gives', function () {
       stream: false,
       startedAt: 1,
     };
+    const budgets = { findAnswered: async () => [] } as unknown as CallBudgets;
     const outcome = { status: 'ok', sent: false, cost: 29.5, attempts: 0, durationMs: 1, estimated: false } as Outcome;
     for (const [id, fault] of [
       ['first', 'refuses'],
@@ -101,7 +103,12 @@ describe('the cost that an answer hook gives', function () {
     ] as const) {
       faulty.fault = fault;
       const call = { id, principal, ...told } as unknown as Call;
-      await chargeAnswered({ ledger: faulty.ledger }, queue, call, outcome);
+      await chargeAnswered(
+        { ledger: faulty.ledger },
+        { queues: { certain: queue, uncertain: queue }, budgets },
+        call,
+        outcome,
+      );
       faulty.fault = 'none';
       await eventually(async () => expect(queue.size).to.equal(0));
     }

@@ -1,0 +1,241 @@
+import type { FromSchema } from './from-schema.ts';
+import type { Schema } from './json.ts';
+import { formatUsd, parseUsd } from './units.ts';
+
+/** How often a budget begins anew. */
+export const BUDGET_PERIODS = Object.freeze(['total', 'hour', 'day', 'week', 'month'] as const);
+export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
+
+export const WEEKDAYS = Object.freeze([
+  'sunday',
+  'monday',
+  'tuesday',
+  'wednesday',
+  'thursday',
+  'friday',
+  'saturday',
+] as const);
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/** What a call must be for a budget to count it: all that is named. */
+export interface BudgetFilter {
+  readonly user?: string;
+  /** The public id of an API key; those that replace it count as the same. */
+  readonly key?: string;
+  /** `name=value`. */
+  readonly tag?: string;
+  readonly plan?: string;
+  readonly provider?: string;
+  /** A model as its provider knows it; with `*` at its end, all that begin so. */
+  readonly model?: string;
+}
+
+/** What may be spent in each calendar period. Amounts are whole micro-dollars. */
+export interface BudgetRule extends BudgetFilter {
+  readonly name: string;
+  readonly amount: number;
+  readonly every: BudgetPeriod;
+  /** An IANA name. */
+  readonly timezone: string;
+  /** The first day of a week (monday unless set), or of a month (1 unless set; at most 28, which every month has). */
+  readonly startsOn?: Weekday | number;
+  /** From how much on it is warned of. */
+  readonly soft?: number;
+}
+
+const NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$';
+const word = (description: string) => ({ type: 'string', minLength: 1, maxLength: 200, description }) as const;
+
+const AMOUNT = {
+  name: {
+    type: 'string',
+    pattern: NAME,
+    description: 'Up to 63 letters, digits, dots, dashes and underscores: what is spent is counted under it.',
+  },
+  amount_usd: {
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+    description: 'US dollars that may be spent in each period.',
+  },
+  every: { type: 'string', enum: BUDGET_PERIODS, description: 'How often it begins anew; `total` never does.' },
+  timezone: {
+    ...word('The time zone whose clock begins a period, as `Europe/Berlin`.'),
+    default: 'UTC',
+  },
+  starts_on: {
+    anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }],
+    description: 'The day that begins a week, `monday` unless set, or a month, 1 (unless set) to 28.',
+  },
+  soft_usd: {
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+    description: 'US dollars from which on it is warned of: in the log, in a header, by the webhook.',
+  },
+} as const;
+
+const TARGET = {
+  provider: word('Counts calls at this provider alone.'),
+  model: word('Counts this model alone, as its provider knows it; `gpt-5*` is all that begin so.'),
+} as const;
+
+/** A budget of a key or of a plan: the calls are those of the key, or of each account of the plan. */
+export const OWN_BUDGET = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['amount_usd', 'every'],
+  properties: { ...AMOUNT, ...TARGET },
+} as const satisfies Schema;
+
+/** A budget that all calls share which match what it names. */
+export const BUDGET = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'amount_usd', 'every'],
+  properties: {
+    ...AMOUNT,
+    user: word('Counts calls of this user alone.'),
+    key: word('Counts calls of this API key alone (its id, or its `tg_` prefix), and of those that replace it.'),
+    tag: word('Counts calls with this tag alone, as `team=search`.'),
+    plan: word('Counts calls of users with this plan alone, all together.'),
+    ...TARGET,
+  },
+} as const satisfies Schema;
+
+/** The name of the records that say of rotated keys which was the first, by the id of the key. */
+export const KEY_ORIGINS = 'key-origins';
+
+/** The first of the keys that replaced one another: what they spend is counted under it. */
+export interface KeyOrigin {
+  readonly first: string;
+}
+
+/** How many budgets one key or plan may have. */
+export const MAX_OWN_BUDGETS = 8;
+
+/** A budget as files and requests write it. */
+export type BudgetValues = FromSchema<typeof OWN_BUDGET> & Partial<FromSchema<typeof BUDGET>>;
+
+/** What a budget may refer to. */
+export interface BudgetNames {
+  readonly plans: readonly string[];
+  readonly providers: readonly string[];
+}
+
+/** A mistake in a budget: where in it, what is wrong and what to do. */
+export interface BudgetProblem {
+  /** A JSON pointer. */
+  readonly path: string;
+  /** The end of a sentence that begins with the place. */
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** What is wrong with a budget that its schema takes. */
+export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly BudgetProblem[] {
+  const { timezone, tag } = budget;
+  const problems: BudgetProblem[] = [...checkAmounts(budget), ...checkStart(budget)];
+  if (!isTimeZone(timezone))
+    problems.push({
+      path: '/timezone',
+      message: 'is no time zone',
+      hint: 'Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+    });
+  if (tag !== undefined && !/^[^=\s]+=\S+$/.test(tag))
+    problems.push({ path: '/tag', message: 'is no tag', hint: 'Write name=value, such as team=search.' });
+  for (const [field, known] of [
+    ['plan', names.plans],
+    ['provider', names.providers],
+  ] as const) {
+    const name = budget[field];
+    if (name !== undefined && !known.includes(name))
+      problems.push({
+        path: `/${field}`,
+        message: `names a ${field} that is not configured`,
+        hint: known.length > 0 ? `There are: ${known.slice(0, 20).join(', ')}.` : 'There are none.',
+      });
+  }
+  return problems;
+}
+
+/** A checked budget as the gateway counts it; one without a name is named by what it is. */
+export function readBudget(budget: BudgetValues): BudgetRule {
+  const { amount_usd, soft_usd, starts_on, every, timezone, name = defaultName(budget), ...filter } = budget;
+  return {
+    ...filter,
+    name,
+    amount: parseUsd(amount_usd),
+    every,
+    timezone,
+    ...(starts_on !== undefined && { startsOn: starts_on as Weekday | number }),
+    ...(soft_usd !== undefined && { soft: parseUsd(soft_usd) }),
+  };
+}
+
+/** A budget as files and requests write it, amounts as decimal strings. */
+export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...filter }: BudgetRule): BudgetValues {
+  return {
+    ...{ name, amount_usd: formatUsd(amount), every, timezone },
+    ...(startsOn !== undefined && { starts_on: startsOn }),
+    ...(soft !== undefined && { soft_usd: formatUsd(soft) }),
+    ...filter,
+  };
+}
+
+/** Whether a text names a zone such as `Europe/Berlin` or `UTC`. Offsets such as `+02:00` are none: they know no summer time. */
+export function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z][\w+/-]{1,63}$/.test(name)) return false;
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}
+
+/** `day`, `month-openai`. */
+function defaultName({ every, provider, model }: BudgetValues): string {
+  const parts = [every, provider, model].filter((part) => part !== undefined);
+  return parts
+    .join('-')
+    .replaceAll(/[^\w.-]/g, '_')
+    .slice(0, 63);
+}
+
+function checkAmounts({ amount_usd, soft_usd }: BudgetValues): readonly BudgetProblem[] {
+  const amount = readAmount(amount_usd);
+  const soft = soft_usd === undefined ? undefined : readAmount(soft_usd);
+  const problems: BudgetProblem[] = [];
+  const hint = 'Write 25, 0.50 or "12.345678": more than 0, with at most six decimals.';
+  if (!(amount > 0)) problems.push({ path: '/amount_usd', message: 'must be an amount of US dollars above 0', hint });
+  if (soft !== undefined && !(soft > 0))
+    problems.push({ path: '/soft_usd', message: 'must be an amount of US dollars above 0', hint });
+  if (soft !== undefined && soft > amount)
+    problems.push({
+      path: '/soft_usd',
+      message: 'is more than "amount_usd", so nobody would be warned',
+      hint: 'Write less than "amount_usd".',
+    });
+  return problems;
+}
+
+function checkStart({ every, starts_on }: BudgetValues): readonly BudgetProblem[] {
+  if (starts_on === undefined) return [];
+  const path = '/starts_on';
+  if (every === 'week') {
+    if (WEEKDAYS.some((day) => day === starts_on)) return [];
+    return [{ path, message: 'must be a day of the week', hint: `Write one of ${WEEKDAYS.join(', ')}.` }];
+  }
+  if (every === 'month') {
+    if (typeof starts_on === 'number' && starts_on >= 1 && starts_on <= 28) return [];
+    return [{ path, message: 'must be a day that every month has', hint: 'Write a number from 1 to 28.' }];
+  }
+  return [
+    { path, message: `means nothing with "every: ${every}"`, hint: 'Leave it out, or write every: week or month.' },
+  ];
+}
+
+/** Not a number for a text that is no amount. */
+function readAmount(amount: string | number): number {
+  try {
+    return parseUsd(amount);
+  } catch {
+    return Number.NaN;
+  }
+}

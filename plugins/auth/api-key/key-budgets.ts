@@ -1,0 +1,80 @@
+import {
+  type BudgetRule,
+  type BudgetValues,
+  checkBudget,
+  GatewayError,
+  MAX_OWN_BUDGETS,
+  OWN_BUDGET,
+  type PluginConfig,
+  readBudget,
+  writeBudget,
+} from '../../../core/index.ts';
+
+/** What a key may spend by calendar period, in a request. */
+export const KEY_BUDGETS = {
+  type: ['array', 'null'],
+  maxItems: MAX_OWN_BUDGETS,
+  items: OWN_BUDGET,
+  description: 'What the key may spend by calendar period, beside `budget_usd`.',
+} as const;
+
+/** A budget of a key as the API shows it; absent limits are left out. */
+export const KEY_BUDGETS_SHOWN = {
+  type: ['array', 'null'],
+  items: {
+    type: 'object',
+    required: ['name', 'amount_usd', 'every', 'timezone'],
+    properties: {
+      name: { type: 'string' },
+      amount_usd: { type: 'string' },
+      every: { type: 'string' },
+      timezone: { type: 'string' },
+      starts_on: { anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }] },
+      soft_usd: { type: 'string' },
+      provider: { type: 'string' },
+      model: { type: 'string' },
+    },
+  },
+} as const;
+
+/** Defaults are not filled into requests. */
+type Requested = Omit<BudgetValues, 'timezone'> & { readonly timezone?: string };
+
+/** Reads the budgets of a validated request; throws `invalid_request`. Whether there is such a provider is checked elsewhere. */
+export function readKeyBudgets(requested: readonly Requested[]): readonly BudgetRule[] | undefined {
+  const rules = requested.map((each, at) => {
+    const budget = { ...each, timezone: each.timezone ?? 'UTC' };
+    const { provider } = budget;
+    const [problem] = checkBudget(budget, { plans: [], providers: provider === undefined ? [] : [provider] });
+    if (!problem) return readBudget(budget);
+    const param = `budgets[${at}].${problem.path.slice(1)}`;
+    throw new GatewayError('invalid_request', `"${param}" ${problem.message}. ${problem.hint}`, { param });
+  });
+  const names = rules.map(({ name }) => name);
+  const again = names.findIndex((name, at) => names.indexOf(name) !== at);
+  if (again === -1) return rules.length > 0 ? rules : undefined;
+  throw new GatewayError(
+    'invalid_request',
+    `budgets has two named "${names[again]}": what is spent is counted by name. Give each a "name" of its own.`,
+    { param: `budgets[${again}].name` },
+  );
+}
+
+/** A budget as the API shows it. */
+export function showBudget(rule: BudgetRule): PluginConfig<(typeof KEY_BUDGETS_SHOWN)['items']> {
+  const { name = '', amount_usd, soft_usd, ...budget } = writeBudget(rule);
+  const soft = soft_usd === undefined ? {} : { soft_usd: String(soft_usd) };
+  return { ...budget, name, amount_usd: String(amount_usd), ...soft };
+}
+
+const OPTION = /^(total|hour|day|week|month)=([^@]{1,20})(?:@(.{1,64}))?$/;
+
+/** Budgets as the command line writes them: `day=2,month=20@Europe/Berlin`. Undefined for a text that is none. */
+export function parseKeyBudgets(entries: readonly string[]): readonly BudgetValues[] | undefined {
+  const budgets = entries.flatMap((entry): readonly BudgetValues[] => {
+    const [, every, amount = '', timezone = 'UTC'] = OPTION.exec(entry) ?? [];
+    if (every === undefined) return [];
+    return [{ every: every as BudgetValues['every'], amount_usd: amount, timezone }];
+  });
+  return budgets.length === entries.length ? budgets : undefined;
+}

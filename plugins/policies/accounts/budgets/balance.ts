@@ -1,0 +1,31 @@
+import { keyBudgetId, type Ledger, type Principal, userBudgetId } from '../../../../core/index.ts';
+import type { BudgetBook } from './book.ts';
+import type { CountedBudget } from './counted.ts';
+import type { BudgetClock } from './set-up.ts';
+import { readStates, showToCaller } from './view.ts';
+
+/** All budgets that limit a caller, each with what is spent, held and left of it. */
+export type ReadBudgets = (principal: Principal) => Promise<readonly Record<string, unknown>[]>;
+
+export function createReadBudgets(ledger: Pick<Ledger, 'budgets'>, book: BudgetBook, now: BudgetClock): ReadBudgets {
+  return async (principal) => {
+    const windows = await book.find({ principal, tags: principal.tags ?? [] }, now());
+    const counted = [...totalsOf(principal), ...windows];
+    const states = await readStates(ledger, counted);
+    return counted.map((budget, at) => showToCaller(budget, states[at]));
+  };
+}
+
+/** `budget_usd` of a key, and that of a token for its user: budgets in all, which need no window. */
+function totalsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly CountedBudget[] {
+  const totals: CountedBudget[] = [];
+  if (userLimits?.budget !== undefined) totals.push(totalOf('user', userBudgetId(userId), userLimits.budget));
+  if (budget !== undefined && limitsId !== undefined) totals.push(totalOf('key', keyBudgetId(limitsId), budget));
+  return totals;
+}
+
+function totalOf(scope: 'user' | 'key', id: string, limit: number): CountedBudget {
+  const rule = { name: 'budget_usd', amount: limit, every: 'total', timezone: 'UTC' } as const;
+  const window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY };
+  return { rule, scope, id, window, limit, raised: 0, hold: { id, limit } };
+}

@@ -1,0 +1,99 @@
+import type { BudgetHold, BudgetRule, Target } from '../../../../core/index.ts';
+import { type CalendarWindow, windowAt } from './windows.ts';
+
+/** Whose budget it is: that of all calls, or of those of a user, a key, a tag or a plan. */
+export type BudgetScope = 'all' | 'user' | 'key' | 'tag' | 'plan';
+
+/** The account or key (by the first of those that replaced one another) that a budget belongs to. */
+export type BudgetOwner = { readonly account: string } | { readonly key: string };
+
+/** More money for a while: it counts until its end, whichever window that is in. */
+export interface Raise {
+  /** Micro-dollars. */
+  readonly amount: number;
+  /** Unix milliseconds. */
+  readonly until: number;
+}
+
+/** A budget at one moment. */
+export interface CountedBudget {
+  readonly rule: BudgetRule;
+  readonly scope: BudgetScope;
+  /** Whose it is, where each account or key has its own. */
+  readonly owner?: BudgetOwner;
+  /** The ledger's id of its window. */
+  readonly id: string;
+  readonly window: CalendarWindow;
+  /** Micro-dollars, raises included. */
+  readonly limit: number;
+  /** Micro-dollars that raises add at the moment. */
+  readonly raised: number;
+  readonly hold: BudgetHold;
+}
+
+/** Finds a budget's window, which it computes once a window. */
+export type BudgetCounter = (now: number) => CountedBudget;
+
+/** How long the ledger keeps a window that is over: a charge may be corrected up to 30 days later. */
+const KEEP_MS = 35 * 86_400_000;
+
+interface CounterParts {
+  /** What the ledger counts it under: two budgets with one prefix, name and period are one. */
+  readonly prefix: string;
+  readonly rule: BudgetRule;
+  readonly scope: BudgetScope;
+  readonly owner?: BudgetOwner;
+  readonly raises?: readonly Raise[];
+}
+
+export function createCounter({ prefix, rule, scope, owner, raises = [] }: CounterParts): BudgetCounter {
+  // A budget that is counted by another period begins anew.
+  const name = `${prefix}:${rule.name}:${rule.every}`;
+  let known: CountedBudget | undefined;
+  let from = 0;
+  let to = 0;
+  return (now) => {
+    if (known && now >= from && now < to) return known;
+    const window = windowAt(rule, now);
+    const active = raises.filter(({ until }) => until > now);
+    const raised = active.reduce((sum, { amount }) => sum + amount, 0);
+    const limit = rule.amount + raised;
+    const { end } = window;
+    const isEndless = end === Number.POSITIVE_INFINITY;
+    const id = isEndless ? name : `${name}@${window.start}`;
+    const hold = isEndless ? { id, limit } : { id, limit, until: end + KEEP_MS };
+    known = Object.freeze({
+      rule,
+      scope,
+      ...(owner && { owner }),
+      id,
+      window,
+      limit,
+      raised,
+      hold: Object.freeze(hold),
+    });
+    from = now;
+    to = Math.min(end, ...active.map(({ until }) => until));
+    return known;
+  };
+}
+
+/** What a budget counts that names more than one thing is told by the narrowest of them. */
+export function scopeOf({ user, key, tag, plan }: BudgetRule): BudgetScope {
+  if (key !== undefined) return 'key';
+  if (user !== undefined) return 'user';
+  if (tag !== undefined) return 'tag';
+  return plan === undefined ? 'all' : 'plan';
+}
+
+/** Whether a budget counts what this target does. */
+export function countsTarget({ provider, model }: BudgetRule, target: Target): boolean {
+  if (provider !== undefined && provider !== target.provider) return false;
+  if (model === undefined || model === target.model) return true;
+  return model.endsWith('*') && target.model.startsWith(model.slice(0, -1));
+}
+
+/** Whether a budget counts some targets only. */
+export function isByTarget({ provider, model }: BudgetRule): boolean {
+  return provider !== undefined || model !== undefined;
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { formatUsd, type Log, type Sets } from '../../../../core/index.ts';
+import type { CountedBudget } from './counted.ts';
+import { resetsAt, startsAt } from './holds.ts';
+
+/** What operators are told of a budget: that it came to its soft limit, or that it no longer covers calls. */
+export type NoticeKind = 'soft_limit' | 'used_up';
+
+/** A notice as the webhook sends it. Amounts are decimal strings of US dollars. */
+export interface Notice {
+  readonly type: `budget.${NoticeKind}`;
+  readonly budget: string;
+  readonly of: CountedBudget['scope'];
+  /** Whose it is, where each account or key has its own. */
+  readonly account?: string;
+  readonly key?: string;
+  readonly every: CountedBudget['rule']['every'];
+  readonly timezone: string;
+  readonly amount: string;
+  readonly used: string;
+  readonly soft: string | null;
+  readonly starts_at: string | null;
+  readonly resets_at: string | null;
+}
+
+export interface Notices {
+  /** Whether this process told it before, in the window that the budget is in. */
+  isTold(kind: NoticeKind, budget: CountedBudget): boolean;
+  /** Tells it, once a window over all processes of the store. Never rejects. */
+  tell(kind: NoticeKind, budget: CountedBudget, used: number): Promise<void>;
+}
+
+interface NoticesParts {
+  readonly sets: Pick<Sets, 'add' | 'list' | 'remove'>;
+  readonly log: Log;
+  /** Takes a notice on its way to the webhook. */
+  readonly send?: ((notice: Notice) => void) | undefined;
+}
+
+/** Who told what first: a member for each notice, `<hash of the budget>@<window>#<kind>`. */
+const TOLD = 'budget-notices';
+/** How many windows back a notice is remembered; those before are forgotten when the next one is told. */
+const KEPT_WINDOWS = 2;
+
+const MESSAGES: Readonly<Record<NoticeKind, string>> = Object.freeze({
+  soft_limit: 'a budget has come to its soft limit',
+  used_up: 'a budget no longer covers calls, which are refused',
+});
+
+export function createNotices({ sets, log, send }: NoticesParts): Notices {
+  const told = new LRUCache<string, true>({ max: 20_000 });
+
+  const tellOnce = async (kind: NoticeKind, budget: CountedBudget, used: number): Promise<void> => {
+    const { hash, member } = memberOf(kind, budget);
+    if (told.has(member)) return;
+    told.set(member, true);
+    if ((await sets.add(TOLD, member)) !== 'added') return;
+    const notice = noticeOf(kind, budget, used);
+    const { type: _type, of, ...fields } = notice;
+    log.warn({ ...fields, scope: of }, MESSAGES[kind]);
+    send?.(notice);
+    await forgetOld(hash, budget);
+  };
+
+  const forgetOld = async (hash: string, { window: { start, end } }: CountedBudget): Promise<void> => {
+    const oldest = start - KEPT_WINDOWS * (end - start);
+    for (const member of await sets.list(TOLD, { limit: 20, after: `${hash}@` })) {
+      if (!member.startsWith(`${hash}@`)) return;
+      const at = Number(member.slice(hash.length + 1).split('#')[0]);
+      if (at < oldest) await sets.remove(TOLD, member);
+    }
+  };
+
+  return {
+    isTold: (kind, budget) => told.has(memberOf(kind, budget).member),
+    async tell(kind, budget, used) {
+      try {
+        await tellOnce(kind, budget, used);
+      } catch (error) {
+        // Whoever comes there next tells it.
+        told.delete(memberOf(kind, budget).member);
+        log.debug({ err: error }, 'a notice of a budget was not told: the store does not answer');
+      }
+    },
+  };
+}
+
+const MEMBERS = new WeakMap<CountedBudget, string>();
+
+/** A budget's id may hold the name of an account, of any length. */
+function memberOf(kind: NoticeKind, budget: CountedBudget): { readonly hash: string; readonly member: string } {
+  const { id, window } = budget;
+  let hash = MEMBERS.get(budget);
+  if (hash === undefined) {
+    const name = id.replace(/@\d+$/, '');
+    hash = createHash('sha256').update(name).digest('hex').slice(0, 32);
+    MEMBERS.set(budget, hash);
+  }
+  const start = window.start === Number.NEGATIVE_INFINITY ? 0 : window.start;
+  return { hash, member: `${hash}@${start}#${kind}` };
+}
+
+function noticeOf(kind: NoticeKind, budget: CountedBudget, used: number): Notice {
+  const { rule, scope, limit, owner } = budget;
+  return {
+    type: `budget.${kind}`,
+    budget: rule.name,
+    of: scope,
+    ...owner,
+    every: rule.every,
+    timezone: rule.timezone,
+    amount: formatUsd(limit),
+    used: formatUsd(used),
+    soft: rule.soft === undefined ? null : formatUsd(rule.soft),
+    starts_at: startsAt(budget),
+    resets_at: resetsAt(budget),
+  };
+}

@@ -1,0 +1,113 @@
+import { type BudgetRule, type BudgetState, formatUsd, type Ledger } from '../../../../core/index.ts';
+import type { CountedBudget } from './counted.ts';
+import { isoSeconds, resetsAt, startsAt } from './holds.ts';
+import type { NamedBudget } from './records.ts';
+
+/** How many budgets the ledger is asked for at once. */
+const AT_ONCE = 100;
+
+const TEXT = { type: 'string' } as const;
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const MONEY = { type: 'string', description: 'US dollars as a decimal string.' } as const;
+
+/** How much of a budget there is now. */
+const NUMBERS = {
+  amount: { ...MONEY, description: 'US dollars a period, without raises.' },
+  raised: { ...MONEY, description: 'What raises add at the moment; absent without any.' },
+  soft: { ...MONEY, description: 'From how much on it is warned of.' },
+  spent: MONEY,
+  held: { ...MONEY, description: 'Reserved for calls that run.' },
+  left: MONEY,
+  starts_at: TEXT_OR_NULL,
+  resets_at: { ...TEXT_OR_NULL, description: 'When it begins anew, ISO 8601; null for one that never does.' },
+} as const;
+
+/** A budget as its callers see it. */
+export const CALLER_BUDGET = {
+  type: 'object',
+  required: ['name', 'of', 'every', 'timezone', 'amount', 'spent', 'held', 'left', 'starts_at', 'resets_at'],
+  properties: {
+    name: TEXT,
+    of: { enum: ['all', 'user', 'key', 'tag', 'plan'], description: 'Whose it is.' },
+    every: TEXT,
+    timezone: TEXT,
+    provider: TEXT,
+    model: TEXT,
+    ...NUMBERS,
+  },
+} as const;
+
+/** A budget as operators see it. */
+export const OPERATOR_BUDGET = {
+  type: 'object',
+  required: [...CALLER_BUDGET.required, 'owner', 'raises'],
+  properties: {
+    ...CALLER_BUDGET.properties,
+    owner: { enum: ['file', 'store'], description: '`file`: the configuration, where it is changed.' },
+    starts_on: { anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }] },
+    user: TEXT,
+    key: TEXT,
+    tag: TEXT,
+    plan: TEXT,
+    raises: {
+      type: 'array',
+      items: { type: 'object', properties: { amount: MONEY, until: TEXT }, required: ['amount', 'until'] },
+    },
+  },
+} as const;
+
+/** What of these budgets is spent and held, in their order. */
+export async function readStates(
+  ledger: Pick<Ledger, 'budgets'>,
+  budgets: readonly CountedBudget[],
+): Promise<readonly BudgetState[]> {
+  const states: BudgetState[] = [];
+  for (let at = 0; at < budgets.length; at += AT_ONCE)
+    states.push(...(await ledger.budgets(budgets.slice(at, at + AT_ONCE).map(({ id }) => id))));
+  return states;
+}
+
+/** A budget for those whose calls it counts. */
+export function showToCaller(budget: CountedBudget, state: BudgetState | undefined): Record<string, unknown> {
+  const { rule, scope } = budget;
+  const { name, every, timezone, provider, model } = rule;
+  return {
+    ...{ name, of: scope, every, timezone },
+    ...(provider !== undefined && { provider }),
+    ...(model !== undefined && { model }),
+    ...numbersOf(budget, state),
+  };
+}
+
+/** A budget for operators: with what it names, and with its raises. */
+export function showToOperator(
+  { owner, rule, raises }: NamedBudget,
+  budget: CountedBudget,
+  state: BudgetState | undefined,
+): Record<string, unknown> {
+  const { startsOn, user, key, tag, plan }: BudgetRule = rule;
+  const named = Object.entries({ starts_on: startsOn, user, key, tag, plan });
+  return {
+    ...showToCaller(budget, state),
+    owner,
+    ...Object.fromEntries(named.filter(([, value]) => value !== undefined)),
+    raises: raises.map(({ amount, until }) => ({ amount: formatUsd(amount), until: isoSeconds(until) })),
+  };
+}
+
+function numbersOf(
+  budget: CountedBudget,
+  { spent, held }: BudgetState = { spent: 0, held: 0 },
+): Record<string, unknown> {
+  const { rule, limit, raised } = budget;
+  return {
+    amount: formatUsd(rule.amount),
+    ...(raised > 0 && { raised: formatUsd(raised) }),
+    ...(rule.soft !== undefined && { soft: formatUsd(rule.soft) }),
+    spent: formatUsd(spent),
+    held: formatUsd(held),
+    left: formatUsd(Math.max(limit - spent - held, 0)),
+    starts_at: startsAt(budget),
+    resets_at: resetsAt(budget),
+  };
+}

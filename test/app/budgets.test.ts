@@ -1,0 +1,400 @@
+import { createHmac } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+
+/** A model of which a token of output costs 0.002 dollars, and prompts nothing; it repeats what it is sent. */
+const PROVIDERS = { echo: { prices: { '*': { input: 0, output: 2000 } } } };
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any;
+}
+
+describe('budgets in calendar windows', () => {
+  let gateways: TestGateway[] = [];
+  let folder: string;
+  let operator: string;
+  before(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-budgets-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+  afterEach(async () => {
+    for (const gateway of gateways) await gateway.stop();
+    gateways = [];
+  });
+
+  const start = async (config: object = {}): Promise<TestGateway> => {
+    const gateway = await startGateway({ providers: PROVIDERS, ...config });
+    gateways.push(gateway);
+    return gateway;
+  };
+  const startWithOperator = async (config: object = {}): Promise<TestGateway> => {
+    const gateway = await start(config);
+    const { api_key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'op', '--admin');
+    operator = api_key;
+    return gateway;
+  };
+  const ask = async (
+    { url }: TestGateway,
+    method: string,
+    where: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Reply> => {
+    const response = await fetch(`${url}/api/core/admin/budgets${where}`, {
+      method,
+      headers: { authorization: `Bearer ${operator}`, 'content-type': 'application/json', ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+  /** A chat that costs as many dollars as are asked for, and may cost so much. */
+  const chat = (gateway: TestGateway, dollars: number, key = gateway.key): Promise<Response> =>
+    gateway.post(
+      '/v1/chat/completions',
+      {
+        model: 'echo/echo',
+        max_tokens: dollars * 500,
+        messages: [{ role: 'user', content: 'word '.repeat(dollars * 700) }],
+      },
+      { authorization: `Bearer ${key}` },
+    );
+
+  it('refuse a call that one of them does not cover, and say which, what is left and when it begins anew', async () => {
+    const gateway = await start({
+      budgets: [
+        { name: 'week', amount_usd: 100, every: 'week' },
+        { name: 'daily', amount_usd: 2, every: 'day', timezone: 'Europe/Berlin' },
+      ],
+    });
+    expect((await chat(gateway, 1)).status).to.equal(200);
+    const refused = await chat(gateway, 2);
+    const { error } = (await refused.json()) as { error: { message: string; code: string } };
+    expect(refused.status).to.equal(402);
+    expect(error.code).to.equal('insufficient_balance');
+    expect(error.message).to.match(
+      /^The budget "daily" of 2\.00 USD a day does not cover the call: 1\.00 USD are left, and the call may cost 2\.00 USD\. It begins anew at \d{4}-\d\d-\d\dT2[23]:00:00Z\./,
+    );
+    expect(refused.headers.get('x-should-retry')).to.equal('false');
+    const wait = Number(refused.headers.get('retry-after'));
+    const resets = Date.parse(/anew at (\S+)\. /.exec(error.message)?.[1] ?? '');
+    expect(Math.abs(resets - Date.now() - wait * 1000)).to.be.below(5000);
+  });
+
+  it('of a plan are each account’s own; a balance shows all that limit its caller', async () => {
+    const gateway = await startWithOperator({
+      budgets: [
+        { name: 'everyone', amount_usd: 50, soft_usd: 40, every: 'month', timezone: 'Asia/Kolkata', provider: 'echo' },
+      ],
+      plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } },
+      defaultPlan: 'free',
+    });
+    const make = async (user: string) =>
+      (await gateway.command<{ api_key: string }>('keys', 'create', '--user', user, '--budget', '9')).api_key;
+    const [ann, bob] = [await make('ann'), await make('bob')];
+    expect((await chat(gateway, 2, ann)).status).to.equal(200);
+    expect((await chat(gateway, 1, ann)).status).to.equal(402);
+    expect((await chat(gateway, 1, bob)).status).to.equal(200);
+    await eventually(async () => {
+      const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${ann}` });
+      const { budgets, limits } = (await response.json()) as { budgets: Record<string, unknown>[]; limits: object };
+      expect(limits).to.not.have.property('budgets');
+      const shown = budgets.map(({ starts_at: _starts, resets_at, ...rest }) => ({
+        ...rest,
+        resets: resets_at !== null,
+      }));
+      expect(shown).to.have.deep.members([
+        {
+          ...{ name: 'budget_usd', of: 'key', every: 'total', timezone: 'UTC', amount: '9.00' },
+          ...{ spent: '2.00', held: '0.00', left: '7.00', resets: false },
+        },
+        {
+          ...{ name: 'day', of: 'plan', every: 'day', timezone: 'UTC', amount: '2.00' },
+          ...{ spent: '2.00', held: '0.00', left: '0.00', resets: true },
+        },
+        {
+          ...{ name: 'everyone', of: 'all', every: 'month', timezone: 'Asia/Kolkata', amount: '50.00', soft: '40.00' },
+          ...{ provider: 'echo', spent: '3.00', held: '0.00', left: '47.00', resets: true },
+        },
+      ]);
+    });
+  });
+
+  it('of a key are shared with the key that replaces it, and are shown with it', async () => {
+    const gateway = await startWithOperator();
+    const made = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
+      ...['keys', 'create', '--user', 'ann', '--budgets', 'day=2,month=20@Europe/Berlin'],
+    );
+    expect(made.api_key_info.budgets).to.deep.equal([
+      { name: 'day', amount_usd: '2.00', every: 'day', timezone: 'UTC' },
+      { name: 'month', amount_usd: '20.00', every: 'month', timezone: 'Europe/Berlin' },
+    ]);
+    const { id } = made.api_key_info;
+    expect((await chat(gateway, 1, made.api_key)).status).to.equal(200);
+    const second = await gateway.command<{ api_key: string; api_key_info: { id: string } }>('keys', 'rotate', id);
+    const third = await gateway.command<{ api_key: string }>('keys', 'rotate', second.api_key_info.id);
+    expect((await chat(gateway, 2, third.api_key)).status).to.equal(402);
+    expect((await chat(gateway, 1, third.api_key)).status).to.equal(200);
+    // Named by the second of the three, a budget counts the third too.
+    await ask(gateway, 'PUT', '/named', { amount_usd: 1, every: 'total', key: second.api_key_info.id });
+    await gateway.command('keys', 'update', id, '--clear', 'budgets');
+    const fourth = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
+      ...['keys', 'create', '--user', 'ann'],
+    );
+    expect(fourth.api_key_info.budgets).to.equal(null);
+    await eventually(async () => {
+      const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${third.api_key}` });
+      const { budgets } = (await response.json()) as { budgets: { name: string; left: string }[] };
+      expect(budgets.map(({ name, left }) => [name, left])).to.deep.equal([
+        ['day', '0.00'],
+        ['month', '18.00'],
+        ['named', '1.00'],
+      ]);
+    });
+  });
+
+  describe('that operators make at run time', () => {
+    const BUDGET = { amount_usd: '1.00', every: 'day', tag: 'team=search' };
+
+    it('are made, read, listed, raised and removed, each change with an entity tag', async () => {
+      const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
+      const made = await ask(gateway, 'PUT', '/search', { ...BUDGET, soft_usd: 0.5, timezone: 'Europe/Berlin' });
+      expect(made.status, JSON.stringify(made.body)).to.equal(200);
+      expect(made.body).to.include({ name: 'search', owner: 'store', of: 'tag', tag: 'team=search', amount: '1.00' });
+      expect(made.body).to.include({ soft: '0.50', spent: '0.00', left: '1.00', timezone: 'Europe/Berlin' });
+      const etag = made.headers.get('etag') ?? '';
+      expect((await ask(gateway, 'GET', '/search')).headers.get('etag')).to.equal(etag);
+
+      const changed = await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 }, { 'if-match': etag });
+      expect(changed.status).to.equal(200);
+      const late = await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 9 }, { 'if-match': etag });
+      expect([late.status, late.body.error.code]).to.deep.equal([412, 'precondition_failed']);
+
+      const until = new Date(Date.now() + 3_600_000).toISOString();
+      const raised = await ask(gateway, 'POST', '/ours/raises', { amount_usd: '2.50', until });
+      expect(raised.body).to.include({ amount: '5.00', raised: '2.50', left: '7.50', owner: 'file' });
+      expect((await ask(gateway, 'DELETE', '/ours/raises')).body).to.include({ left: '5.00' });
+
+      const pages = [await ask(gateway, 'GET', '?limit=1'), await ask(gateway, 'GET', '?limit=1&after=ours')];
+      expect(
+        pages.map(({ body }) => [body.data.map(({ name }: { name: string }) => name), body.has_more, body.next]),
+      ).to.deep.equal([
+        [['ours'], true, 'ours'],
+        [['search'], false, undefined],
+      ]);
+
+      expect((await ask(gateway, 'DELETE', '/search')).body).to.include({ name: 'search', amount: '3.00' });
+      expect((await ask(gateway, 'GET', '/search')).status).to.equal(404);
+      expect((await ask(gateway, 'DELETE', '/search')).status).to.equal(404);
+    });
+
+    it('are not those of the configuration, and say so', async () => {
+      const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
+      for (const [method, body] of [['PUT', BUDGET], ['DELETE']] as const) {
+        const { status, body: answer } = await ask(gateway, method, '/ours', body);
+        expect([status, answer.error.code]).to.deep.equal([409, 'conflict']);
+        expect(answer.error.message).to.include('The configuration of this gateway owns the budget "ours"');
+      }
+    });
+
+    it('hold on another gateway of the store within five seconds, raises too', async function () {
+      this.timeout(30_000);
+      const store = `sqlite:${path.join(folder, 'two')}`;
+      const one = await startWithOperator({ store });
+      const two = await start({ store });
+      await chat(two, 1, one.key);
+      await ask(one, 'PUT', '/all', { amount_usd: 1, every: 'day' });
+      const change = Date.now();
+      await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(402));
+      expect(Date.now() - change).to.be.below(5000);
+      await ask(one, 'POST', '/all/raises', { amount_usd: 4, until: new Date(Date.now() + 60_000).toISOString() });
+      await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(200));
+    });
+
+    it('take the same words on the command line', async () => {
+      const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
+      const put = await gateway.command(
+        'budgets',
+        'put',
+        'ann',
+        '2',
+        '--every',
+        'month',
+        '--starts-on',
+        '15',
+        '--user',
+        'ann',
+      );
+      expect(put).to.include({ name: 'ann', amount: '2.00', every: 'month', starts_on: 15, of: 'user', user: 'ann' });
+      expect(await gateway.command('budgets', 'raise', 'ours', '1.5', '--until', '2d')).to.include({ raised: '1.50' });
+      const listed = await gateway.command<Record<string, unknown>[]>('budgets', 'list');
+      expect(listed.map(({ name, left }) => [name, left])).to.deep.equal([
+        ['ann', '2.00'],
+        ['ours', '6.50'],
+      ]);
+      expect(await gateway.command('budgets', 'raise', 'ours', '--end')).to.not.have.property('raised');
+      expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount: '2.00' });
+    });
+
+    it('belong to a plan that is put, too', async () => {
+      const gateway = await startWithOperator();
+      const put = async (body: object): Promise<Response> =>
+        fetch(`${gateway.url}/api/core/admin/plans/small`, {
+          method: 'PUT',
+          headers: { authorization: `Bearer ${operator}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      const wrong = await put({ budgets: [{ amount_usd: 2, every: 'day', timezone: 'Here' }] });
+      expect(wrong.status).to.equal(400);
+      expect(((await wrong.json()) as { error: { message: string } }).error.message).to.equal(
+        '"budgets.0.timezone" is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+      );
+      const made = await put({ rpm: 100, budgets: [{ amount_usd: 2, every: 'day' }] });
+      expect(((await made.json()) as { plan: object }).plan).to.deep.equal({
+        rpm: 100,
+        budgets: [{ name: 'day', amount_usd: '2.00', every: 'day', timezone: 'UTC' }],
+      });
+      const { api_key } = await gateway.command<{ api_key: string }>(
+        'keys',
+        'create',
+        '--user',
+        'ann',
+        '--plan',
+        'small',
+      );
+      expect((await chat(gateway, 2, api_key)).status).to.equal(200);
+      expect((await chat(gateway, 1, api_key)).status).to.equal(402);
+    });
+
+    it('are written down in the audit log with what they were before', async () => {
+      const gateway = await startWithOperator();
+      await ask(gateway, 'PUT', '/search', BUDGET);
+      await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 });
+      await gateway.command('budgets', 'remove', 'search');
+      const response = await gateway.get('/api/core/admin/audit?subject=search', {
+        authorization: `Bearer ${operator}`,
+      });
+      // biome-ignore lint/suspicious/noExplicitAny: entries of every shape
+      const { data } = (await response.json()) as { data: any[] };
+      expect(
+        data.map(({ action, actor, before, after }) => [action, actor.via, before?.amount_usd, after?.amount_usd]),
+      ).to.deep.equal([
+        ['budget.remove', 'cli', '3.00', undefined],
+        ['budget.put', 'api', '1.00', '3.00'],
+        ['budget.put', 'api', undefined, '1.00'],
+      ]);
+    });
+
+    it('are for operators alone', async () => {
+      const gateway = await startWithOperator();
+      operator = gateway.key;
+      expect((await ask(gateway, 'GET', '')).status).to.equal(403);
+      expect((await ask(gateway, 'PUT', '/x', BUDGET)).status).to.equal(403);
+    });
+
+    it('refuse what is no budget, saying which field and what to write', async () => {
+      const gateway = await startWithOperator();
+      const cases: readonly (readonly [path: string, body: object, param: string])[] = [
+        ['/x', { amount_usd: 0, every: 'day' }, 'amount_usd'],
+        ['/x', { amount_usd: '1e9', every: 'day' }, 'amount_usd'],
+        ['/x', { amount_usd: 1, every: 'year' }, 'every'],
+        ['/x', { amount_usd: 1, every: 'day', timezone: '../../etc/passwd' }, 'timezone'],
+        ['/x', { amount_usd: 1, every: 'month', starts_on: 31 }, 'starts_on'],
+        ['/x', { amount_usd: 1, every: 'day', plan: 'gold' }, 'plan'],
+        ['/x', { amount_usd: 1, every: 'day', provider: 'nobody' }, 'provider'],
+        ['/x', { amount_usd: 1, soft_usd: 2, every: 'day' }, 'soft_usd'],
+        ['/x', { amount_usd: 1, every: 'day', user: 'u'.repeat(500) }, 'user'],
+        ['/x', { amount_usd: 1, every: 'day', owner: 'file' }, 'owner'],
+        ['/x%2Fy', { amount_usd: 1, every: 'day' }, 'name'],
+        [`/${'n'.repeat(200)}`, { amount_usd: 1, every: 'day' }, 'name'],
+      ];
+      for (const [where, body, param] of cases) {
+        const { status, body: answer } = await ask(gateway, 'PUT', where, body);
+        expect([status, answer.error.param], JSON.stringify(answer)).to.deep.equal([400, param]);
+      }
+      await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day' });
+      for (const [body, param] of [
+        [{ amount_usd: -1, until: '2099-01-01T00:00:00Z' }, 'amount_usd'],
+        [{ amount_usd: 1, until: '2020-01-01T00:00:00Z' }, 'until'],
+        [{ amount_usd: 1, until: '2099-01-01T00:00:00Z' }, 'until'],
+        [{ amount_usd: 1, until: 'tomorrow' }, 'until'],
+      ] as const) {
+        const { status, body: answer } = await ask(gateway, 'POST', '/x/raises', body);
+        expect([status, answer.error.param]).to.deep.equal([400, param]);
+      }
+      expect((await ask(gateway, 'GET', '/constructor')).status).to.equal(404);
+      expect((await ask(gateway, 'GET', '?limit=1000000')).status).to.equal(400);
+    });
+
+    it('lose no change of twenty that come at once', async () => {
+      const gateway = await startWithOperator();
+      const names = Array.from({ length: 20 }, (_, at) => `b${at}`);
+      const made = await Promise.all(
+        names.map((name) => ask(gateway, 'PUT', `/${name}`, { amount_usd: 1, every: 'day' })),
+      );
+      expect(made.map(({ status }) => status)).to.deep.equal(names.map(() => 200));
+      const { body } = await ask(gateway, 'GET', '?limit=100');
+      expect(body.data.map(({ name }: { name: string }) => name)).to.have.members(names);
+    });
+  });
+
+  describe('with a soft limit', () => {
+    let server: Server;
+    let posts: { readonly signature: string; readonly body: string }[];
+    let statuses: number[];
+    beforeEach(async () => {
+      posts = [];
+      statuses = [];
+      server = createServer((request, response) => {
+        let body = '';
+        request.on('data', (bytes: Buffer) => {
+          body += String(bytes);
+        });
+        request.on('end', () => {
+          posts.push({ signature: String(request.headers['x-tollgate-signature']), body });
+          response.writeHead(statuses.shift() ?? 204, { location: '/elsewhere' }).end();
+        });
+      });
+      await new Promise<void>((resolve) => {
+        server.listen(0, '127.0.0.1', resolve);
+      });
+    });
+    afterEach(() => new Promise((resolve) => void server.close(resolve)));
+
+    it('warn in the log, in a header and by a signed webhook, once a window', async () => {
+      const secret = 'a secret of the test';
+      const gateway = await start({
+        budgets: [{ name: 'all', amount_usd: 3, soft_usd: 1, every: 'total' }],
+        policies: {
+          accounts: {
+            budgetWebhook: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, secret },
+          },
+        },
+      });
+      expect((await chat(gateway, 1)).headers.get('x-tollgate-budget-warning')).to.equal(null);
+      await eventually(async () => expect(posts).to.have.lengthOf(1));
+      expect((await chat(gateway, 1)).headers.get('x-tollgate-budget-warning')).to.equal('all 1.00/3.00 resets never');
+      expect((await chat(gateway, 2)).status).to.equal(402);
+      expect((await chat(gateway, 2)).status).to.equal(402);
+      await eventually(async () => expect(posts).to.have.lengthOf(2));
+      const [soft, usedUp] = posts.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+      expect(soft).to.include({ type: 'budget.soft_limit', budget: 'all', used: '1.00', amount: '3.00', soft: '1.00' });
+      expect(usedUp).to.include({ type: 'budget.used_up', budget: 'all', used: '2.00', resets_at: null });
+      for (const { signature, body } of posts) {
+        const [, t = '', v1] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
+        expect(v1).to.equal(createHmac('sha256', secret).update(`${t}.${body}`).digest('hex'));
+      }
+      const warned = gateway.logs.filter(({ budget }) => budget === 'all').map(({ level, msg }) => [level, msg]);
+      expect(warned).to.have.lengthOf(2);
+      expect(gateway.logText()).to.not.include(secret);
+    });
+  });
+});

@@ -1,0 +1,92 @@
+import { createHmac } from 'node:crypto';
+import { expect } from 'chai';
+import nock from 'nock';
+import { createHttpClient } from '../../../../../core/upstream/http-client.ts';
+import type { Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
+import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/webhook.ts';
+import { captureLog } from '../../../../support/capture-log.ts';
+import { eventually } from '../../../../support/eventually.ts';
+
+const ORIGIN = 'https://hooks.example';
+const SECRET = 'a secret of the test';
+const NOTICE: Notice = {
+  ...{ type: 'budget.soft_limit', budget: 'daily', of: 'all', every: 'day', timezone: 'UTC' },
+  ...{ amount: '2.00', used: '1.00', soft: '1.00', starts_at: null, resets_at: null },
+};
+
+describe('the webhook of budgets', () => {
+  beforeEach(() => nock.disableNetConnect());
+  afterEach(() => {
+    nock.cleanAll();
+    nock.enableNetConnect();
+  });
+
+  const start = (options: Parameters<typeof createDeliveries>[1] = {}) => {
+    const log = captureLog();
+    const deliveries = createDeliveries(log, { firstPauseMs: 1, ...options });
+    const http = () => createHttpClient(new Set([new URL(ORIGIN).host]), '0.0.0');
+    return {
+      send: createWebhook({ http }, { url: `${ORIGIN}/hook`, secret: SECRET }, deliveries),
+      deliveries,
+      lines: log.lines,
+    };
+  };
+  const errors = (lines: readonly { readonly level: string; readonly message?: string | undefined }[]) =>
+    lines.filter(({ level }) => level === 'error').map(({ message }) => message);
+
+  it('sends a notice again until it is taken, under one id, each time signed anew', async () => {
+    const got: { readonly body: string; readonly signature: string }[] = [];
+    const note = (body: unknown, signature: string): void => void got.push({ body: JSON.stringify(body), signature });
+    for (const status of [500, 429, 503, 200])
+      nock(ORIGIN)
+        .post('/hook')
+        .reply(function reply(_url, body) {
+          note(body, String([this.req.headers['x-tollgate-signature']].flat()[0]));
+          return [status];
+        });
+    const { send, lines, deliveries } = start();
+    send(NOTICE);
+    await eventually(async () => expect(got).to.have.lengthOf(4));
+    expect(new Set(got.map(({ body }) => body)).size).to.equal(1);
+    for (const { body, signature } of got) {
+      const [, t = '', v1] = /^t=(\d+),v1=(\w+)$/.exec(signature) ?? [];
+      expect(v1).to.equal(createHmac('sha256', SECRET).update(`${t}.${body}`).digest('hex'));
+    }
+    await deliveries.close();
+    expect(errors(lines)).to.deep.equal([]);
+  });
+
+  it('follows no redirect, and gives up what is refused for good', async () => {
+    nock(ORIGIN).post('/hook').reply(302, undefined, { location: 'https://elsewhere.example/' });
+    nock(ORIGIN).post('/hook').reply(404);
+    const { send, lines } = start();
+    send(NOTICE);
+    send(NOTICE);
+    await eventually(async () =>
+      expect(errors(lines)).to.deep.equal(Array.from({ length: 2 }, () => 'the webhook of budgets refused a notice')),
+    );
+    expect(nock.isDone()).to.equal(true);
+  });
+
+  it('gives up after so many tries, and when too many wait, and says so', async () => {
+    nock(ORIGIN).post('/hook').times(3).reply(500);
+    const { send, lines, deliveries } = start({ maxTries: 3, maxWaiting: 1 });
+    send(NOTICE);
+    send(NOTICE);
+    await eventually(async () => expect(errors(lines)).to.have.lengthOf(2));
+    expect(errors(lines)[0]).to.include('too many notices wait');
+    expect(errors(lines)[1]).to.include('which is given up');
+    await deliveries.close();
+  });
+
+  it('tries once more at the end what waits', async () => {
+    nock(ORIGIN).post('/hook').reply(500);
+    const last = nock(ORIGIN).post('/hook').reply(200);
+    const { send, deliveries, lines } = start({ firstPauseMs: 60_000 });
+    send(NOTICE);
+    await eventually(async () => expect(lines).to.have.lengthOf(1));
+    await deliveries.close();
+    expect(last.isDone()).to.equal(true);
+    expect(errors(lines)).to.deep.equal([]);
+  });
+});
