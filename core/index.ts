@@ -10,6 +10,8 @@ export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
 export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';
+export type * from './contract/audit.ts';
+export { auditActor } from './contract/audit.ts';
 export type * from './contract/call.ts';
 export type * from './contract/catalog.ts';
 export type * from './contract/chat.ts';

@@ -163,6 +163,9 @@ export const CORE_PROPERTIES = Object.freeze({
       ],
     },
   },
+  audit: map('The log of what operators changed.', {
+    keepFor: duration('How long an entry is kept.', '730d'),
+  }),
   plugins: {
     type: 'array',
     items: NAME,
@@ -227,6 +230,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly defaultPlan: string | undefined;
   /** What calls may be booked under: the values of each name. */
   readonly tags: TagRules;
+  readonly auditKeepForMs: number;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */

@@ -29,7 +29,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, tags, billing } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, tags, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
@@ -44,6 +44,7 @@ export function finishConfig(
     defaultPlan,
     tags: dictionary(Object.entries(tags)) as GatewayConfig['tags'],
     billing,
+    auditKeepForMs: parseDuration(audit.keepFor),
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances, mask),
     plain: () => printConfig(core, instances, ({ value }) => value),

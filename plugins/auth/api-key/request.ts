@@ -34,8 +34,22 @@ export const CREATE_BODY = {
   },
 } as const;
 
+/** What operators may say of a key beside what its user may. */
+export const OPERATORS_BODY = {
+  ...CREATE_BODY,
+  properties: {
+    ...CREATE_BODY.properties,
+    tags: {
+      type: ['array', 'null'],
+      maxItems: 5,
+      items: { type: 'string', minLength: 3, maxLength: 129 },
+      description: 'What its calls are booked under, as `team=search`; at most five.',
+    },
+  },
+} as const;
+
 /** What a caller wants of a new key. */
-export type KeyRequest = PluginConfig<typeof CREATE_BODY>;
+export type KeyRequest = PluginConfig<typeof OPERATORS_BODY>;
 
 /** Reads a validated request body; throws `invalid_request` for a time that is past or an amount that is none. */
 export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLimits {
@@ -51,6 +65,7 @@ export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLi
       rpm: rest.rpm ?? undefined,
       tpm: rest.tpm ?? undefined,
       budget: budget_usd == null ? undefined : readBudget(budget_usd),
+      tags: rest.tags == null || rest.tags.length === 0 ? undefined : readTags(rest.tags),
     }),
   };
 }
@@ -86,4 +101,21 @@ function readBudget(amount: string | number): number {
     'budget_usd is not an amount of US dollars: write "5", "0.50" or "12.345678".',
     { param: 'budget_usd' },
   );
+}
+
+const TAG = /^([a-z][a-z0-9_.-]{0,63})=([\w][\w .:@/+-]{0,63})$/;
+const MAX_TAGS = 5;
+
+/** Sorted, so that two keys with the same tags are booked alike. */
+function readTags(tags: readonly string[]): readonly string[] {
+  const names = tags.map((tag) => TAG.exec(tag)?.[1]);
+  const wrong = names.findIndex((name, at) => name === undefined || names.indexOf(name) !== at);
+  if (wrong === -1 && tags.length <= MAX_TAGS) return tags.toSorted();
+  const reason =
+    wrong === -1
+      ? ` are more than ${MAX_TAGS}`
+      : names[wrong] === undefined
+        ? `[${wrong}] is not name=value, such as team=search (a name begins with a-z; up to 64 characters each)`
+        : `[${wrong}] names "${names[wrong]}" again; a call has one value for each name`;
+  throw new GatewayError('invalid_request', `tags${reason}.`, { param: 'tags' });
 }
