@@ -10,13 +10,14 @@ import type { Announcement, Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { Schema } from './json.ts';
+import type { Ledger } from './ledger.ts';
 import type { Log } from './log.ts';
 import type { CallResult, Metered, OperationDefinition } from './operation.ts';
 import type { Provider } from './provider.ts';
 import type { Route } from './route.ts';
 import type { RoutingState } from './routing.ts';
 import type { GatewaySettings } from './settings.ts';
-import type { Ledger, Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Who a plugin's own model call is made for. */
 export interface CallContext {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import type { Reservation } from '../../core/index.ts';
 import { findRunner } from './runner.ts';
-import { day, FACTS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
+import { budget, DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
 /** What every ledger promises of its books: entries, usage, the sweeper, and exactness under parallel calls. */
 export function testBooks(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
+  const reserve = async (asked: Reservation) => (await ledger().reserve(asked)).outcome;
   const funded = async (amount: number): Promise<string> => {
     const account = subject.name('account');
     await ledger().credit(account, 'first', amount, 'top-up', NOW);
@@ -16,7 +18,7 @@ export function testBooks(subject: StoreUnderTest): void {
     it('writes one entry per credit and charge, newest first, whose sum is the balance', async () => {
       const account = await funded(1000);
       for (const [index, amount] of [30, 0, 20].entries()) {
-        await ledger().reserve(reservation({ account, requestId: `r${index}`, amount: 50 }));
+        await reserve(reservation({ account, requestId: `r${index}`, amount: 50 }));
         await ledger().settle(settlement({ account, requestId: `r${index}`, amount, now: NOW + index }));
       }
       const entries = await ledger().entries(account, { limit: 10 });
@@ -49,55 +51,20 @@ export function testBooks(subject: StoreUnderTest): void {
       await assert.rejects(ledger().entries(account, { limit: 3, after: "1' OR '1'='1" }), { code: 'invalid_request' });
     });
 
-    it('adds usage up by day, operation, provider, model and key', async () => {
-      const account = await funded(1000);
-      const speech = {
-        ...FACTS,
-        operation: 'speech',
-        characters: 12,
-        tokens: { prompt_tokens: 0, completion_tokens: 0 },
-      };
-      const nextDay = NOW + 86_400_000;
-      for (const [index, [usage, now]] of (
-        [
-          [FACTS, NOW],
-          [FACTS, NOW],
-          [speech, NOW],
-          [FACTS, nextDay],
-        ] as const
-      ).entries()) {
-        await ledger().reserve(reservation({ account, requestId: `r${index}` }));
-        await ledger().settle(settlement({ account, requestId: `r${index}`, amount: 4, usage, now }));
-      }
-      const row = { day: day(), operation: 'chat', provider: 'echo', model: 'echo-1', key: '-' };
-      const chat = { ...row, requests: 2, prompt_tokens: 6, completion_tokens: 10, characters: 0, cost: 8 };
-      const rows = await ledger().usage(account, day(-10), day(10));
-      assert.deepEqual(
-        rows.map((r) => [r.day, r.operation, r.requests, r.characters]),
-        [
-          [day(), 'chat', 2, 0],
-          [day(), 'speech', 1, 12],
-          [day(1), 'chat', 1, 0],
-        ],
-      );
-      assert.deepEqual({ ...rows[0] }, chat);
-      assert.deepEqual((await ledger().usage(account, day(1), day(1))).length, 1);
-    });
-
     it('charges a reservation that nobody settled in time at its estimate, once', async () => {
       const account = await funded(100);
-      const budget = { id: 'key', limit: 100 };
+      const key = budget(subject.name('key'), 100);
       const expiresAt = NOW + 1000;
-      await ledger().reserve(reservation({ account, requestId: 'lost', amount: 30, expiresAt, budget }));
-      await ledger().reserve(reservation({ account, requestId: 'running', amount: 5, expiresAt: NOW + 60_000 }));
+      await reserve(reservation({ account, requestId: 'lost', amount: 30, expiresAt, budgets: [key] }));
+      await reserve(reservation({ account, requestId: 'running', amount: 5, expiresAt: NOW + 60_000 }));
       await ledger().sweep(NOW + 1000);
       assert.equal((await ledger().balance(account)).held, 35);
       assert.ok((await ledger().sweep(NOW + 1001)) >= 1);
       assert.equal(await ledger().sweep(NOW + 1001), 0);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 70, held: 5, spent: 30 });
-      assert.deepEqual(await ledger().budget(account, 'key'), { spent: 30, held: 0 });
-      const [row] = await ledger().usage(account, day(), day());
-      assert.deepEqual([row?.requests, row?.cost], [1, 30]);
+      assert.deepEqual(await ledger().budgets([key.id]), [{ spent: 30, held: 0 }]);
+      const [row] = await ledger().report({ edges: DAYS, by: [], account });
+      assert.deepEqual([row?.interval, row?.requests, row?.cost], [1, 1, 30]);
     });
 
     for (const { end, amount } of [
@@ -108,8 +75,8 @@ export function testBooks(subject: StoreUnderTest): void {
     ])
       it(`corrects what the sweeper charged by ${end} that comes late, once`, async () => {
         const account = await funded(100);
-        const budget = { id: 'key', limit: 60 };
-        await ledger().reserve(reservation({ account, requestId: 'late', amount: 30, expiresAt: NOW + 1000, budget }));
+        const key = budget(subject.name('key'), 60);
+        await reserve(reservation({ account, requestId: 'late', amount: 30, expiresAt: NOW + 1000, budgets: [key] }));
         await ledger().sweep(NOW + 1001);
         const finish = () =>
           end === 'a release'
@@ -119,16 +86,16 @@ export function testBooks(subject: StoreUnderTest): void {
         assert.equal(await finish(), false);
         assert.equal(await ledger().release(account, 'late'), false);
         assert.deepEqual(sums(await ledger().balance(account)), { balance: 100 - amount, held: 0, spent: amount });
-        assert.deepEqual(await ledger().budget(account, 'key'), { spent: amount, held: 0 });
+        assert.deepEqual(await ledger().budgets([key.id]), [{ spent: amount, held: 0 }]);
         const entries = await ledger().entries(account, { limit: 10 });
         const charged = entries.filter(({ kind, ref }) => kind === 'charge' && ref === 'late');
         assert.equal(
           charged.reduce((sum, entry) => sum + entry.amount, 0),
           0 - amount,
         );
-        const [row] = await ledger().usage(account, day(), day());
-        assert.deepEqual([row?.requests, row?.cost], [1, amount]);
-        assert.equal(await ledger().reserve(reservation({ account, requestId: 'late' })), 'duplicate');
+        const [row] = await ledger().report({ edges: DAYS, by: [], account });
+        assert.deepEqual([row?.interval, row?.requests, row?.cost], [1, 1, amount]);
+        assert.equal(await reserve(reservation({ account, requestId: 'late' })), 'duplicate');
       });
 
     it('sweeps more than one page of lost reservations', async () => {
@@ -136,9 +103,7 @@ export function testBooks(subject: StoreUnderTest): void {
       const lost = Array.from({ length: 450 }, (_, n) => `r${n}`);
       const floor = Number.NEGATIVE_INFINITY;
       await Promise.all(
-        lost.map((requestId) =>
-          ledger().reserve(reservation({ account, requestId, amount: 1, floor, expiresAt: NOW })),
-        ),
+        lost.map((requestId) => reserve(reservation({ account, requestId, amount: 1, floor, expiresAt: NOW }))),
       );
       assert.equal((await ledger().balance(account)).held, 450);
       await ledger().sweep(NOW + 1);
@@ -148,7 +113,7 @@ export function testBooks(subject: StoreUnderTest): void {
     it('admits exactly as many of fifty parallel reservations as there is money for', async () => {
       const account = await funded(100);
       const outcomes = await Promise.all(
-        Array.from({ length: 50 }, (_, n) => ledger().reserve(reservation({ account, requestId: `r${n}` }))),
+        Array.from({ length: 50 }, (_, n) => reserve(reservation({ account, requestId: `r${n}` }))),
       );
       assert.equal(outcomes.filter((outcome) => outcome === 'held').length, 10);
       assert.equal(outcomes.filter((outcome) => outcome === 'insufficient').length, 40);
@@ -158,7 +123,7 @@ export function testBooks(subject: StoreUnderTest): void {
     it('lets one of fifty parallel reservations of one request through', async () => {
       const account = await funded(1000);
       const one = reservation({ account, requestId: 'same' });
-      const outcomes = await Promise.all(Array.from({ length: 50 }, () => ledger().reserve(one)));
+      const outcomes = await Promise.all(Array.from({ length: 50 }, () => reserve(one)));
       assert.equal(outcomes.filter((outcome) => outcome === 'held').length, 1);
       const settled = await Promise.all(
         Array.from({ length: 50 }, () => ledger().settle(settlement({ account, requestId: 'same' }))),
@@ -185,11 +150,11 @@ export function testBooks(subject: StoreUnderTest): void {
         const account = `${hostile}${subject.name('')}`;
         const requestId = `${hostile}r`;
         await ledger().credit(account, hostile, 100, hostile, NOW);
-        const budget = { id: hostile, limit: 50 };
-        assert.equal(await ledger().reserve(reservation({ account, requestId, budget })), 'held');
+        const own = budget(`${hostile}${subject.name('')}`, 50);
+        assert.equal(await reserve(reservation({ account, requestId, budgets: [own] })), 'held');
         assert.equal(await ledger().settle(settlement({ account, requestId })), true);
         assert.deepEqual(sums(await ledger().balance(account)), { balance: 90, held: 0, spent: 10 });
-        assert.deepEqual(await ledger().budget(account, hostile), { spent: 10, held: 0 });
+        assert.deepEqual(await ledger().budgets([own.id]), [{ spent: 10, held: 0 }]);
         const [entry] = await ledger().entries(account, { limit: 1 });
         assert.equal(entry?.account, account);
       });
@@ -199,7 +164,7 @@ export function testBooks(subject: StoreUnderTest): void {
       it(`refuses to hold or charge ${amount} micro-dollars`, async () => {
         const account = await funded(100);
         const fault = { code: 'internal_error' };
-        await assert.rejects(ledger().reserve(reservation({ account, requestId: 'r', amount })), fault);
+        await assert.rejects(reserve(reservation({ account, requestId: 'r', amount })), fault);
         await assert.rejects(ledger().settle(settlement({ account, requestId: 'r', amount })), fault);
         assert.deepEqual(sums(await ledger().balance(account)), { balance: 100, held: 0, spent: 0 });
       });

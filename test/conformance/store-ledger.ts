@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import type { ReserveOutcome } from '../../core/index.ts';
+import type { Reservation, ReserveResult } from '../../core/index.ts';
 import { findRunner } from './runner.ts';
-import { day, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
+import { DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 
 /** What the ledger of every store promises. */
 export function testLedger(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
+  const reserve = async (asked: Reservation) => (await ledger().reserve(asked)).outcome;
   const funded = async (amount: number): Promise<string> => {
     const account = subject.name('account');
     await ledger().credit(account, 'first', amount, 'top-up', NOW);
@@ -18,8 +19,9 @@ export function testLedger(subject: StoreUnderTest): void {
       const account = subject.name('unused');
       assert.deepEqual(await ledger().balance(account), { balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
       assert.deepEqual(await ledger().entries(account, { limit: 10 }), []);
-      assert.deepEqual(await ledger().budget(account, 'key'), { spent: 0, held: 0 });
-      assert.deepEqual(await ledger().usage(account, day(-300), day(3)), []);
+      assert.deepEqual(await ledger().budgets([subject.name('key')]), [{ spent: 0, held: 0 }]);
+      assert.deepEqual(await ledger().report({ edges: DAYS, by: ['model'], account }), []);
+      assert.deepEqual(await ledger().calls({ account, limit: 10 }), { calls: [] });
     });
 
     it('credits once under an id', async () => {
@@ -38,7 +40,7 @@ export function testLedger(subject: StoreUnderTest): void {
 
     it('holds the estimate, then charges the true cost', async () => {
       const account = await funded(100);
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 40 })), 'held');
+      assert.equal(await reserve(reservation({ account, requestId: 'r1', amount: 40 })), 'held');
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 100, held: 40, spent: 0 });
       assert.equal(await ledger().settle(settlement({ account, requestId: 'r1', amount: 25 })), true);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 75, held: 0, spent: 25 });
@@ -46,15 +48,15 @@ export function testLedger(subject: StoreUnderTest): void {
 
     it('charges what a call cost also when that is more than was held', async () => {
       const account = await funded(10);
-      await ledger().reserve(reservation({ account, requestId: 'r1', amount: 10 }));
+      await reserve(reservation({ account, requestId: 'r1', amount: 10 }));
       assert.equal(await ledger().settle(settlement({ account, requestId: 'r1', amount: 35 })), true);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: -25, held: 0, spent: 35 });
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r2', amount: 0 })), 'insufficient');
+      assert.equal(await reserve(reservation({ account, requestId: 'r2', amount: 0 })), 'insufficient');
     });
 
     it('settles once: a second settle or release changes nothing', async () => {
       const account = await funded(100);
-      await ledger().reserve(reservation({ account, requestId: 'r1' }));
+      await reserve(reservation({ account, requestId: 'r1' }));
       assert.equal(await ledger().settle(settlement({ account, requestId: 'r1', amount: 7 })), true);
       assert.equal(await ledger().settle(settlement({ account, requestId: 'r1', amount: 7 })), false);
       assert.equal(await ledger().release(account, 'r1'), false);
@@ -63,7 +65,7 @@ export function testLedger(subject: StoreUnderTest): void {
 
     it('releases once and charges nothing', async () => {
       const account = await funded(100);
-      await ledger().reserve(reservation({ account, requestId: 'r1' }));
+      await reserve(reservation({ account, requestId: 'r1' }));
       assert.equal(await ledger().release(account, 'r1'), true);
       assert.equal(await ledger().release(account, 'r1'), false);
       assert.equal(await ledger().settle(settlement({ account, requestId: 'r1' })), false);
@@ -84,24 +86,24 @@ export function testLedger(subject: StoreUnderTest): void {
     ] as const) {
       it(`calls a request id that is already ${state} a duplicate, also when the money is gone`, async () => {
         const account = await funded(10);
-        assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1' })), 'held');
+        assert.equal(await reserve(reservation({ account, requestId: 'r1' })), 'held');
         await after(account);
         const before = await ledger().balance(account);
         const again = reservation({ account, requestId: 'r1', amount: 10_000 });
-        assert.equal(await ledger().reserve(again), 'duplicate');
+        assert.equal(await reserve(again), 'duplicate');
         assert.deepEqual(await ledger().balance(account), before);
       });
     }
 
     it('keeps the same request id of two accounts apart', async () => {
       const [one, two] = [await funded(100), await funded(100)];
-      assert.equal(await ledger().reserve(reservation({ account: one, requestId: 'r1' })), 'held');
-      assert.equal(await ledger().reserve(reservation({ account: two, requestId: 'r1' })), 'held');
+      assert.equal(await reserve(reservation({ account: one, requestId: 'r1' })), 'held');
+      assert.equal(await reserve(reservation({ account: two, requestId: 'r1' })), 'held');
       await ledger().settle(settlement({ account: one, requestId: 'r1' }));
       assert.deepEqual(sums(await ledger().balance(two)), { balance: 100, held: 10, spent: 0 });
     });
 
-    const floors: readonly (readonly [number, number, number, ReserveOutcome])[] = [
+    const floors: readonly (readonly [number, number, number, ReserveResult['outcome']])[] = [
       [100, 100, 0, 'held'],
       [100, 101, 0, 'insufficient'],
       [0, 1, 0, 'insufficient'],
@@ -114,47 +116,17 @@ export function testLedger(subject: StoreUnderTest): void {
     for (const [balance, amount, floor, outcome] of floors) {
       it(`answers ${outcome} to a reservation of ${amount} on ${balance} with the floor ${floor}`, async () => {
         const account = balance === 0 ? subject.name('account') : await funded(balance);
-        assert.equal(await ledger().reserve(reservation({ account, requestId: 'r', amount, floor })), outcome);
+        assert.equal(await reserve(reservation({ account, requestId: 'r', amount, floor })), outcome);
         assert.equal((await ledger().balance(account)).held, outcome === 'held' ? amount : 0);
       });
     }
 
     it('counts what is held against the floor', async () => {
       const account = await funded(100);
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 60 })), 'held');
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r2', amount: 60 })), 'insufficient');
+      assert.equal(await reserve(reservation({ account, requestId: 'r1', amount: 60 })), 'held');
+      assert.equal(await reserve(reservation({ account, requestId: 'r2', amount: 60 })), 'insufficient');
       await ledger().release(account, 'r1');
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r2', amount: 60 })), 'held');
-    });
-
-    it('keeps a budget within its limit, whatever the account has', async () => {
-      const account = await funded(1000);
-      const budget = { id: 'key-1', limit: 100 };
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 60, budget })), 'held');
-      assert.equal(
-        await ledger().reserve(reservation({ account, requestId: 'r2', amount: 41, budget })),
-        'over_budget',
-      );
-      assert.deepEqual(await ledger().budget(account, 'key-1'), { spent: 0, held: 60 });
-      assert.deepEqual(sums(await ledger().balance(account)), { balance: 1000, held: 60, spent: 0 });
-      await ledger().settle(settlement({ account, requestId: 'r1', amount: 50 }));
-      assert.deepEqual(await ledger().budget(account, 'key-1'), { spent: 50, held: 0 });
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r3', amount: 50, budget })), 'held');
-      await ledger().release(account, 'r3');
-      assert.deepEqual(await ledger().budget(account, 'key-1'), { spent: 50, held: 0 });
-      const first = reservation({ account, requestId: 'r4', amount: 101, budget: { id: 'key-2', limit: 100 } });
-      assert.equal(await ledger().reserve(first), 'over_budget');
-    });
-
-    it('refuses a reservation without leaving a trace of it', async () => {
-      const account = await funded(10);
-      const budget = { id: 'key', limit: 1000 };
-      assert.equal(
-        await ledger().reserve(reservation({ account, requestId: 'r1', amount: 11, budget })),
-        'insufficient',
-      );
-      assert.deepEqual(await ledger().budget(account, 'key'), { spent: 0, held: 0 });
-      assert.equal(await ledger().reserve(reservation({ account, requestId: 'r1', amount: 10, budget })), 'held');
+      assert.equal(await reserve(reservation({ account, requestId: 'r2', amount: 60 })), 'held');
     });
   });
 }

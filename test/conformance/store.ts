@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { AccountBalance, Reservation, Settlement, Store, UsageFacts } from '../../core/index.ts';
+import type { AccountBalance, CallFacts, Reservation, Settlement, Store } from '../../core/index.ts';
 import { findRunner } from './runner.ts';
 import { testBooks } from './store-books.ts';
+import { testBudgets } from './store-budgets.ts';
 import { testCounters } from './store-counters.ts';
 import { testDocuments } from './store-documents.ts';
 import { testLedger } from './store-ledger.ts';
@@ -46,6 +47,7 @@ export function testStore(title: string, open: () => Promise<Store>): void {
 
     testDocuments(subject);
     testLedger(subject);
+    testBudgets(subject);
     testBooks(subject);
     testSets(subject);
     testCounters(subject);
@@ -74,14 +76,22 @@ export async function rejectsUnavailable(promise: Promise<unknown>): Promise<voi
   });
 }
 
-export const FACTS: UsageFacts = Object.freeze({
+export const FACTS: CallFacts = Object.freeze({
+  requestId: 'req_1',
+  userId: 'ann',
+  key: '-',
+  tags: [],
   operation: 'chat',
   provider: 'echo',
   model: 'echo-1',
-  key: '-',
+  stream: false,
   outcome: 'ok',
+  attempts: 1,
+  startedAt: 1,
+  durationMs: 12,
+  units: { prompt_tokens: 3, completion_tokens: 5 },
   estimated: false,
-  tokens: { prompt_tokens: 3, completion_tokens: 5 },
+  priced: true,
 });
 
 const DAY_MS = 86_400_000;
@@ -89,9 +99,12 @@ const DAY_MS = 86_400_000;
 /** Noon (UTC) of tomorrow: a fixed hour, for whole days, and in the future, so that nothing is purged as expired. */
 export const NOW = (Math.floor(Date.now() / DAY_MS) + 1) * DAY_MS + DAY_MS / 2;
 
-/** The day of {@link NOW} and those around it, `YYYY-MM-DD`. */
-export function day(offset = 0): string {
-  return new Date(NOW + offset * DAY_MS).toISOString().slice(0, 10);
+/** The days before, of and after {@link NOW}, as edges of a report. */
+export const DAYS: readonly number[] = [-1, 0, 1, 2].map((day) => NOW - DAY_MS / 2 + day * DAY_MS);
+
+/** A budget that only this test uses. */
+export function budget(id: string, limit = Number.POSITIVE_INFINITY): { readonly id: string; readonly limit: number } {
+  return { id, limit };
 }
 
 /** A reservation with what a test does not care about filled in. */
@@ -101,7 +114,7 @@ export function reservation(fields: Partial<Reservation> & Pick<Reservation, 'ac
 
 /** A settlement with what a test does not care about filled in. */
 export function settlement(fields: Partial<Settlement> & Pick<Settlement, 'account' | 'requestId'>): Settlement {
-  return { amount: 10, usage: FACTS, now: NOW, ...fields };
+  return { amount: 10, facts: FACTS, now: NOW, ...fields };
 }
 
 /** The three sums of an account that every change of the ledger moves. */

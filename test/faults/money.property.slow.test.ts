@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { completeChat } from '../../core/calls/chat.ts';
 import { streamChat } from '../../core/calls/chat-stream.ts';
-import type { Ledger, Outcome, Principal, Store } from '../../core/index.ts';
+import { keyBudgetId, type Ledger, type Outcome, type Principal, type Store, userBudgetId } from '../../core/index.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { type MoneyNode, startMoneyNode } from '../support/money-node.ts';
@@ -82,9 +82,9 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   const ledger: Ledger = {
     ...store.ledger,
     async reserve(reservation) {
-      const outcome = await store.ledger.reserve(reservation);
-      if (outcome === 'held') reserved.set(reservation.requestId, reservation.amount);
-      return outcome;
+      const result = await store.ledger.reserve(reservation);
+      if (result.outcome === 'held') reserved.set(reservation.requestId, reservation.amount);
+      return result;
     },
   };
   const scripts = new Map<string, Script>();
@@ -96,8 +96,8 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
 
   const principals = ([0, 1, 2, 3] as const).map(
     (at): Principal => ({
-      ...{ credential: 'key', userId: `user-${account}`, account, keyId: `key-${at}` },
-      ...(at < 2 ? { limitsId: 'key-0', budget: KEY_BUDGET } : { userLimits: { budget: USER_BUDGET } }),
+      ...{ credential: 'key', userId: `user-${account}`, account, keyId: `key-${at}-${account}` },
+      ...(at < 2 ? { limitsId: `key-0-${account}`, budget: KEY_BUDGET } : { userLimits: { budget: USER_BUDGET } }),
     }),
   );
   const work: Promise<void>[] = [];
@@ -133,9 +133,10 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   expect(balance, 'the balance')
     .to.equal(CREDIT - spent)
     .and.at.least(0);
-  expect((await store.ledger.budget(account, 'key-0')).spent, 'the budget of the key').to.be.at.most(KEY_BUDGET);
-  const ofUser = await store.ledger.balance(`\u0001user:user-${account}`);
-  expect([ofUser.held, ofUser.spent <= USER_BUDGET], 'the budget of the user').to.deep.equal([0, true]);
+  const budgetIds = [keyBudgetId(`key-0-${account}`), userBudgetId(`user-${account}`)];
+  const [ofKey, ofUser] = await store.ledger.budgets(budgetIds);
+  expect(ofKey?.spent, 'the budget of the key').to.be.at.most(KEY_BUDGET);
+  expect([ofUser?.held, (ofUser?.spent ?? 0) <= USER_BUDGET], 'the budget of the user').to.deep.equal([0, true]);
   const spentBy = { key: 0, user: 0 };
   for (const { callId, id, key, pieces, sent, cost } of ended) {
     const paid = charged.get(callId) ?? 0;

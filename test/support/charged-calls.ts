@@ -77,6 +77,7 @@ export async function startCharging(
     longestCall: '10m',
     holdMargin: '5m',
     sweepEvery: '30s',
+    keepCalls: '90d',
   } as const;
   await accounts.setup(
     createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config }),

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ReserveOutcome, Store } from '../../core/index.ts';
+import type { ReserveResult, Store } from '../../core/index.ts';
 import { NOW, reservation, settlement } from '../conformance/store.ts';
 
 /** One thing that happens to an account. `reopen` is the store's end and new beginning. */

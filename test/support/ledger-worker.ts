@@ -21,7 +21,7 @@ const { ledger, close } = await openSqlite({ folder });
 /** The calls settle at 7 of 10, or are released, or stay. */
 async function call(account: string, id: string, n: number): Promise<void> {
   const tell = (state: Told['state']) => process.send?.({ told: { id, state } satisfies Told });
-  if ((await ledger.reserve(reservation({ account, requestId: id, amount: 10 }))) !== 'held') return;
+  if ((await ledger.reserve(reservation({ account, requestId: id, amount: 10 }))).outcome !== 'held') return;
   tell('held');
   if (n % 5 === 0) return;
   if (n % 5 === 1) {

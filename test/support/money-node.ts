@@ -27,6 +27,7 @@ const CONFIG = {
   longestCall: '10m',
   holdMargin: '5m',
   sweepEvery: '30s',
+  keepCalls: '90d',
 } as const;
 
 export async function startMoneyNode(store: Store, ledger: Ledger, providers: readonly Provider[]): Promise<MoneyNode> {

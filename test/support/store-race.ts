@@ -22,11 +22,13 @@ export function openStore(address: StoreAddress): Promise<Store> {
 /** What many callers try at once, `by` naming the caller; each answers whether it got what only some may get. */
 export const RACES = Object.freeze({
   'reservations of one balance': async (store: Store, name: string, by: string) =>
-    (await store.ledger.reserve(reservation({ account: name, requestId: by }))) === 'held',
+    (await store.ledger.reserve(reservation({ account: name, requestId: by }))).outcome === 'held',
   'reservations within one budget': async (store: Store, name: string, by: string) => {
-    const budget = { id: 'key', limit: 100 };
+    const budgets = [{ id: `${name}-key`, limit: 100 }];
     const floor = Number.NEGATIVE_INFINITY;
-    return (await store.ledger.reserve(reservation({ account: name, requestId: by, floor, budget }))) === 'held';
+    return (
+      (await store.ledger.reserve(reservation({ account: name, requestId: by, floor, budgets }))).outcome === 'held'
+    );
   },
   'settlements of ten requests': async (store: Store, name: string, by: string) =>
     store.ledger.settle(settlement({ account: name, requestId: `shared-${Number(by.split('-').at(-1)) % 10}` })),

@@ -1,4 +1,4 @@
-import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
+import { formatUsd, keyBudgetId, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { prefixOf } from './format.ts';
 import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
 
@@ -9,14 +9,14 @@ export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
 export async function describeKey(
   key: StoredKey,
   records: Pick<KeyRecords, 'lastUsed'>,
-  ledger: Pick<Ledger, 'budget'>,
+  ledger: Pick<Ledger, 'budgets'>,
 ): Promise<ApiKeyInfo> {
-  const { id, account } = key.record;
-  const [lastUsedAt, budget] = await Promise.all([
+  const { id } = key.record;
+  const [lastUsedAt, [budget]] = await Promise.all([
     records.lastUsed(id),
-    withStore(() => ledger.budget(account, limitsIdOf(key.record))),
+    withStore(() => ledger.budgets([keyBudgetId(limitsIdOf(key.record))])),
   ]);
-  return toInfo(key, lastUsedAt, budget.spent);
+  return toInfo(key, lastUsedAt, budget?.spent ?? 0);
 }
 
 /** A key that was made this moment: nothing has to be looked up, so nothing can fail once it exists. */

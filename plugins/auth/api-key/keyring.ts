@@ -116,7 +116,7 @@ interface IssuedKey {
 interface KeyringParts {
   readonly records: KeyRecords;
   readonly index: KeyIndex;
-  readonly ledger: Pick<Ledger, 'budget'>;
+  readonly ledger: Pick<Ledger, 'budgets'>;
   readonly readPeppers: () => Promise<Peppers>;
   /** Called when a key stops working, so that this node forgets it at once. */
   readonly onEnd: (id: string) => void;

@@ -1,13 +1,15 @@
 import {
+  type BudgetHold,
   type Call,
   GatewayError,
+  keyBudgetId,
   type Outcome,
   type PluginApi,
   type Principal,
-  type Reservation,
-  type UsageFacts,
+  userBudgetId,
 } from '../../../core/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
+import { factsOf } from './call-facts.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 
 export interface ChargeRules {
@@ -20,11 +22,10 @@ export interface ChargeRules {
   readonly marginMs: number;
 }
 
-/** What a call may hold in one account while it runs. */
+/** What a call holds while it runs. */
 interface Hold {
-  readonly account: string;
-  /** False while, or when, the store did not say whether it reserved anything. */
-  isCertain: boolean;
+  /** `unknown` while, or when, the store did not say whether it reserved anything. */
+  state: 'unknown' | 'held' | 'refused';
 }
 
 /** What the policy works with beside the API. */
@@ -47,7 +48,7 @@ export interface WriteQueues {
   readonly uncertain: WriteQueue;
 }
 
-const HOLDS = Symbol('accounts.holds');
+const HOLD = Symbol('accounts.hold');
 
 /**
  * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
@@ -55,43 +56,31 @@ const HOLDS = Symbol('accounts.holds');
  */
 export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
   const { rules, clock, running } = books;
-  const { account, budget, keyId, limitsId = keyId, userLimits } = call.principal;
+  const { account, budget, userLimits } = call.principal;
   const { cost } = api.estimate(call);
+  const hold: Hold = { state: 'refused' };
+  call.state.set(HOLD, hold);
   const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined;
   if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
-  const holds: Hold[] = [];
-  call.state.set(HOLDS, holds);
-  const now = Date.now();
   const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
   running.set(call.id, expiresAt);
-  const amount = cost ?? 0;
-  const requestId = call.id;
-  const facts = factsOf(call, undefined);
-  // An account of its own whose balance is what the user has spent, and which may go down to the budget.
-  const ofUser = userBudgetAccount(call.principal);
-  if (ofUser !== undefined)
-    await hold(
-      api,
-      holds,
-      { requestId, amount, expiresAt, facts, now, account: ofUser, floor: -(userLimits?.budget ?? 0) },
-      'user',
-    );
-  const floor = rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY;
-  const reservation = { requestId, amount, expiresAt, facts, now, account, floor };
-  // Also for keys without a budget, so that `spent_usd` is known of them too.
-  const ofKey = limitsId === undefined ? {} : { budget: { id: limitsId, limit: budget ?? Number.POSITIVE_INFINITY } };
-  await hold(api, holds, Object.assign(reservation, ofKey), 'account');
-}
-
-async function hold(api: PluginApi, holds: Hold[], reservation: Reservation, whose: 'user' | 'account'): Promise<void> {
-  const held: Hold = { account: reservation.account, isCertain: false };
-  holds.push(held);
-  const outcome = await api.ledger.reserve(reservation);
-  held.isCertain = true;
-  if (outcome === 'held') return;
-  holds.pop();
-  if (outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
-  throw new GatewayError('insufficient_balance', REFUSALS[outcome === 'over_budget' ? 'key' : whose]);
+  const budgets = budgetsOf(call.principal);
+  hold.state = 'unknown';
+  const result = await api.ledger.reserve({
+    account,
+    requestId: call.id,
+    amount: cost ?? 0,
+    floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
+    expiresAt,
+    budgets,
+    facts: factsOf(call, undefined),
+    now: Date.now(),
+  });
+  hold.state = result.outcome === 'held' ? 'held' : 'refused';
+  if (result.outcome === 'held') return;
+  if (result.outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
+  const whose = result.outcome === 'insufficient' ? 'account' : (budgets[result.budget]?.whose ?? 'key');
+  throw new GatewayError('insufficient_balance', REFUSALS[whose]);
 }
 
 const REFUSALS = Object.freeze({
@@ -101,40 +90,38 @@ const REFUSALS = Object.freeze({
   user: 'The budget of this user, over all API keys, does not cover the call. Ask for fewer tokens with "max_tokens".',
 });
 
+/** A budget that a call counts in, and whose it is. */
+interface OwnBudget extends BudgetHold {
+  readonly whose: 'key' | 'user';
+}
+
+/** The budgets of a caller: that of the user over all keys, and that of the key, which counts also where it has no limit. */
+function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly OwnBudget[] {
+  const budgets: OwnBudget[] = [];
+  if (userLimits?.budget !== undefined)
+    budgets.push({ whose: 'user', id: userBudgetId(userId), limit: userLimits.budget });
+  // Also for keys without a budget, so that `spent_usd` is known of them too.
+  if (limitsId !== undefined)
+    budgets.push({ whose: 'key', id: keyBudgetId(limitsId), limit: budget ?? Number.POSITIVE_INFINITY });
+  return budgets;
+}
+
 /** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
 export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
   const { queues, running } = books;
   running.delete(call.id);
-  const [first, ...others] = (call.state.get(HOLDS) as readonly Hold[] | undefined) ?? [];
-  // Without any a call was refused, or an `answer` hook responded before anything was reserved.
-  if (!first && call.state.has(HOLDS)) return undefined;
-  if (!first) return chargeAnswered(api, queues.certain, call, outcome, factsOf(call, outcome));
-  const work = settleHold(api, queues, call, outcome, first);
-  if (others.length === 0) return work;
-  return Promise.all([work, ...others.map((each) => settleHold(api, queues, call, outcome, each))]).then(
-    () => undefined,
-  );
-}
-
-function settleHold(
-  api: PluginApi,
-  { certain, uncertain }: WriteQueues,
-  call: Call,
-  outcome: Outcome,
-  { account, isCertain }: Hold,
-): Promise<void> {
-  const queue = isCertain ? certain : uncertain;
-  const until = Date.now() + LONGEST_WAIT_MS;
-  const release = (): Promise<boolean> => api.ledger.release(account, call.id);
+  const hold = call.state.get(HOLD) as Hold | undefined;
+  // A call was refused, or an `answer` hook responded before anything was reserved.
+  if (!hold) return chargeAnswered(api, queues.certain, call, outcome);
+  if (hold.state === 'refused') return undefined;
+  const { account } = call.principal;
+  const facts = factsOf(call, outcome);
+  const queue = hold.state === 'held' ? queues.certain : queues.uncertain;
+  const now = Date.now();
+  const until = now + LONGEST_WAIT_MS;
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
-  if (!isOwed) return queue.add({ id: call.id, until, write: release });
-  const settlement = {
-    account,
-    requestId: call.id,
-    amount: outcome.cost ?? 0,
-    usage: factsOf(call, outcome),
-    now: Date.now(),
-  };
+  if (!isOwed) return queue.add({ id: call.id, until, write: () => api.ledger.release(account, call.id, facts, now) });
+  const settlement = { account, requestId: call.id, amount: outcome.cost ?? 0, facts, now };
   return queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
 }
 
@@ -146,67 +133,39 @@ function unknownPrice({ targets: [target] }: Call): GatewayError {
   );
 }
 
-function factsOf(call: Call, outcome: Outcome | undefined): UsageFacts {
-  const target = outcome?.target ?? call.targets[0];
-  const usage = outcome?.usage;
-  const characters = outcome?.units?.['characters'];
-  const facts: { -readonly [Fact in keyof UsageFacts]: UsageFacts[Fact] } = {
-    operation: call.operation,
-    provider: target?.provider ?? '-',
-    model: target?.model ?? '-',
-    key: call.principal.keyId ?? '-',
-    outcome: outcome?.status ?? 'unknown',
-    estimated: outcome === undefined || outcome.estimated || outcome.cost === undefined,
-  };
-  if (usage) facts.tokens = { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens };
-  if (characters !== undefined) facts.characters = characters;
-  return facts;
-}
-
 /** How long the charge may wait for the store. */
 const CHARGE_WAIT_MS = 3_600_000;
 /** How long it is held between reserving and settling: should the gateway die there, the sweeper settles it. */
 const HOLD_MS = 60_000;
 
 /**
- * Charges what an `answer` hook says that its response costs. Such a call reserves nothing, and when it ends its response
- * is out: neither the balance nor the key's budget refuses the charge, both may go below zero for it.
+ * Records a call that an `answer` hook responded to, and charges what the hook says that its response costs. Such a call reserves
+ * nothing, and when it ends its response is out: neither the balance nor a budget refuses the charge, all may go below zero for it.
  */
 export function chargeAnswered(
   api: Pick<PluginApi, 'ledger'>,
   queue: WriteQueue,
-  { id, principal }: Call,
+  call: Call,
   outcome: Outcome,
-  usage: UsageFacts,
 ): Promise<void> | undefined {
   const amount = Math.ceil(outcome.cost ?? 0);
-  if (outcome.sent || amount <= 0) return undefined;
-  const { account, keyId, limitsId = keyId } = principal;
-  const ofUser = userBudgetAccount(principal);
-  const charge = async (of: string, budget?: { readonly id: string; readonly limit: number }): Promise<void> => {
-    const now = Date.now();
-    const floor = Number.NEGATIVE_INFINITY;
-    // Said again after its reply was lost it is a duplicate, which is as well.
-    await api.ledger.reserve({
-      ...{ account: of, requestId: id, amount, floor, expiresAt: now + HOLD_MS, facts: usage, now },
-      ...(budget && { budget }),
-    });
-    await api.ledger.settle({ account: of, requestId: id, amount, usage, now });
-  };
+  // Neither cost nor saving: it was refused, or answered for nothing.
+  if (outcome.sent || (amount <= 0 && outcome.saved === undefined)) return undefined;
+  const { id, principal } = call;
+  const { account } = principal;
+  const facts = factsOf(call, outcome);
+  const budgets = budgetsOf(principal).map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY }));
+  const floor = Number.NEGATIVE_INFINITY;
+  const now = Date.now();
   return queue.add({
     id,
-    until: Date.now() + CHARGE_WAIT_MS,
+    until: now + CHARGE_WAIT_MS,
     async write() {
-      await charge(account, limitsId === undefined ? undefined : { id: limitsId, limit: Number.POSITIVE_INFINITY });
-      if (ofUser !== undefined) await charge(ofUser);
+      // Said again after its reply was lost it is a duplicate, which is as well.
+      const expiresAt = Date.now() + HOLD_MS;
+      await api.ledger.reserve({ account, requestId: id, amount, floor, expiresAt, budgets, facts, now });
+      if (amount > 0) await api.ledger.settle({ account, requestId: id, amount, facts, now });
+      else await api.ledger.release(account, id, facts, now);
     },
   });
-}
-
-/** Begins the names of accounts that count what a user with a budget has spent. No user id holds a control character. */
-const USER_BUDGET = '\u0001user:';
-
-/** The account whose balance is what a user has spent of the budget that binds all keys; undefined for users without one. */
-function userBudgetAccount({ userId, userLimits }: Principal): string | undefined {
-  return userLimits?.budget === undefined ? undefined : USER_BUDGET + userId;
 }

@@ -56,6 +56,12 @@ export default definePlugin({
         default: '30s',
         description: 'How often reservations that a crash left behind are looked for.',
       },
+      keepCalls: {
+        type: 'string',
+        format: 'duration',
+        default: '90d',
+        description: 'How long the record of each call is kept, in whole hours. Sums for reports are kept for good.',
+      },
     },
   },
   setup(api, config) {
@@ -88,6 +94,7 @@ export default definePlugin({
     const clock = createLedgerClock(api.ledger, api.log);
     const books: Books = { rules, queues, clock, running };
     const sweep = () => sweepBooks(api, clock, running);
+    const forget = createForgetting(api, parseDuration(config.keepCalls));
 
     api.hook('reserve', {
       order: 'post',
@@ -102,10 +109,11 @@ export default definePlugin({
     });
     api.hook('finish', (call, outcome) => settle(api, books, call, outcome));
     api.onReady(() => {
-      const sweeper = setInterval(() => void sweep(), parseDuration(config.sweepEvery));
+      const tidy = (): void => void sweep().then(forget);
+      const sweeper = setInterval(tidy, parseDuration(config.sweepEvery));
       sweeper.unref();
       api.onClose(() => clearInterval(sweeper));
-      void sweep();
+      tidy();
     });
   },
 });
@@ -124,4 +132,21 @@ async function sweepBooks(api: PluginApi, clock: LedgerClock, running: ReadonlyM
   } catch (error) {
     api.log.warn({ err: error }, 'the sweep failed; the next one tries again');
   }
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Makes what deletes records of calls older than `keepMs`, once an hour: the store forgets whole hours. */
+function createForgetting({ ledger, log }: PluginApi, keepMs: number): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    const now = Date.now();
+    if (now < next) return;
+    try {
+      await ledger.forgetCalls(now - keepMs);
+      next = now + HOUR_MS;
+    } catch (error) {
+      log.warn({ err: error }, 'records of old calls could not be deleted; the next sweep tries again');
+    }
+  };
 }

@@ -3,8 +3,8 @@ import {
   formatUsd,
   GatewayError,
   type PluginApi,
+  type ReportRow,
   type Route,
-  type UsageRow,
 } from '../../../core/index.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -127,14 +127,16 @@ function usageRoute(api: PluginApi, permission: string): Route {
         );
       const groups = readGroups(query.get('group_by'));
       const { principal } = ctx.state;
-      const rows = await api.ledger.usage(principal.account, from, to);
-      // A key sees what it used itself; a token sees its whole account.
-      const own =
-        principal.credential === 'key' && principal.keyId !== undefined
-          ? rows.filter((row) => row.key === principal.keyId)
-          : rows;
+      const start = Date.parse(from);
+      const rows = await api.ledger.report({
+        edges: Array.from({ length: days + 1 }, (_, day) => start + day * DAY_MS),
+        by: groups.filter((group) => group !== 'day'),
+        account: principal.account,
+        // A key sees what it used itself; a token sees its whole account.
+        ...(principal.credential === 'key' && principal.keyId !== undefined && { key: principal.keyId }),
+      });
       ctx.set('cache-control', 'no-store');
-      ctx.body = { object: 'list', from, to, group_by: groups, currency: 'USD', data: groupUsage(own, groups) };
+      ctx.body = { object: 'list', from, to, group_by: groups, currency: 'USD', data: groupUsage(rows, groups, start) };
     },
   };
 }
@@ -156,27 +158,18 @@ function readGroups(text: string | null): readonly Group[] {
   return [...new Set(names)] as Group[];
 }
 
-interface UsageSum {
-  requests: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  characters: number;
-  cost: number;
-}
-
-/** Sums rows by the given dimensions, in the order the rows come. */
-export function groupUsage(rows: readonly UsageRow[], groups: readonly Group[]): readonly Record<string, unknown>[] {
-  const sums = new Map<string, { readonly names: Record<string, string>; readonly sum: UsageSum }>();
+/** Rows as the API shows them; days that are not told apart become one. */
+function groupUsage(rows: readonly ReportRow[], groups: readonly Group[], start: number): readonly object[] {
+  const sums = new Map<string, { readonly names: object; readonly sum: UsageSum }>();
   for (const row of rows) {
-    const names = Object.fromEntries(groups.map((group) => [group, row[group]]));
+    const day = new Date(start + row.interval * DAY_MS).toISOString().slice(0, 10);
+    const names = Object.fromEntries(groups.map((group) => [group, group === 'day' ? day : row[group]]));
     const key = JSON.stringify(names);
-    const found = sums.get(key) ?? {
-      names,
-      sum: { requests: 0, prompt_tokens: 0, completion_tokens: 0, characters: 0, cost: 0 },
-    };
+    const found = sums.get(key) ?? { names, sum: { ...NOTHING } };
     sums.set(key, found);
-    for (const name of ['requests', 'prompt_tokens', 'completion_tokens', 'characters', 'cost'] as const)
-      found.sum[name] += row[name];
+    const { prompt_tokens, completion_tokens, characters } = row.units;
+    const counts = { requests: row.requests, prompt_tokens, completion_tokens, characters, cost: row.cost };
+    for (const name of COUNTS) found.sum[name] += counts[name];
   }
   return [...sums.values()].map(({ names, sum: { cost, ...counts } }) => ({
     ...names,
@@ -184,3 +177,7 @@ export function groupUsage(rows: readonly UsageRow[], groups: readonly Group[]):
     cost_usd: formatUsd(cost),
   }));
 }
+
+const NOTHING = Object.freeze({ requests: 0, prompt_tokens: 0, completion_tokens: 0, characters: 0, cost: 0 });
+type UsageSum = { -readonly [K in keyof typeof NOTHING]: number };
+const COUNTS = Object.keys(NOTHING) as readonly (keyof UsageSum)[];

@@ -22,10 +22,20 @@ export function checkNamespace(name: string): void {
     );
 }
 
-/** Throws unless all amounts of a reservation are whole micro-dollars and not negative. */
-export function checkReservation(reservation: Reservation): void {
-  checkAmount(reservation.amount);
-  if (Number.isNaN(reservation.floor)) throw misuse('The floor of a reservation must be a number.');
+/** How many budgets one reservation may count in. */
+const MAX_BUDGETS = 32;
+
+/** Throws unless all amounts of a reservation are whole micro-dollars and not negative, and its budgets few and different. */
+export function checkReservation({ amount, floor, budgets = [] }: Reservation): void {
+  checkAmount(amount);
+  if (Number.isNaN(floor)) throw misuse('The floor of a reservation must be a number.');
+  if (budgets.length === 0) return;
+  if (
+    budgets.length > MAX_BUDGETS ||
+    (budgets.length > 1 && new Set(budgets.map(({ id }) => id)).size < budgets.length)
+  )
+    throw misuse(`A reservation counts in at most ${MAX_BUDGETS} budgets, each once.`);
+  if (budgets.some(({ limit }) => Number.isNaN(limit))) throw misuse('The limit of a budget must be a number.');
 }
 
 /** Throws unless the credit is whole micro-dollars; negative takes money back. */

@@ -1,4 +1,4 @@
-import type { Ledger, Reservation, ReserveOutcome, Settlement, UsageFacts } from '../../../core/index.ts';
+import type { BudgetHold, CallFacts, Ledger, Reservation, ReserveResult, Settlement } from '../../../core/index.ts';
 import {
   CORRECTABLE_MS,
   checkAmount,
@@ -9,13 +9,26 @@ import {
   REMEMBER_MS,
   readCursor,
 } from '../kit/check.ts';
-import { expiredFacts } from '../kit/usage.ts';
-import { type Account, append, budgetOf, charge, correct, createAccount, dropHold, type Hold } from './account.ts';
+import { expiredFacts } from '../kit/facts.ts';
+import {
+  type Account,
+  append,
+  type Budget,
+  charge,
+  correct,
+  createAccount,
+  dropHold,
+  type Hold,
+  spend,
+} from './account.ts';
+import { type CallRecords, createCallRecords } from './records.ts';
 
-/** The accounts of this process, and what they hold. */
+/** The accounts and budgets of this process, what they hold, and the records of calls. */
 interface Books {
   readonly accounts: Map<string, Account>;
+  readonly budgets: Map<string, Budget>;
   readonly open: Set<Hold>;
+  readonly records: CallRecords;
 }
 
 /**
@@ -23,11 +36,11 @@ interface Books {
  * atomic. The reference that the other stores are compared with.
  */
 export function createMemoryLedger(): Ledger {
-  const books: Books = { accounts: new Map(), open: new Set() };
+  const books: Books = { accounts: new Map(), budgets: new Map(), open: new Set(), records: createCallRecords() };
   return {
     reserve: async (reservation) => reserve(books, reservation),
     settle: async (settlement) => settle(books, settlement),
-    release: async (id, requestId) => release(books, id, requestId),
+    release: async (id, requestId, facts, now = Date.now()) => release(books, id, requestId, facts, now),
     credit: async (id, ref, amount, reason, now) => {
       checkCredit(amount);
       const account = accountOf(books, id);
@@ -39,7 +52,10 @@ export function createMemoryLedger(): Ledger {
       return true;
     },
     sweep: async (now) => sweep(books, now),
-    ...createReads(books.accounts),
+    calls: async (query) => books.records.calls(query),
+    report: async (query) => books.records.report(query),
+    forgetCalls: async (before) => books.records.forget(before),
+    ...createReads(books),
   };
 }
 
@@ -49,50 +65,83 @@ function accountOf({ accounts }: Books, id: string): Account {
   return account;
 }
 
-function reserve(books: Books, reservation: Reservation): ReserveOutcome {
+const NO_BUDGETS: readonly BudgetHold[] = Object.freeze([]);
+
+function reserve(books: Books, reservation: Reservation): ReserveResult {
   checkReservation(reservation);
-  const { account: id, requestId, amount, budget, expiresAt, facts } = reservation;
-  const account = accountOf(books, id);
-  if (account.holds.has(requestId) || account.refs.has(`charge ${requestId}`) || account.released.has(requestId))
-    return 'duplicate';
-  if (account.balance - account.held - amount < finite(reservation.floor)) return 'insufficient';
-  if (budget) {
-    const { spent, held } = budgetOf(account, budget.id);
-    if (spent + held + amount > budget.limit) return 'over_budget';
-    budgetOf(account, budget.id).held += amount;
+  const { account: id, requestId, amount, budgets = NO_BUDGETS, expiresAt, facts } = reservation;
+  const known = books.accounts.get(id);
+  if (known?.holds.has(requestId) || known?.refs.has(`charge ${requestId}`) || known?.released.has(requestId))
+    return { outcome: 'duplicate' };
+  if ((known?.balance ?? 0) - (known?.held ?? 0) - amount < finite(reservation.floor))
+    return { outcome: 'insufficient' };
+  for (const [index, budget] of budgets.entries()) {
+    const { spent, held } = books.budgets.get(budget.id) ?? NOTHING;
+    if (spent + held + amount > finite(budget.limit))
+      return { outcome: 'over_budget', budget: index, used: spent + held };
   }
+  const used = budgets.map((budget) => holdInBudget(books, budget, amount));
+  const account = accountOf(books, id);
   account.held += amount;
-  const hold = { account: id, requestId, amount, budget: budget?.id, expiresAt, facts };
+  const hold = { account: id, requestId, amount, budgets: budgets.map((budget) => budget.id), expiresAt, facts };
   account.holds.set(requestId, hold);
   books.open.add(hold);
-  return 'held';
+  return { outcome: 'held', used };
 }
 
-function settle({ accounts, open }: Books, settlement: Settlement): boolean {
-  checkAmount(settlement.amount);
-  const account = accounts.get(settlement.account);
-  const hold = account?.holds.get(settlement.requestId);
-  if (!account || !hold) return correctSwept(account, settlement.requestId, settlement.amount, settlement.usage);
-  open.delete(hold);
-  charge(account, hold, settlement.amount, settlement.usage, settlement.now);
+const NOTHING = Object.freeze({ spent: 0, held: 0 });
+
+function holdInBudget({ budgets }: Books, { id, until }: BudgetHold, amount: number): number {
+  const budget = budgets.get(id) ?? { spent: 0, held: 0, until };
+  budgets.set(id, budget);
+  budget.held += amount;
+  return budget.spent + budget.held;
+}
+
+function settle(books: Books, settlement: Settlement): boolean {
+  const { account: id, requestId, amount, facts, uncharged, now } = settlement;
+  checkAmount(amount);
+  const account = books.accounts.get(id);
+  const hold = account?.holds.get(requestId);
+  if (!account || !hold) return correctSwept(books, id, requestId, amount, facts, uncharged);
+  books.open.delete(hold);
+  dropHold(account, books.budgets, hold);
+  spend(books.budgets, hold, amount, uncharged);
+  charge(account, hold, amount, facts, now);
+  books.records.add({ account: id, id: requestId, facts, cost: amount, at: now });
   return true;
 }
 
-function release({ accounts, open }: Books, id: string, requestId: string): boolean {
-  const account = accounts.get(id);
+function release(books: Books, id: string, requestId: string, facts: CallFacts | undefined, now: number): boolean {
+  const account = books.accounts.get(id);
   const hold = account?.holds.get(requestId);
-  if (!account || !hold) return correctSwept(account, requestId, 0);
-  open.delete(hold);
-  dropHold(account, hold);
+  if (!account || !hold) return correctSwept(books, id, requestId, 0, facts);
+  books.open.delete(hold);
+  dropHold(account, books.budgets, hold);
   account.released.set(requestId, hold.expiresAt + REMEMBER_MS);
+  if (facts) books.records.add({ account: id, id: requestId, facts, cost: 0, at: now });
   return true;
 }
 
 /** Corrects what the sweeper charged for a request that ends after it; false when it charged nothing. */
-function correctSwept(account: Account | undefined, requestId: string, amount: number, usage?: UsageFacts): boolean {
+function correctSwept(
+  books: Books,
+  id: string,
+  requestId: string,
+  amount: number,
+  told?: CallFacts,
+  uncharged?: readonly string[],
+): boolean {
+  const account = books.accounts.get(id);
   const swept = account?.swept.get(requestId);
   if (!account || !swept) return false;
-  correct(account, swept, amount, usage, Date.now());
+  const before = expiredFacts(swept.facts);
+  const facts = told ?? before;
+  correct(account, swept, amount, facts, Date.now());
+  spend(books.budgets, swept, -swept.amount);
+  spend(books.budgets, swept, amount, uncharged);
+  const call = { account: id, id: requestId, at: swept.at };
+  books.records.correct({ ...call, facts: before, cost: swept.amount }, { ...call, facts, cost: amount });
   return true;
 }
 
@@ -101,7 +150,7 @@ function sweep(books: Books, now: number): number {
   for (const hold of books.open) {
     if (hold.expiresAt >= now) continue;
     const { account, requestId, amount, facts } = hold;
-    if (!settle(books, { account, requestId, amount, usage: expiredFacts(facts), now })) continue;
+    if (!settle(books, { account, requestId, amount, facts: expiredFacts(facts), now })) continue;
     settled += 1;
     accountOf(books, account).swept.set(requestId, { ...hold, at: now });
   }
@@ -109,24 +158,33 @@ function sweep(books: Books, now: number): number {
     for (const [requestId, until] of account.released) if (until < now) account.released.delete(requestId);
     for (const [requestId, { at }] of account.swept) if (at + CORRECTABLE_MS < now) account.swept.delete(requestId);
   }
+  for (const [id, { until }] of books.budgets) if (until !== undefined && until < now) books.budgets.delete(id);
   return settled;
 }
 
-function createReads(accounts: ReadonlyMap<string, Account>): Pick<Ledger, 'balance' | 'budget' | 'entries' | 'usage'> {
+function createReads({ accounts, budgets }: Books): Pick<Ledger, 'balance' | 'accounts' | 'budgets' | 'entries'> {
   return {
-    balance: async (id) => {
-      const { balance, held, spent, credited, updatedAt } = accounts.get(id) ?? createAccount();
-      return { balance, held, spent, credited, updatedAt };
+    balance: async (id) => balanceOf(accounts.get(id) ?? createAccount()),
+    accounts: async ({ limit, after }) => {
+      const ids = [...accounts.keys()].sort();
+      const rest = after === undefined ? ids : ids.filter((id) => id > after);
+      return rest
+        .slice(0, pageLimit(limit))
+        .map((account) => ({ account, ...balanceOf(accounts.get(account) ?? createAccount()) }));
     },
-    budget: async (id, budgetId) => ({ ...(accounts.get(id)?.budgets.get(budgetId) ?? { spent: 0, held: 0 }) }),
+    budgets: async (ids) =>
+      ids.map((id) => {
+        const { spent, held } = budgets.get(id) ?? NOTHING;
+        return { spent, held };
+      }),
     entries: async (id, { limit, after }) => {
       const before = readCursor(after);
       const older = (accounts.get(id)?.entries ?? []).filter((entry) => Number(entry.id) < before);
       return older.slice(-pageLimit(limit)).reverse();
     },
-    usage: async (id, from, to) => {
-      const rows = [...(accounts.get(id)?.usage.values() ?? [])].filter((row) => row.day >= from && row.day <= to);
-      return rows.map((row) => ({ ...row })).sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
-    },
   };
+}
+
+function balanceOf({ balance, held, spent, credited, updatedAt }: Account) {
+  return { balance, held, spent, credited, updatedAt };
 }

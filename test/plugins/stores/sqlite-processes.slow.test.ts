@@ -92,8 +92,7 @@ describe('a process that shares its sqlite store with others', function () {
     const { balance, spent } = await ledger.balance('a');
     expect(all.reduce((sum, { amount }) => sum + amount, 0)).to.equal(balance);
     expect(balance).to.equal(CREDIT - spent);
-    const day = new Date(NOW).toISOString().slice(0, 10);
-    const usage = await ledger.usage('a', day, day);
+    const usage = await ledger.report({ edges: [0, NOW + 86_400_000], by: ['model'], account: 'a' });
     expect(usage.reduce((sum, { cost }) => sum + cost, 0)).to.equal(spent);
     return all;
   };

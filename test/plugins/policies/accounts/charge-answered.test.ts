@@ -85,19 +85,33 @@ describe('the cost that an answer hook gives', function () {
     const faulty = makeFaulty(store.ledger);
     const queue = createWriteQueue({ log: createSilentLog(), otherwise: 'it is lost', firstPauseMs: 5 });
     const principal = { credential: 'key', userId: 'u', account: 'a', keyId: 'k' };
-    const usage = { operation: 'chat', provider: 'p', model: 'm', key: 'k', outcome: 'ok', estimated: false } as const;
+    const told = {
+      targets: [],
+      tags: [],
+      operation: 'chat',
+      request: { model: 'm' },
+      requestId: 'req',
+      stream: false,
+      startedAt: 1,
+    };
+    const outcome = { status: 'ok', sent: false, cost: 29.5, attempts: 0, durationMs: 1, estimated: false } as Outcome;
     for (const [id, fault] of [
       ['first', 'refuses'],
       ['second', 'loses answers'],
     ] as const) {
       faulty.fault = fault;
-      const call = { id, principal } as unknown as Call;
-      await chargeAnswered({ ledger: faulty.ledger }, queue, call, { sent: false, cost: 29.5 } as Outcome, usage);
+      const call = { id, principal, ...told } as unknown as Call;
+      await chargeAnswered({ ledger: faulty.ledger }, queue, call, outcome);
       faulty.fault = 'none';
       await eventually(async () => expect(queue.size).to.equal(0));
     }
     expect(await store.ledger.balance('a')).to.include({ balance: -60, held: 0, spent: 60 });
-    expect(await store.ledger.budget('a', 'k')).to.deep.equal({ spent: 60, held: 0 });
+    expect(await store.ledger.budgets(['key:k'])).to.deep.equal([{ spent: 60, held: 0 }]);
+    const { calls } = await store.ledger.calls({ account: 'a', limit: 10 });
+    expect(calls.map(({ id, cost }) => [id, cost])).to.have.deep.members([
+      ['first', 30],
+      ['second', 30],
+    ]);
     await queue.close();
     await store.close();
   });

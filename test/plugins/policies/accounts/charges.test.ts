@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
+import { GatewayError, isGatewayError, keyBudgetId, type Principal } from '../../../../core/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import {
   type CallEnd,
@@ -193,7 +193,7 @@ describe('the accounts policy', () => {
             ).to.equal(entries.length);
             const { least, most } = totals.get(account) as Totals;
             expect(spent).to.be.within(least, most);
-            expect((await store.ledger.budget(account, keyId)).spent).to.equal(spent);
+            expect((await store.ledger.budgets([keyBudgetId(keyId)]))[0]?.spent).to.equal(spent);
             expect(spent, 'the budget, and what calls in flight cost more than was reserved').to.be.at.most(
               150 + overruns,
             );

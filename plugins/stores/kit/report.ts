@@ -1,0 +1,150 @@
+import {
+  type CallFilter,
+  GatewayError,
+  type ReportDimension,
+  type ReportQuery,
+  type ReportRow,
+} from '../../../core/index.ts';
+import { cleanFilter } from './call-filter.ts';
+import { type Dimensions, hourOf, nextHour, ROLLUP_DIMENSIONS, SUM_NAMES, type Sums } from './call-sums.ts';
+import { misuse } from './failure.ts';
+
+/** The most intervals of one report. */
+const MAX_INTERVALS = 1000;
+/** The most groups of one report. */
+const MAX_ROWS = 50_000;
+
+const KNOWN: ReadonlySet<ReportDimension> = new Set<ReportDimension>([...ROLLUP_DIMENSIONS, 'session']);
+
+/** A part of an interval, and what it is read from: whole hours of the rollup, or records. */
+export interface ReportSpan {
+  readonly interval: number;
+  readonly from: number;
+  readonly to: number;
+  readonly of: 'hours' | 'calls';
+}
+
+/** A report being made: the store reads its spans, in any order, and adds what it finds there. */
+export interface Report {
+  /** Ascending, apart from each other. */
+  readonly spans: readonly ReportSpan[];
+  /** The filter, as records have their texts. */
+  readonly filter: CallFilter;
+  /** Whether groups tell sessions apart. */
+  readonly bySession: boolean;
+  /** Whether the filter means calls with these dimensions, as far as those say. */
+  takes(dimensions: Dimensions): boolean;
+  /** Adds the sums of a group that {@link Report.takes}; throws `invalid_request` when there are too many groups. */
+  add(interval: number, dimensions: Dimensions, session: string | undefined, sums: Sums): void;
+  rows(): readonly ReportRow[];
+}
+
+/** Begins a report. `wholeBefore` is the hour before which records are gone, so that only whole hours are known. */
+export function createReport(query: ReportQuery, wholeBefore: number): Report {
+  checkQuery(query);
+  const filter = cleanFilter(query);
+  const { by } = query;
+  const bySession = by.includes('session');
+  const places = by.map((dimension) => ROLLUP_DIMENSIONS.indexOf(dimension as (typeof ROLLUP_DIMENSIONS)[number]));
+  const groups = new Map<string, { readonly interval: number; readonly names: readonly string[]; sums: number[] }>();
+  return {
+    spans: planSpans(query.edges, wholeBefore, bySession || needsRecords(filter)),
+    filter,
+    bySession,
+    takes: (dimensions) => matchesDimensions(filter, dimensions),
+    add(interval, dimensions, session, sums) {
+      const names = places.map((place) => (place < 0 ? (session ?? '-') : (dimensions[place] ?? '-')));
+      const key = JSON.stringify([interval, ...names]);
+      const group = groups.get(key);
+      if (group) group.sums = group.sums.map((sum, at) => sum + (sums[at] ?? 0));
+      else if (groups.size < MAX_ROWS) groups.set(key, { interval, names, sums: [...sums] });
+      else throw tooManyGroups();
+    },
+    rows: () =>
+      [...groups.values()]
+        .filter(({ sums: [requests = 0] }) => requests > 0)
+        .sort((a, b) => a.interval - b.interval || compareNames(a.names, b.names))
+        .map(({ interval, names, sums }) => toRow(interval, by, names, sums)),
+  };
+}
+
+function checkQuery({ edges, by }: ReportQuery): void {
+  const isAscending = edges.every((edge, at) => Number.isSafeInteger(edge) && edge > (edges[at - 1] ?? edge - 1));
+  if (!isAscending || edges.length < 2) throw misuse('The edges of a report must be ascending whole milliseconds.');
+  if (edges.length > MAX_INTERVALS + 1)
+    throw new GatewayError('invalid_request', `A report has at most ${MAX_INTERVALS} intervals: ask for longer ones.`);
+  if (new Set(by).size < by.length || !by.every((dimension) => KNOWN.has(dimension)))
+    throw misuse('The dimensions of a report must be known, and each named once.');
+}
+
+/** Whether a filter asks for what the rollup does not have. */
+function needsRecords({ session, outcome }: CallFilter): boolean {
+  return session !== undefined || outcome !== undefined;
+}
+
+function planSpans(edges: readonly number[], wholeBefore: number, fromRecords: boolean): readonly ReportSpan[] {
+  // Where records are gone, an hour counts in the interval that it begins in.
+  const moved = fromRecords ? edges : edges.map((edge) => (edge < wholeBefore ? nextHour(edge) : edge));
+  return moved.slice(0, -1).flatMap((from, interval) => {
+    const to = moved[interval + 1] ?? from;
+    const [first, last] = [nextHour(from), hourOf(to)];
+    const parts: readonly ReportSpan[] =
+      fromRecords || first >= last
+        ? [{ interval, from, to, of: 'calls' }]
+        : [
+            { interval, from, to: first, of: 'calls' },
+            { interval, from: first, to: last, of: 'hours' },
+            { interval, from: last, to, of: 'calls' },
+          ];
+    return parts.filter((part) => part.from < part.to);
+  });
+}
+
+/** The filters that dimensions answer, and where in {@link ROLLUP_DIMENSIONS} each is. */
+const FILTER_PLACES = Object.freeze({ account: 0, userId: 1, key: 2, operation: 4, provider: 5, model: 6 } as const);
+const TAGS = ROLLUP_DIMENSIONS.indexOf('tags');
+
+function matchesDimensions(filter: CallFilter, dimensions: Dimensions): boolean {
+  for (const [name, place] of Object.entries(FILTER_PLACES)) {
+    const wanted = filter[name as keyof typeof FILTER_PLACES];
+    if (wanted !== undefined && dimensions[place] !== wanted) return false;
+  }
+  return filter.tag === undefined || (JSON.parse(dimensions[TAGS] ?? '[]') as readonly string[]).includes(filter.tag);
+}
+
+function compareNames(a: readonly string[], b: readonly string[]): number {
+  for (const [at, name] of a.entries()) {
+    const other = b[at] ?? '';
+    if (name !== other) return name < other ? -1 : 1;
+  }
+  return 0;
+}
+
+function toRow(interval: number, by: readonly ReportDimension[], names: readonly string[], sums: Sums): ReportRow {
+  const sum = Object.fromEntries(SUM_NAMES.map((name, at) => [name, sums[at] ?? 0])) as Record<
+    (typeof SUM_NAMES)[number],
+    number
+  >;
+  const { requests, errors, estimated, unpriced, cost, saved, ...units } = sum;
+  const named = Object.fromEntries(by.map((dimension, at) => [dimension, names[at] ?? '-']));
+  return { interval, ...named, requests, errors, estimated, unpriced, units, cost, saved };
+}
+
+function tooManyGroups(): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `This report has more than ${MAX_ROWS} rows: ask for less time, longer intervals or fewer dimensions.`,
+  );
+}
+
+/** The span that an instant is in; undefined when it is in none of them. `spans` are ascending. */
+export function findSpan(spans: readonly ReportSpan[], at: number): ReportSpan | undefined {
+  let [low, high] = [0, spans.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((spans[middle]?.to ?? 0) <= at) low = middle + 1;
+    else high = middle;
+  }
+  const span = spans[low];
+  return span && span.from <= at ? span : undefined;
+}

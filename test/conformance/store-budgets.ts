@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { findRunner } from './runner.ts';
+import { budget, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
+
+/** What every ledger promises of budgets: any number of them on one reservation, all or none. */
+export function testBudgets(subject: StoreUnderTest): void {
+  const { describe, it } = findRunner();
+  const ledger = () => subject.store.ledger;
+  const funded = async (amount: number): Promise<string> => {
+    const account = subject.name('account');
+    await ledger().credit(account, 'first', amount, 'top-up', NOW);
+    return account;
+  };
+  /** What of budgets is spent and held. */
+  const states = async (...budgets: readonly { readonly id: string }[]) =>
+    (await ledger().budgets(budgets.map(({ id }) => id))).map(({ spent, held }) => [spent, held]);
+
+  describe('budgets', () => {
+    it('keeps a budget within its limit, whatever the account has', async () => {
+      const account = await funded(1000);
+      const key = budget(subject.name('key'), 100);
+      const ask = (requestId: string, amount: number, budgets = [key]) =>
+        ledger().reserve(reservation({ account, requestId, amount, budgets }));
+      assert.deepEqual(await ask('r1', 60), { outcome: 'held', used: [60] });
+      assert.deepEqual(await ask('r2', 41), { outcome: 'over_budget', budget: 0, used: 60 });
+      assert.deepEqual(await states(key), [[0, 60]]);
+      assert.deepEqual(sums(await ledger().balance(account)), { balance: 1000, held: 60, spent: 0 });
+      await ledger().settle(settlement({ account, requestId: 'r1', amount: 50 }));
+      assert.deepEqual(await states(key), [[50, 0]]);
+      assert.deepEqual(await ask('r3', 50), { outcome: 'held', used: [100] });
+      await ledger().release(account, 'r3');
+      assert.deepEqual(await states(key), [[50, 0]]);
+      const other = budget(subject.name('key'), 100);
+      assert.deepEqual(await ask('r4', 101, [other]), { outcome: 'over_budget', budget: 0, used: 0 });
+      assert.deepEqual(await states(other), [[0, 0]]);
+    });
+
+    it('holds in all budgets or in none, and names the first that refuses', async () => {
+      const account = await funded(1000);
+      const [wide, narrow, tight] = [100, 20, 5].map((limit) => budget(subject.name('b'), limit));
+      assert.ok(wide && narrow && tight);
+      const ask = (requestId: string, amount: number) =>
+        ledger().reserve(reservation({ account, requestId, amount, budgets: [wide, narrow, tight] }));
+      assert.deepEqual(await ask('r1', 5), { outcome: 'held', used: [5, 5, 5] });
+      assert.deepEqual(await ask('r2', 1), { outcome: 'over_budget', budget: 2, used: 5 });
+      assert.deepEqual(await ask('r3', 16), { outcome: 'over_budget', budget: 1, used: 5 });
+      assert.deepEqual(await states(wide, narrow, tight), [
+        [0, 5],
+        [0, 5],
+        [0, 5],
+      ]);
+      assert.equal((await ledger().balance(account)).held, 5);
+      // What was refused was never there: the same request may be asked again.
+      assert.deepEqual(await ask('r2', 0), { outcome: 'held', used: [5, 5, 5] });
+    });
+
+    it('asks the account before its budgets, and leaves no trace of a refusal', async () => {
+      const account = await funded(10);
+      const key = budget(subject.name('key'), 5);
+      const ask = (amount: number) =>
+        ledger().reserve(reservation({ account, requestId: 'r1', amount, budgets: [key] }));
+      assert.deepEqual(await ask(11), { outcome: 'insufficient' });
+      assert.deepEqual(await ask(6), { outcome: 'over_budget', budget: 0, used: 0 });
+      assert.deepEqual(await states(key), [[0, 0]]);
+      assert.deepEqual(await ask(5), { outcome: 'held', used: [5] });
+      assert.deepEqual(await ask(5), { outcome: 'duplicate' });
+    });
+
+    it('counts a budget over all accounts that name it', async () => {
+      const [one, two] = [await funded(100), await funded(100)];
+      const team = budget(subject.name('team'), 15);
+      const ask = (account: string) =>
+        ledger().reserve(reservation({ account, requestId: 'r', amount: 10, budgets: [team] }));
+      assert.deepEqual(await ask(one), { outcome: 'held', used: [10] });
+      assert.deepEqual(await ask(two), { outcome: 'over_budget', budget: 0, used: 10 });
+      await ledger().settle(settlement({ account: one, requestId: 'r', amount: 4 }));
+      assert.deepEqual(await ask(two), { outcome: 'held', used: [14] });
+    });
+
+    it('counts without a limit where it is infinite', async () => {
+      const account = await funded(100);
+      const key = budget(subject.name('key'));
+      await ledger().reserve(reservation({ account, requestId: 'r', amount: 90, budgets: [key] }));
+      await ledger().settle(settlement({ account, requestId: 'r', amount: 95 }));
+      assert.deepEqual(await states(key), [[95, 0]]);
+    });
+
+    it('gives uncharged budgets back without a charge, also when the sweeper has charged them', async () => {
+      for (const isSwept of [false, true]) {
+        const account = await funded(100);
+        const [key, vendor] = [budget(subject.name('key'), 50), budget(subject.name('vendor'), 50)];
+        const expiresAt = NOW + 1000;
+        await ledger().reserve(reservation({ account, requestId: 'r', amount: 30, budgets: [key, vendor], expiresAt }));
+        if (isSwept) {
+          await ledger().sweep(NOW + 1001);
+          assert.deepEqual(await states(key, vendor), [
+            [30, 0],
+            [30, 0],
+          ]);
+        }
+        const uncharged = [vendor.id, subject.name('never held')];
+        assert.equal(
+          await ledger().settle(settlement({ account, requestId: 'r', amount: 7, uncharged, now: NOW + 2000 })),
+          true,
+        );
+        assert.deepEqual(await states(key, vendor), [
+          [7, 0],
+          [0, 0],
+        ]);
+        assert.deepEqual(sums(await ledger().balance(account)), { balance: 93, held: 0, spent: 7 });
+      }
+    });
+
+    it('admits exactly as many of fifty parallel reservations as the narrowest of three budgets allows', async () => {
+      const account = subject.name('account');
+      const floor = Number.NEGATIVE_INFINITY;
+      const [a, b, c] = [1000, 70, 400].map((limit) => budget(subject.name('b'), limit));
+      assert.ok(a && b && c);
+      const results = await Promise.all(
+        Array.from({ length: 50 }, (_, n) =>
+          // In another order each, because those who lock in different orders are how deadlocks are made.
+          ledger().reserve(reservation({ account, requestId: `r${n}`, floor, budgets: n % 2 ? [a, b, c] : [c, b, a] })),
+        ),
+      );
+      assert.equal(results.filter(({ outcome }) => outcome === 'held').length, 7);
+      assert.equal(results.filter(({ outcome }) => outcome === 'over_budget').length, 43);
+      assert.deepEqual(await states(a, b, c), [
+        [0, 70],
+        [0, 70],
+        [0, 70],
+      ]);
+      assert.equal((await ledger().balance(account)).held, 70);
+    });
+
+    it('takes 32 budgets, and refuses more, one named twice, and a limit that is no number', async () => {
+      const account = await funded(100);
+      const many = Array.from({ length: 33 }, () => budget(subject.name('b'), 50));
+      const fault = { code: 'internal_error' };
+      const ask = (budgets: typeof many) =>
+        ledger().reserve(reservation({ account, requestId: 'r', amount: 1, budgets }));
+      await assert.rejects(ask(many), fault);
+      await assert.rejects(ask([...many.slice(0, 1), ...many.slice(0, 1)]), fault);
+      await assert.rejects(ask([budget(subject.name('b'), Number.NaN)]), fault);
+      const result = await ask(many.slice(1));
+      assert.deepEqual(result, { outcome: 'held', used: Array.from({ length: 32 }, () => 1) });
+      await ledger().settle(settlement({ account, requestId: 'r', amount: 2 }));
+      assert.deepEqual(await states(...many), [[0, 0], ...Array.from({ length: 32 }, () => [2, 0])]);
+    });
+
+    it('answers zeros for budgets that nobody has used, in the order asked for', async () => {
+      const account = await funded(100);
+      const [unused, used] = [budget(subject.name('b')), budget(subject.name('b'))];
+      await ledger().reserve(reservation({ account, requestId: 'r', amount: 3, budgets: [used] }));
+      assert.deepEqual(await states(unused, used, unused), [
+        [0, 0],
+        [0, 3],
+        [0, 0],
+      ]);
+      assert.deepEqual(await ledger().budgets([]), []);
+    });
+  });
+}
