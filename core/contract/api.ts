@@ -78,6 +78,8 @@ export interface PluginApi {
   /** The gateway's store: this instance's own sets and counters, and its health. */
   readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
   readonly ledger: Ledger;
+  /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
+  redact(text: string): string;
   /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
   audit(change: AuditChange): Promise<void>;
   /** What operators changed, newest first. */

@@ -101,7 +101,7 @@ function createHandler(
     const principal = await authenticate?.(ctx as Asking, bytes);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.signal = deps.lifecycle.abortSignal(ctx.res);
+    state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
     if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);
     if (validateBody) {
       const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });

@@ -53,6 +53,7 @@ export interface ApiDeps {
   readonly services: () => CallServices | undefined;
   readonly openStore: (owner: string, open: () => Promise<Store>) => void;
   readonly keptUser: (instance: string) => KeptUser;
+  readonly redact: (text: string) => string;
 }
 
 /** An instance as its API is made for it. */
@@ -72,6 +73,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
   return Object.freeze({
     instance: name,
     settings,
+    redact: deps.redact,
     log: deps.log.child({ plugin: name }),
     agents: () => [...registry.agents.values()].map(({ value }) => value),
     aliases: () => Object.entries(aliases),

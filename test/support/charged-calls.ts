@@ -68,6 +68,7 @@ export async function startCharging(
     gatherer: createLocalGatherer(),
     readers: new Map(),
     aliases: {},
+    redact: (text: string) => text,
     keptUser: (instance: string) => kept.userOf(generation, instance),
   };
   const config = {

@@ -127,6 +127,7 @@ export async function setUpPlugins(
       settings: { ...SETTINGS, ...options.settings },
       stores: store,
       ledger: store.ledger,
+      redact: (text: string) => text,
       audit: audit.add,
       auditLog: audit.list,
       keyv: (namespace: string) => store.keyv(namespace),

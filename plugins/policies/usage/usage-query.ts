@@ -26,6 +26,9 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
   const by = readBy(words[param] ?? 'day', param);
   const after = words['after'] === undefined ? undefined : readCursor(words['after'], by);
   const { from, to, last, period, tz } = words;
+  const format = readChoice(words, 'format', ['json', 'csv']);
+  const paging = ['limit', 'after'].find((word) => words[word] !== undefined);
+  if (format === 'csv' && paging !== undefined) throw wrongWord(paging, 'is for pages; a report as CSV has all rows.');
   return {
     range: after
       ? { from: after.from, to: after.to, zone: readZone(tz) }
@@ -35,7 +38,7 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
     sort: readChoice(words, 'sort', ['name', 'cost']),
     limit: readLimit(words['limit'], DEFAULT_LIMIT),
     after,
-    format: readChoice(words, 'format', ['json', 'csv']),
+    format,
   };
 }
 

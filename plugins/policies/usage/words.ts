@@ -63,3 +63,10 @@ export function readChoice<const T extends string>(
 export function wrongWord(param: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `"${param}" ${reason}`, { param });
 }
+
+/** The options of a command line that have a value. */
+export function wordsOfOptions(options: Readonly<Record<string, string | boolean | undefined>>): Words {
+  return Object.fromEntries(
+    Object.entries(options).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  );
+}
