@@ -4,9 +4,11 @@ import type { AccountBalance, CallFacts, Reservation, Settlement, Store } from '
 import { findRunner } from './runner.ts';
 import { testBooks } from './store-books.ts';
 import { testBudgets } from './store-budgets.ts';
+import { testCalls } from './store-calls.ts';
 import { testCounters } from './store-counters.ts';
 import { testDocuments } from './store-documents.ts';
 import { testLedger } from './store-ledger.ts';
+import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
 
 /** The opened store, and names nobody used before: the store under test may hold the data of other runs. */
@@ -49,6 +51,8 @@ export function testStore(title: string, open: () => Promise<Store>): void {
     testLedger(subject);
     testBudgets(subject);
     testBooks(subject);
+    testCalls(subject);
+    testReports(subject);
     testSets(subject);
     testCounters(subject);
 

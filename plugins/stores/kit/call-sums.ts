@@ -60,7 +60,7 @@ export function negated(sums: Sums): Sums {
   return sums.map((value) => 0 - value);
 }
 
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 
 /** The start of the hour that an instant is in. */
 export function hourOf(at: number): number {

@@ -1,4 +1,4 @@
-import type { Reservation, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
+import type { CallFacts, Reservation, ReserveResult } from '../../../core/index.ts';
 import {
   CORRECTABLE_MS,
   checkAmount,
@@ -8,140 +8,176 @@ import {
   REMEMBER_MS,
   storeKey,
 } from '../kit/check.ts';
-import { chargeReason, correctionReason, countUsage, dayOf, expiredFacts, readFacts } from '../kit/usage.ts';
+import { chargeReason, correctionReason, expiredFacts, readFacts } from '../kit/facts.ts';
+import { packName, readName } from './account-names.ts';
+import { type CallKeys, type CallsTables, correctCall, recordCall } from './call-records.ts';
 import type { LedgerSql } from './ledger-sql.ts';
 
-// The changes of the ledger, each inside a transaction that the caller makes. Accounts and ids are store keys.
+// The changes of the ledger, each inside a transaction that the caller makes.
+
+export interface LedgerTables extends CallsTables {
+  readonly ledger: LedgerSql;
+}
 
 /** How many expired reservations one transaction of the sweeper settles. */
 export const SWEEP_BATCH = 200;
 
-/** Holds an estimate, once per request; what was written before a refusal is undone. Takes names as the caller has them. */
-export function reserve(sql: LedgerSql, reservation: Reservation): ReserveOutcome {
+/** Holds an estimate, once per request; what was written before a refusal is undone. */
+export function reserve({ ledger: sql }: LedgerTables, reservation: Reservation): ReserveResult {
   checkReservation(reservation);
-  const { amount, expiresAt } = reservation;
+  const { amount, expiresAt, budgets = [] } = reservation;
   const account = storeKey(reservation.account);
   const ref = storeKey(reservation.requestId);
-  const budget = reservation.budget && { id: storeKey(reservation.budget.id), limit: reservation.budget.limit };
   const floor = finite(reservation.floor);
+  const ids = budgets.map(({ id }) => storeKey(id));
   const facts = JSON.stringify(reservation.facts);
-  const held = sql.hold.run(account, ref, amount, expiresAt, budget?.id ?? null, facts, ref, account);
-  if (!held.changes) return 'duplicate';
+  const held = sql.hold.run(account, ref, amount, expiresAt, JSON.stringify(ids), facts, ref, account);
+  if (!held.changes) return { outcome: 'duplicate' };
   // An account without a row has nothing: it may only be made when nothing is enough.
   const isCovered =
     0 - amount >= floor
-      ? sql.holdOnAny.run(account, amount, floor).changes
+      ? sql.holdOnAny.run(account, packName(reservation.account, account), amount, floor).changes
       : sql.holdOnKnown.run(amount, account, amount, floor).changes;
   if (!isCovered) {
     sql.deleteHold.run(account, ref);
-    return 'insufficient';
+    return { outcome: 'insufficient' };
   }
-  if (!budget) return 'held';
-  const isInBudget =
-    amount <= budget.limit && sql.holdInBudget.run(account, budget.id, amount, finite(budget.limit)).changes;
-  if (isInBudget) return 'held';
-  sql.deleteHold.run(account, ref);
-  sql.releaseAccount.run(amount, account);
-  return 'over_budget';
+  const used: number[] = [];
+  for (const [index, { limit, until }] of budgets.entries()) {
+    const id = ids[index] ?? '';
+    const most = finite(limit);
+    // A budget without a row has all of its limit.
+    const row = amount <= most ? sql.holdInBudget.get(id, amount, until ?? null, most) : undefined;
+    if (row) {
+      used.push(Number(row['used']));
+      continue;
+    }
+    for (const other of ids.slice(0, index)) sql.chargeBudget.run(amount, 0, other);
+    sql.deleteHold.run(account, ref);
+    sql.releaseAccount.run(amount, account);
+    const { spent, held: taken } = readBudget(sql, id);
+    return { outcome: 'over_budget', budget: index, used: spent + taken };
+  }
+  return { outcome: 'held', used };
 }
 
-/**
- * Charges a held request with `actual`, or with its estimate when that is undefined; corrects the charge of a swept one. False when
- * it is neither.
- */
-export function settle(
-  sql: LedgerSql,
-  account: string,
-  ref: string,
-  actual: number | undefined,
-  facts: UsageFacts,
-  now: number,
-): boolean {
-  if (actual !== undefined) checkAmount(actual);
-  const hold = endHold(sql, account, ref);
-  if (!hold) return correctSwept(sql, account, ref, actual ?? 0, facts);
-  const amount = actual ?? hold.amount;
-  sql.finish.run(ref, account, 'charge', now + REMEMBER_MS);
-  const entry = sql.addEntry.run(account, 'charge', ref, 0 - amount, chargeReason(facts), now).lastInsertRowid;
-  sql.charge.run(hold.amount, amount, amount, Number(entry), now, account);
-  if (hold.budget !== null) sql.chargeBudget.run(hold.amount, amount, account, hold.budget);
-  addUsage(sql, account, amount, facts, now);
+/** What of a budget is spent and held. */
+export function readBudget(sql: LedgerSql, id: string) {
+  const row = sql.budget.get(id);
+  return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
+}
+
+/** How a request ends. */
+export interface Ending {
+  readonly of: CallKeys;
+  /** What is charged; 0 for a release. */
+  readonly amount: number;
+  /** Undefined leaves no record. */
+  readonly facts: CallFacts | undefined;
+  readonly uncharged?: readonly string[] | undefined;
+  readonly now: number;
+}
+
+/** Charges a held request; corrects the charge of a swept one. False when it is neither. */
+export function settle(tables: LedgerTables, ending: Ending & { readonly facts: CallFacts }): boolean {
+  checkAmount(ending.amount);
+  const hold = endHold(tables.ledger, ending.of);
+  if (!hold) return correctSwept(tables, ending);
+  charge(tables, ending, hold);
   return true;
 }
 
 /** Ends a held request without a charge; false when it is not held. */
-export function release(sql: LedgerSql, account: string, ref: string): boolean {
-  const hold = endHold(sql, account, ref);
-  if (!hold) return correctSwept(sql, account, ref, 0, undefined);
-  sql.releaseAccount.run(hold.amount, account);
-  if (hold.budget !== null) sql.chargeBudget.run(hold.amount, 0, account, hold.budget);
-  sql.finish.run(ref, account, 'charge', hold.expiresAt + REMEMBER_MS);
+export function release(tables: LedgerTables, ending: Ending): boolean {
+  const { ledger: sql } = tables;
+  const { of, facts, now } = ending;
+  const hold = endHold(sql, of);
+  if (!hold) return correctSwept(tables, ending);
+  sql.releaseAccount.run(hold.amount, of.account);
+  for (const id of hold.budgets) sql.chargeBudget.run(hold.amount, 0, id);
+  sql.finish.run(of.ref, of.account, 'charge', hold.expiresAt + REMEMBER_MS);
+  if (facts) recordCall(tables, { of, facts, cost: 0, at: now });
   return true;
 }
 
-/** Adds money once per `ref`; false when it was added before. */
+function charge(
+  tables: LedgerTables,
+  { of, amount, facts, uncharged, now }: Ending & { readonly facts: CallFacts },
+  hold: EndedHold,
+): void {
+  const { ledger: sql } = tables;
+  const { account, ref } = of;
+  sql.finish.run(ref, account, 'charge', now + REMEMBER_MS);
+  const entry = sql.addEntry.run(account, 'charge', ref, 0 - amount, chargeReason(facts), now).lastInsertRowid;
+  sql.charge.run(hold.amount, amount, amount, Number(entry), now, account);
+  const free = uncharged?.map(storeKey);
+  for (const id of hold.budgets) sql.chargeBudget.run(hold.amount, free?.includes(id) ? 0 : amount, id);
+  recordCall(tables, { of, facts, cost: amount, at: now });
+}
+
+/** Adds money once per `id`; false when it was added before. */
 export function addCredit(
-  sql: LedgerSql,
-  account: string,
-  ref: string,
+  { ledger: sql }: LedgerTables,
+  name: string,
+  id: string,
   amount: number,
   reason: string,
   now: number,
 ): boolean {
   checkCredit(amount);
+  const [account, ref] = [storeKey(name), storeKey(id)];
   if (!sql.finish.run(ref, account, 'credit', null).changes) return false;
   const entry = sql.addEntry.run(account, 'credit', ref, amount, reason, now).lastInsertRowid;
-  sql.credit.run(account, amount, amount, Number(entry), now);
+  sql.credit.run(account, packName(name, account), amount, amount, Number(entry), now);
   return true;
 }
 
 /** Settles some expired reservations at their estimate; fewer than {@link SWEEP_BATCH} when there are no more. */
-export function sweepSome(sql: LedgerSql, now: number): number {
+export function sweepSome(tables: LedgerTables, now: number): number {
+  const { ledger: sql } = tables;
   const rows = sql.expired.all(now, SWEEP_BATCH);
   for (const row of rows) {
-    const facts = expiredFacts(readFacts(row['facts']));
-    const account = String(row['account']);
-    const ref = String(row['ref']);
+    const [account, ref] = [String(row['account']), String(row['ref'])];
     sql.sweep.run(now, now + CORRECTABLE_MS, account, ref);
-    settle(sql, account, ref, undefined, facts, now);
+    const of = { account, ref, name: readName(account, sql.accountName.get(account)?.['name']) };
+    const hold = endHold(sql, of);
+    if (hold) charge(tables, { of, amount: hold.amount, facts: expiredFacts(readFacts(row['facts'])), now }, hold);
   }
   return rows.length;
 }
 
 /** Replaces what the sweeper charged for a request by what it came to; false when the sweeper charged nothing. */
-function correctSwept(
-  sql: LedgerSql,
-  account: string,
-  ref: string,
-  amount: number,
-  usage: UsageFacts | undefined,
-): boolean {
-  const row = sql.endSwept.get(ref, account);
+function correctSwept(tables: LedgerTables, { of, amount, facts, uncharged }: Ending): boolean {
+  const { ledger: sql } = tables;
+  const row = sql.endSwept.get(of.ref, of.account);
   if (!row) return false;
   const now = Date.now();
-  const facts = readFacts(row['facts']);
-  const back = Number(row['amount']) - amount;
-  const entry = sql.addEntry.run(account, 'charge', ref, back, correctionReason(facts), now).lastInsertRowid;
-  sql.correct.run(back, Number(entry), now, account);
-  if (row['purse'] != null) sql.chargeBudget.run(0, 0 - back, account, String(row['purse']));
-  const { promptTokens, completionTokens, characters } = countUsage(usage ?? facts);
-  const { operation, provider, model, key } = facts;
-  const where = [dayOf(Number(row['at'])), account, operation, provider, model, key] as const;
-  sql.correctUsage.run(promptTokens, completionTokens, characters, back, ...where);
+  const before = expiredFacts(readFacts(row['facts']));
+  const after = facts ?? before;
+  const charged = Number(row['amount']);
+  const back = charged - amount;
+  const entry = sql.addEntry.run(of.account, 'charge', of.ref, back, correctionReason(after), now).lastInsertRowid;
+  sql.correct.run(back, Number(entry), now, of.account);
+  const free = uncharged?.map(storeKey);
+  for (const id of readIds(row['budgets'])) sql.chargeBudget.run(0, free?.includes(id) ? 0 - charged : 0 - back, id);
+  correctCall(tables, { of, facts: before, cost: charged, at: Number(row['at']) }, after, amount);
   return true;
 }
 
-/** Removes the hold of a request that ends; undefined when there is none. */
-function endHold(sql: LedgerSql, account: string, ref: string) {
-  const row = sql.endHold.get(account, ref);
-  if (!row) return undefined;
-  const budget = row['purse'] == null ? null : String(row['purse']);
-  return { amount: Number(row['amount']), budget, expiresAt: Number(row['expires_at']) };
+interface EndedHold {
+  readonly amount: number;
+  /** Store keys. */
+  readonly budgets: readonly string[];
+  readonly expiresAt: number;
 }
 
-function addUsage(sql: LedgerSql, account: string, amount: number, facts: UsageFacts, now: number): void {
-  const { operation, provider, model, key } = facts;
-  const { promptTokens, completionTokens, characters } = countUsage(facts);
-  const counts = [promptTokens, completionTokens, characters, amount] as const;
-  sql.addUsage.run(dayOf(now), account, operation, provider, model, key, ...counts);
+/** Removes the hold of a request that ends; undefined when there is none. */
+function endHold(sql: LedgerSql, { account, ref }: CallKeys): EndedHold | undefined {
+  const row = sql.endHold.get(account, ref);
+  if (!row) return undefined;
+  return { amount: Number(row['amount']), budgets: readIds(row['budgets']), expiresAt: Number(row['expires_at']) };
+}
+
+function readIds(text: unknown): readonly string[] {
+  return JSON.parse(String(text)) as readonly string[];
 }

@@ -5,44 +5,40 @@ export type LedgerSql = ReturnType<typeof prepareLedger>;
 /** The prepared statements of the ledger. Conditions are in the SQL: `changes` says whether a row met them. */
 export function prepareLedger(database: Database) {
   return {
-    hold: database.prepare(`INSERT INTO holds (account, ref, amount, expires_at, purse, facts) SELECT ?, ?, ?, ?, ?, ?
+    hold: database.prepare(`INSERT INTO holds (account, ref, amount, expires_at, budgets, facts) SELECT ?, ?, ?, ?, ?, ?
       WHERE NOT EXISTS (SELECT 1 FROM finished WHERE ref = ? AND account = ? AND kind = 'charge') ON CONFLICT DO NOTHING`),
-    holdOnAny: database.prepare(`INSERT INTO accounts (id, balance, held, spent, credited, last_entry, updated_at)
-      VALUES (?, 0, ?, 0, 0, 0, 0)
+    holdOnAny: database.prepare(`INSERT INTO accounts (id, name, balance, held, spent, credited, last_entry, updated_at)
+      VALUES (?, ?, 0, ?, 0, 0, 0, 0)
       ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE balance - held - excluded.held >= ?`),
     holdOnKnown: database.prepare('UPDATE accounts SET held = held + ? WHERE id = ? AND balance - held - ? >= ?'),
-    holdInBudget: database.prepare(`INSERT INTO purses (account, id, spent, held) VALUES (?, ?, 0, ?)
-      ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE spent + held + excluded.held <= ?`),
+    holdInBudget: database.prepare(`INSERT INTO budgets (id, spent, held, until) VALUES (?, 0, ?, ?)
+      ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE spent + held + excluded.held <= ?
+      RETURNING spent + held AS used`),
     deleteHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ?'),
-    endHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ? RETURNING amount, purse, expires_at'),
+    endHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ? RETURNING amount, budgets, expires_at'),
     releaseAccount: database.prepare('UPDATE accounts SET held = held - ? WHERE id = ?'),
     charge: database.prepare(`UPDATE accounts SET held = held - ?, balance = balance - ?, spent = spent + ?,
       last_entry = ?, updated_at = ? WHERE id = ?`),
-    chargeBudget: database.prepare('UPDATE purses SET held = held - ?, spent = spent + ? WHERE account = ? AND id = ?'),
-    credit: database.prepare(`INSERT INTO accounts (id, balance, held, spent, credited, last_entry, updated_at)
-      VALUES (?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET balance = balance + excluded.balance,
+    chargeBudget: database.prepare('UPDATE budgets SET held = held - ?, spent = spent + ? WHERE id = ?'),
+    credit: database.prepare(`INSERT INTO accounts (id, name, balance, held, spent, credited, last_entry, updated_at)
+      VALUES (?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET balance = balance + excluded.balance,
       credited = credited + excluded.credited, last_entry = excluded.last_entry, updated_at = excluded.updated_at`),
     addEntry: database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
       VALUES (coalesce((SELECT last_entry FROM accounts WHERE id = ?1), 0), ?1, ?2, ?3, ?4, ?5, ?6)`),
-    sweep: database.prepare(`INSERT INTO swept (ref, account, amount, purse, facts, at, until)
-      SELECT ref, account, amount, purse, facts, ?, ? FROM holds WHERE account = ? AND ref = ?`),
-    endSwept: database.prepare('DELETE FROM swept WHERE ref = ? AND account = ? RETURNING amount, purse, facts, at'),
+    sweep: database.prepare(`INSERT INTO swept (ref, account, amount, budgets, facts, at, until)
+      SELECT ref, account, amount, budgets, facts, ?, ? FROM holds WHERE account = ? AND ref = ?`),
+    endSwept: database.prepare('DELETE FROM swept WHERE ref = ? AND account = ? RETURNING amount, budgets, facts, at'),
     correct: database.prepare(`UPDATE accounts SET balance = balance + ?1, spent = spent - ?1, last_entry = ?2,
       updated_at = ?3 WHERE id = ?4`),
-    correctUsage: database.prepare(`UPDATE usage SET prompt_tokens = prompt_tokens + ?,
-      completion_tokens = completion_tokens + ?, characters = characters + ?, cost = cost - ?
-      WHERE day = ? AND account = ? AND operation = ? AND provider = ? AND model = ? AND key = ?`),
     finish: database.prepare(
       'INSERT INTO finished (ref, account, kind, until) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     ),
-    addUsage: database.prepare(`INSERT INTO usage (day, account, operation, provider, model, key, requests,
-      prompt_tokens, completion_tokens, characters, cost) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET requests = requests + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-      completion_tokens = completion_tokens + excluded.completion_tokens,
-      characters = characters + excluded.characters, cost = cost + excluded.cost`),
     expired: database.prepare('SELECT account, ref, facts FROM holds WHERE expires_at < ? LIMIT ?'),
     balance: database.prepare('SELECT balance, held, spent, credited, updated_at FROM accounts WHERE id = ?'),
-    budget: database.prepare('SELECT spent, held FROM purses WHERE account = ? AND id = ?'),
+    accountName: database.prepare('SELECT name FROM accounts WHERE id = ?'),
+    accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM accounts
+      WHERE id > ? ORDER BY id LIMIT ?`),
+    budget: database.prepare('SELECT spent, held FROM budgets WHERE id = ?'),
     /** An account's newest entry. */
     newest: database.prepare('SELECT last_entry AS n FROM accounts WHERE id = ?'),
     /** The entry before a cursor. */
@@ -50,7 +46,5 @@ export function prepareLedger(database: Database) {
     entries: database.prepare(`WITH RECURSIVE chain AS (
         SELECT * FROM entries WHERE n = ? UNION ALL SELECT e.* FROM chain JOIN entries AS e ON e.n = chain.before LIMIT ?)
       SELECT n, kind, ref, amount, reason, at FROM chain`),
-    usage: database.prepare(`SELECT day, operation, provider, model, key, requests, prompt_tokens, completion_tokens,
-      characters, cost FROM usage WHERE day = ? AND account = ? ORDER BY operation, provider, model, key`),
   };
 }

@@ -15,6 +15,7 @@ export function createPurge(database: Database): (now: number) => void {
     createWalk(database, 'windows', 'key', 'resets_at'),
     createWalk(database, 'finished', 'ref', 'until'),
     createWalk(database, 'swept', 'ref', 'until'),
+    createWalk(database, 'budgets', 'id', 'until'),
   ];
   return (now) => {
     documents.run(now);

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import type { Database } from './driver.ts';
+import { STEP_4 } from './schema-step-4.ts';
 
 /** One step of the schema: `sql` takes a file of the version before it to `version` (SQLite's `user_version`). */
 export interface Migration {
@@ -56,6 +57,7 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
     at INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (ref, account)) WITHOUT ROWID;
   `,
   },
+  { version: 4, sql: STEP_4 },
 ]);
 
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;

@@ -28,6 +28,7 @@ export class Writer {
   #queue: Job[] = [];
   #isScheduled = false;
   #isClosed = false;
+  #onRollback: () => void = () => undefined;
 
   /** `file` is named in errors for the operator. */
   constructor(database: Database, file: string) {
@@ -35,6 +36,11 @@ export class Writer {
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
     this.#rollback = database.prepare('ROLLBACK');
+  }
+
+  /** Calls `listener` when changes were undone: what it remembers of the tables may never have been there. */
+  onRollback(listener: () => void): void {
+    this.#onRollback = listener;
   }
 
   /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
@@ -116,6 +122,7 @@ export class Writer {
       this.#commit.run();
       return resolvers;
     } catch (error) {
+      this.#onRollback();
       try {
         this.#rollback.run();
       } catch {

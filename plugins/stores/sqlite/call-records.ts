@@ -1,0 +1,70 @@
+import type { CallFacts } from '../../../core/index.ts';
+import { packFacts } from '../kit/call-rows.ts';
+import { dimensionsOf, hourOf, negated, type Sums, sumsOf } from '../kit/call-sums.ts';
+import { storeKey } from '../kit/check.ts';
+import { cleanFacts, factText } from '../kit/facts.ts';
+import type { CallGroups } from './call-groups.ts';
+import type { CallsSql } from './calls-sql.ts';
+
+// Records of calls and their rollup, each change inside a transaction that the caller makes.
+
+export interface CallsTables {
+  readonly sql: CallsSql;
+  readonly groups: CallGroups;
+}
+
+/** Which call: the store keys of its account and of its request, and the account's whole name. */
+export interface CallKeys {
+  readonly account: string;
+  readonly ref: string;
+  readonly name: string;
+}
+
+/** The keys of a request of an account. */
+export function callKeys(name: string, requestId: string): CallKeys {
+  return { account: storeKey(name), ref: storeKey(requestId), name };
+}
+
+/** What of a call its record is made of. */
+export interface EndedCall {
+  readonly of: CallKeys;
+  readonly facts: CallFacts;
+  readonly cost: number;
+  readonly at: number;
+}
+
+/** Writes the record of a call and counts it. */
+export function recordCall({ sql, groups }: CallsTables, { of, facts, cost, at }: EndedCall): void {
+  const clean = cleanFacts(facts);
+  const group = groups.idOf(dimensionsOf(factText(of.name), clean));
+  const sums = sumsOf(clean, cost);
+  sql.add.run(at, tieOf(of), group, ...columnsOf(clean), ...sums.slice(1));
+  sql.count.run(hourOf(at), group, ...sums);
+}
+
+/** Replaces what was recorded of a call by what it came to, at the same time; also where its record is gone. */
+export function correctCall({ sql, groups }: CallsTables, before: EndedCall, facts: CallFacts, cost: number): void {
+  const { of, at } = before;
+  const hour = hourOf(at);
+  const name = factText(of.name);
+  const [old, clean] = [cleanFacts(before.facts), cleanFacts(facts)];
+  const count = (each: CallFacts, sums: Sums): number => {
+    const group = groups.idOf(dimensionsOf(name, each));
+    sql.count.run(hour, group, ...sums);
+    sql.dropEmpty.run(hour, group);
+    return group;
+  };
+  count(old, negated(sumsOf(old, before.cost)));
+  const sums = sumsOf(clean, cost);
+  const group = count(clean, sums);
+  sql.replace.run(group, ...columnsOf(clean), ...sums.slice(1), at, tieOf(of));
+}
+
+function columnsOf(facts: CallFacts) {
+  return [facts.session ?? null, facts.outcome, packFacts(facts)] as const;
+}
+
+/** What tells calls of one moment apart, and orders them. */
+function tieOf({ ref, account }: CallKeys): string {
+  return JSON.stringify([ref, account]);
+}
