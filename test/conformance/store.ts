@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { AccountBalance, CallFacts, Reservation, Settlement, Store } from '../../core/index.ts';
+import type { AccountBalance, CallFacts, Reservation, ReserveResult, Settlement, Store } from '../../core/index.ts';
 import { findRunner } from './runner.ts';
 import { testBooks } from './store-books.ts';
 import { testBudgets } from './store-budgets.ts';
@@ -114,6 +114,11 @@ export function budget(id: string, limit = Number.POSITIVE_INFINITY): { readonly
 /** A reservation with what a test does not care about filled in. */
 export function reservation(fields: Partial<Reservation> & Pick<Reservation, 'account' | 'requestId'>): Reservation {
   return { amount: 10, floor: 0, expiresAt: NOW + 60_000, facts: FACTS, now: NOW, ...fields };
+}
+
+/** The outcome of a reservation, for tests that ask for no more. */
+export async function outcomeOf(result: Promise<ReserveResult>): Promise<ReserveResult['outcome']> {
+  return (await result).outcome;
 }
 
 /** A settlement with what a test does not care about filled in. */

@@ -31,7 +31,9 @@ async function call(account: string, id: string, n: number): Promise<void> {
 
 async function obey(order: LedgerOrder): Promise<unknown> {
   if (order.do !== 'calls') {
-    return order.do === 'reserve' ? ledger.reserve(reservation(order)) : ledger.settle(settlement(order));
+    return order.do === 'reserve'
+      ? (await ledger.reserve(reservation(order))).outcome
+      : ledger.settle(settlement(order));
   }
   let next = 0;
   const { account, by, count } = order;

@@ -8,11 +8,13 @@ import {
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { FUNCTIONS, LATE, OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
+import { OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
+import { FUNCTIONS, LATE } from './schema-ledger.ts';
+import { AFTER, BEFORE } from './schema-migration.ts';
 import { PART_FUNCTIONS } from './schema-parts.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
-export type Value = string | number | null | readonly (string | number)[];
+export type Value = string | number | null | readonly (string | number | null)[];
 
 export interface ConnectionOptions extends ServerOptions {
   readonly url: string;
@@ -22,7 +24,7 @@ export interface ConnectionOptions extends ServerOptions {
 
 /** A pool of connections that is replaced when the server was away. */
 export interface Connection extends Pick<ServerConnection<Pool>, 'health' | 'close'> {
-  /** Runs a query that only reads; the statement is prepared under its name, once per connection. */
+  /** Runs a query that only reads; the statement is prepared under its name, once per connection, or each time without one. */
   read(name: string, text: string, values: readonly Value[]): Promise<readonly Row[]>;
   /** Calls a function of the schema that changes something; it does nothing when it arrives after its bound. */
   write(name: string, values: readonly Value[]): Promise<Row>;
@@ -100,7 +102,8 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
 /** The SQLSTATE of a schema that this version cannot read; its detail is that version. */
 const UNREADABLE = 'TG002';
 const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
-const MIGRATE_MS = 10_000;
+/** The books of a version before are taken over in it: about a million rows of usage in ten seconds. */
+const MIGRATE_MS = 60_000;
 const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
 const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
@@ -123,7 +126,7 @@ async function migrate(pool: Pool): Promise<void> {
           RAISE EXCEPTION 'unreadable version' USING ERRCODE = '${UNREADABLE}', DETAIL = found;
         END IF;
       END $migrate$;
-      ${SCHEMA} ${FUNCTIONS} ${PART_FUNCTIONS}
+      ${BEFORE} ${SCHEMA} ${FUNCTIONS} ${PART_FUNCTIONS} ${AFTER}
       INSERT INTO tollgate.meta VALUES ('version', '${VERSION}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;
       COMMIT; SET statement_timeout = DEFAULT;`,
   });

@@ -80,6 +80,7 @@ const PURGES = Object.freeze({
   documents: purgeOf('documents', 'expires'),
   released: purgeOf('released', 'until'),
   swept: purgeOf('swept', 'until'),
+  budgets: purgeOf('budgets', 'until'),
   windows: purgeOf('windows', 'resets_at'),
   leases: purgeOf('leases', 'expires_at'),
 });

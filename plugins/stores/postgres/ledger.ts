@@ -1,83 +1,117 @@
-import type { Ledger, ReserveOutcome, UsageFacts } from '../../../core/index.ts';
+import type { CallFacts, Ledger, Reservation, ReserveResult } from '../../../core/index.ts';
+import { packFacts } from '../kit/call-rows.ts';
+import { dimensionsOf, sumsOf } from '../kit/call-sums.ts';
 import {
   CORRECTABLE_MS,
   checkAmount,
   checkCredit,
   checkReservation,
+  digest,
   finite,
-  pageLimit,
   REMEMBER_MS,
-  readCursor,
   storeKey,
 } from '../kit/check.ts';
+import { chargeReason, cleanFacts, correctionReason, expiredFacts, factText, readFacts } from '../kit/facts.ts';
 import { unreadable } from '../kit/failure.ts';
-import { chargeReason, countUsage, dayOf, expiredFacts, readEntryRow, readFacts, readUsageRow } from '../kit/usage.ts';
-import type { Connection } from './connection.ts';
+import { createCallReads } from './calls.ts';
+import type { Connection, Row, Value } from './connection.ts';
+import { accountName, createReads } from './ledger-reads.ts';
+import { readReport } from './report.ts';
 
 const SWEEP_BATCH = 100;
-
-const BALANCE = 'SELECT balance, held, spent, credited, updated_at FROM tollgate.accounts WHERE id = $1';
-const BUDGET = 'SELECT spent, held FROM tollgate.purses WHERE account = $1 AND id = $2';
-const ENTRIES =
-  'SELECT n, kind, ref, amount, reason, at FROM tollgate.entries WHERE account = $1 AND n < $2 ORDER BY n DESC LIMIT $3';
-const USAGE = `SELECT day, operation, provider, model, key, requests, prompt_tokens, completion_tokens, characters, cost
-  FROM tollgate.usage WHERE account = $1 AND day BETWEEN $2 AND $3 ORDER BY day, operation, provider, model, key`;
-const EXPIRED = 'SELECT account, ref, facts FROM tollgate.holds WHERE expires_at < $1 ORDER BY expires_at LIMIT $2';
-
-const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS time';
+const EXPIRED =
+  'SELECT h.account, h.ref, h.facts, a.name FROM tollgate.holds AS h JOIN tollgate.accounts AS a ON a.id = h.account WHERE h.expires_at < $1 ORDER BY h.expires_at LIMIT $2';
 
 /** Money in Postgres: one function per change, which locks the account first. */
 export function createPostgresLedger(connection: Connection): Ledger {
   return {
-    reserve: async (reservation) => {
-      checkReservation(reservation);
-      const { account, requestId, amount, floor, expiresAt, budget, facts } = reservation;
-      const values = [storeKey(account), storeKey(requestId), amount, finite(floor), expiresAt];
-      const limits = budget ? [storeKey(budget.id), finite(budget.limit)] : [null, null];
-      const { result } = await connection.write('reserve', [...values, ...limits, JSON.stringify(facts)]);
-      return result as ReserveOutcome;
+    reserve: (reservation) => reserve(connection, reservation),
+    settle: async ({ account, requestId, amount, facts, uncharged = [], now }) => {
+      checkAmount(amount);
+      return settle(connection, { account, requestId, amount, facts, uncharged, now });
     },
-    settle: async (settlement) => {
-      checkAmount(settlement.amount);
-      const { account, requestId, amount, usage, now } = settlement;
-      return settle(connection, { account: storeKey(account), ref: storeKey(requestId), amount, usage, now });
+    release: async (account, requestId, facts, now = Date.now()) => {
+      const about = facts ? callValues({ account, facts, cost: 0 }) : NOTHING_KNOWN;
+      const values = [storeKey(account), storeKey(requestId), now, REMEMBER_MS, ...about];
+      return (await connection.write('release', values))['result'] === true;
     },
-    release: async (account, requestId) =>
-      (await connection.write('release', [storeKey(account), storeKey(requestId), REMEMBER_MS]))['result'] === true,
     credit: async (account, id, amount, reason, now) => {
       checkCredit(amount);
-      const values = [storeKey(account), storeKey(id), amount, reason.replaceAll('\0', ''), now];
+      const values = [...accountValues(account), storeKey(id), amount, reason.replaceAll('\0', ''), now];
       return (await connection.write('credit', values))['result'] === true;
     },
     sweep: (now) => sweep(connection, now),
-    clock: async () => {
-      const [row = {}] = await connection.read('clock', CLOCK, []);
-      return whole(row['time']);
-    },
+    report: (query) => readReport(connection, query),
     ...createReads(connection),
+    ...createCallReads(connection),
   };
 }
 
-interface Charge {
+/** The id of an account's row, and what the account is called where that is another text. */
+function accountValues(account: string): readonly [string, string | null] {
+  const id = storeKey(account);
+  return [id, id === account ? null : JSON.stringify(account)];
+}
+
+async function reserve(connection: Connection, reservation: Reservation): Promise<ReserveResult> {
+  checkReservation(reservation);
+  const { account, requestId, amount, floor, expiresAt, budgets = [], facts } = reservation;
+  const { outcome, refused, used_ } = await connection.write('reserve', [
+    ...accountValues(account),
+    ...[storeKey(requestId), amount, finite(floor), expiresAt],
+    budgets.map(({ id }) => storeKey(id)),
+    budgets.map(({ limit }) => finite(limit)),
+    // A late correction of the sweeper's charge still finds the budget.
+    budgets.map(({ until }) => (until === undefined ? null : until + CORRECTABLE_MS)),
+    JSON.stringify(facts),
+  ]);
+  if (outcome === 'insufficient' || outcome === 'duplicate') return { outcome };
+  const used = (used_ as readonly string[]).map(Number);
+  if (outcome === 'held') return { outcome, used };
+  const budget = Number(refused) - 1;
+  if (outcome !== 'over_budget') throw unreadable('reservation');
+  return { outcome, budget, used: used[budget] ?? 0 };
+}
+
+interface Ended {
   readonly account: string;
-  readonly ref: string;
+  readonly facts: CallFacts;
+  readonly cost: number;
+}
+
+/** What a function writes into the rollup and the record of a call. */
+function callValues({ account, facts, cost }: Ended): readonly Value[] {
+  const clean = cleanFacts(facts);
+  const dimensions = dimensionsOf(factText(account), clean);
+  return [
+    digest(JSON.stringify(dimensions)),
+    dimensions,
+    sumsOf(clean, cost),
+    clean.session ?? null,
+    clean.outcome,
+    packFacts(clean),
+  ];
+}
+
+const NOTHING_KNOWN: readonly Value[] = Object.freeze([null, null, null, null, null, null]);
+
+interface Charge extends Omit<Ended, 'cost'> {
+  readonly requestId: string;
   /** What the call cost; null for what was reserved. */
   readonly amount: number | null;
-  readonly usage: UsageFacts;
+  readonly uncharged: readonly string[];
   readonly now: number;
 }
 
-async function settle(connection: Connection, { account, ref, amount, usage, now }: Charge): Promise<boolean> {
-  const { operation, provider, model, key } = usage;
-  const { promptTokens, completionTokens, characters } = countUsage(usage);
-  const reason = chargeReason(usage).replaceAll('\0', '');
-  const dimensions = [dayOf(now), operation, provider, model, key].map(storeKey);
-  const counts = [promptTokens, completionTokens, characters];
+async function settle(connection: Connection, charge: Charge): Promise<boolean> {
+  const { account, requestId, amount, facts, uncharged, now } = charge;
   const { result } = await connection.write('settle', [
-    ...[account, ref, amount, now, reason],
-    ...dimensions,
-    ...counts,
+    ...[storeKey(account), storeKey(requestId), amount, now],
+    chargeReason(facts).replaceAll('\0', ''),
+    correctionReason(facts).replaceAll('\0', ''),
     CORRECTABLE_MS,
+    uncharged.map(storeKey),
+    ...callValues({ account, facts, cost: amount ?? 0 }),
   ]);
   return result === true;
 }
@@ -87,44 +121,14 @@ async function sweep(connection: Connection, now: number): Promise<number> {
   for (let total = 0; ; ) {
     const rows = await connection.read('expired', EXPIRED, [now, SWEEP_BATCH]);
     let settled = 0;
-    for (const row of rows) {
-      const usage = expiredFacts(readFacts(row['facts']));
-      const charge = { account: String(row['account']), ref: String(row['ref']), amount: null, usage, now };
-      if (await settle(connection, charge)) settled += 1;
-    }
+    for (const row of rows) if (await sweepOne(connection, row, now)) settled += 1;
     total += settled;
     if (settled === 0 || rows.length < SWEEP_BATCH) return total;
   }
 }
 
-function createReads(connection: Connection): Pick<Ledger, 'balance' | 'budget' | 'entries' | 'usage'> {
-  return {
-    balance: async (account) => {
-      const [row = {}] = await connection.read('balance', BALANCE, [storeKey(account)]);
-      return {
-        balance: whole(row['balance']),
-        held: whole(row['held']),
-        spent: whole(row['spent']),
-        credited: whole(row['credited']),
-        updatedAt: whole(row['updated_at']),
-      };
-    },
-    budget: async (account, budgetId) => {
-      const [row = {}] = await connection.read('budget', BUDGET, [storeKey(account), storeKey(budgetId)]);
-      return { spent: whole(row['spent']), held: whole(row['held']) };
-    },
-    entries: async (account, { limit, after }) => {
-      const rows = await connection.read('entries', ENTRIES, [storeKey(account), readCursor(after), pageLimit(limit)]);
-      return rows.map((row) => readEntryRow(account, row, whole));
-    },
-    usage: async (account, from, to) =>
-      (await connection.read('usage', USAGE, [storeKey(account), from, to])).map((row) => readUsageRow(row, whole)),
-  };
-}
-
-/** A bigint of Postgres, which the driver gives as text, as a number. */
-function whole(value: unknown): number {
-  const number = Number(value ?? 0);
-  if (!Number.isSafeInteger(number)) throw unreadable('balance');
-  return number;
+async function sweepOne(connection: Connection, row: Row, now: number): Promise<boolean> {
+  const facts = expiredFacts(readFacts(row['facts']));
+  const account = accountName(row['account'], row['name']);
+  return settle(connection, { account, requestId: String(row['ref']), amount: null, facts, uncharged: [], now });
 }

@@ -38,11 +38,14 @@ return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), r
 `);
 
 const CONNECT_MS = 1500;
-/** For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. */
-const SCHEMA_MS = 30_000;
+/**
+ * For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. And for
+ * one of the version before, whose keys are taken over; what that does not finish, the next attempt goes on with.
+ */
+const SCHEMA_MS = 60_000;
 
 /** Error replies that mean the server as a whole cannot serve now. */
-const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'CLUSTERDOWN', 'MISCONF', 'BUSY'] as const;
+const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'MISCONF', 'BUSY'] as const;
 /** Error replies at connecting that stay until somebody changes the configuration. */
 const FATAL_REPLIES = [
   'WRONGPASS',
@@ -60,7 +63,7 @@ const FATAL_REPLIES = [
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const server = await connectServer(createDriver(options), options);
-  if (!options.cluster && options.log) await logAdvice(server, options.log);
+  if (options.log) await logAdvice(server, options.log);
   return {
     read: server.run,
     write: (script, keys, args) => {
@@ -73,7 +76,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
 }
 
 function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
-  const { prefix, cluster = false } = options;
+  const { prefix } = options;
   return {
     kind: 'redis',
     greetMs: CONNECT_MS,
@@ -81,8 +84,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
       const client = makeClient(options);
       // The Keyv adapter of every namespace listens on it.
       client.setMaxListeners(0);
-      // The client of a cluster reports each of its nodes, and reconnects to them by itself.
-      client.on('error', (error) => cluster || onBreak(error));
+      client.on('error', onBreak);
       return client;
     },
     async prepare(client, isFirst) {
@@ -98,7 +100,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     },
     close: (client) => Promise.resolve(client.close()),
     destroy: destroyClient,
-    isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || (!cluster && !isReplyError(error)),
+    isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || !isReplyError(error),
     findRefusal,
     findLateTime: (error) => (isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined),
   };
@@ -115,7 +117,7 @@ function findRefusal(error: unknown): string | undefined {
 /** Warns of settings that lose money; a server that does not tell them (INFO may be forbidden) is believed. */
 async function logAdvice(server: ServerConnection<RedisClient>, log: Log): Promise<void> {
   try {
-    const info = await server.run(async (client) => ('info' in client ? client.info() : ''));
+    const info = await server.run(async (client) => client.info());
     for (const advice of adviseOn(info)) log.warn({ store: 'redis' }, advice);
   } catch (error) {
     log.debug({ store: 'redis', err: error }, 'the store does not tell its settings');

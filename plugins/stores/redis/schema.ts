@@ -1,10 +1,13 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import type { RedisClient } from './client.ts';
+import { migrate } from './migration.ts';
 
 /** The version of the keys and of what is in them; raise it with every change that an earlier gateway cannot read. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
+/** The version before, whose keys are taken over. */
+const BEFORE = 2;
 /** The first build wrote keys of its own names, and no version. */
 const FIRST_BUILD = 1;
 
@@ -13,16 +16,24 @@ const WORDS = { kind: 'redis', place: 'prefix', remedy: 'set prefix to a new one
 const SCAN_COUNT = 1000;
 
 /**
- * Refuses keys of another schema version, and marks an empty prefix with this one. Several gateways may do it at once:
- * each writes the version before any other key.
+ * Takes keys of the version before over, refuses those of any other one, and marks an empty prefix with this one. Several
+ * gateways may do it at once: each writes the version before any other key.
  */
 export async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
+  await refuseCluster(client);
   const key = schemaKey(prefix);
   let version = await client.get(key);
   if (version === null) {
     const isEmpty = await isPrefixEmpty(client, prefix);
     if (isEmpty) await markSchema(client, prefix);
     // Another gateway may have marked the prefix in between, and what was found is its own.
+    version = await client.get(key);
+  }
+  if (version === String(BEFORE)) {
+    await migrate(client, prefix, {
+      isDone: async () => (await client.get(key)) !== String(BEFORE),
+      finish: () => client.set(key, String(SCHEMA_VERSION)),
+    });
     version = await client.get(key);
   }
   const refusal = explainSchemaVersion(WORDS, version === null ? FIRST_BUILD : Number(version), SCHEMA_VERSION);
@@ -38,13 +49,20 @@ function schemaKey(prefix: string): string {
   return `${prefix}:schema`;
 }
 
-/** Looks through all keys of the server, of a cluster through those of every master: only a prefix without a version needs it. */
+/** Throws when the server is a node of a cluster: there no script reaches an account, its budgets and the report at once. */
+async function refuseCluster(client: RedisClient): Promise<void> {
+  // A user who may not ask is believed.
+  const info = await client.info('cluster').catch(() => '');
+  if (!/^cluster_enabled:1/m.test(info)) return;
+  throw new GatewayError(
+    'store_unavailable',
+    'The redis store does not work on a Redis Cluster: a call changes its account, its budgets and the report in one step, and they lie on several nodes. Use one server (with replicas, Sentinel or a managed one without cluster mode), or postgres. Nothing in it was changed.',
+  );
+}
+
+/** Looks through all keys of the server: only a prefix without a version needs it. */
 async function isPrefixEmpty(client: RedisClient, prefix: string): Promise<boolean> {
   const options = { MATCH: `${prefix.replace(/[\\*?[\]]/g, '\\$&')}:*`, COUNT: SCAN_COUNT };
-  const nodes =
-    'masters' in client ? await Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
-  for (const node of nodes) {
-    for await (const keys of node.scanIterator(options)) if (keys.length > 0) return false;
-  }
+  for await (const keys of client.scanIterator(options)) if (keys.length > 0) return false;
   return true;
 }

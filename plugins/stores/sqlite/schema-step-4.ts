@@ -7,6 +7,9 @@ const budgetsOf = (table: string): string => `(SELECT json_group_array(id) FROM 
     SELECT 'key:' || h.purse AS id WHERE h.purse IS NOT NULL
     UNION ALL SELECT 'user:' || substr(u.account, 7) FROM ${table} AS u WHERE u.ref = h.ref AND ${isUsers('u.account')}))`;
 
+/** The facts of version 3, which knew no user; what cannot be read stays as it is. */
+const FACTS = "CASE WHEN json_valid(facts) THEN json_set(facts, '$.userId', account) ELSE facts END";
+
 /** What users' accounts hold for calls whose own account holds nothing any more: the sweeper would have charged it. */
 const ORPHANS = `(SELECT coalesce(sum(u.amount), 0) FROM holds AS u WHERE u.account = a.id
     AND NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.ref = u.ref AND h.account <> u.account))`;
@@ -25,14 +28,15 @@ export const STEP_4 = `
 
   CREATE TABLE new_holds (account TEXT NOT NULL, ref TEXT NOT NULL, amount INTEGER NOT NULL, expires_at INTEGER NOT NULL,
     budgets TEXT NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (account, ref)) WITHOUT ROWID;
-  INSERT INTO new_holds SELECT account, ref, amount, expires_at, ${budgetsOf('holds')}, facts FROM holds AS h
+  INSERT INTO new_holds SELECT account, ref, amount, expires_at, ${budgetsOf('holds')}, ${FACTS} FROM holds AS h
     WHERE NOT ${isUsers('account')};
   DROP TABLE holds;
   ALTER TABLE new_holds RENAME TO holds;
 
   CREATE TABLE new_swept (ref TEXT NOT NULL, account TEXT NOT NULL, amount INTEGER NOT NULL, budgets TEXT NOT NULL,
     facts TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (ref, account)) WITHOUT ROWID;
-  INSERT INTO new_swept SELECT ref, account, amount, ${budgetsOf('swept')}, facts, at, until FROM swept AS h
+  -- Where the rollup has their day.
+  INSERT INTO new_swept SELECT ref, account, amount, ${budgetsOf('swept')}, ${FACTS}, at - at % 86400000, until FROM swept AS h
     WHERE NOT ${isUsers('account')};
   DROP TABLE swept;
   ALTER TABLE new_swept RENAME TO swept;

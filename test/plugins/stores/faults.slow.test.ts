@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Store } from '../../../core/index.ts';
-import { NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
+import { NOW, outcomeOf, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from '../../support/faulty-servers.ts';
@@ -129,7 +129,9 @@ function testFaults(subject: FaultyServer): void {
     await server.start();
     await eventually(() => opened.health());
     for (const requestId of acknowledged) {
-      expect(await opened.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 }))).to.equal('duplicate');
+      expect(await outcomeOf(opened.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 })))).to.equal(
+        'duplicate',
+      );
     }
   });
 
@@ -156,7 +158,10 @@ function testFaults(subject: FaultyServer): void {
     await rejectsUnavailable(store.health());
     const outcome = await store.ledger
       .reserve(reservation({ account: 'a', requestId: 'r' }))
-      .catch((error) => error.code);
+      .then(
+        (result) => result.outcome,
+        (error) => error.code,
+      );
     expect(outcome).to.be.oneOf(['insufficient', 'store_unavailable']);
     await store.close();
     store = await subject.open(server.url);
@@ -206,7 +211,9 @@ function testFaults(subject: FaultyServer): void {
     await rejectsUnavailable(store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' })));
     wire.heal();
     await eventually(async () => store?.health());
-    expect(await store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' }))).to.equal('duplicate');
+    expect(await outcomeOf(store.ledger.reserve(reservation({ account: 'a', requestId: 'lost' })))).to.equal(
+      'duplicate',
+    );
     expect((await store.ledger.balance('a')).held).to.equal(20);
   });
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Store } from '../../../core/index.ts';
-import { day } from '../../conformance/store.ts';
-import { createClock, createModel, perform, STEPS, type Step } from '../../support/ledger-model.ts';
+import { NOW } from '../../conformance/store.ts';
+import { BUDGETS, createClock, createModel, GROUPINGS, perform, STEPS, type Step } from '../../support/ledger-model.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
 import { describeWith, type TestServer } from '../../support/server-process.ts';
@@ -44,16 +44,38 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
     for (const step of steps) {
       clock.advance(step);
       if (step.do === 'reopen') await reopen();
-      expect(await perform(store, account, step, clock.now()), step.do).to.equal(model.apply(step, clock.now()));
+      expect(await perform(store, account, step, clock.now()), step.do).to.deep.equal(model.apply(step, clock.now()));
       if (!looks && step !== steps.at(-1)) continue;
       const { updatedAt: _, ...balances } = await store.ledger.balance(account);
       expect(balances).to.deep.equal(model.balances());
     }
-    for (const budget of ['k1', 'k2'])
-      expect(await store.ledger.budget(account, budget)).to.deep.equal(model.budget(budget));
+    const budgets = await store.ledger.budgets(BUDGETS.map((id) => `${account}-${id}`));
+    expect(budgets).to.deep.equal(BUDGETS.map(model.budget));
     const entries = await store.ledger.entries(account, { limit: 100 });
     expect(entries.map(({ kind, ref }) => `${kind} ${ref}`)).to.have.members(model.refs());
     expect(entries.reduce((sum, entry) => sum + entry.amount, 0)).to.equal(model.balances().balance);
+    const { calls } = await store.ledger.calls({ account, limit: 100 });
+    const known = calls.map(({ id, userId, key, provider, session, tags, outcome, cost, at }) => ({
+      ...{ id, userId, key, provider, session, tags, outcome, cost, at },
+    }));
+    expect(known).to.have.deep.members(model.calls().map((call) => ({ ...call, tags: [...call.tags].sort() })));
+    await checkReports(account, model.balances().spent, calls.length);
+  };
+
+  /** Every grouping, over intervals that cut hours, comes to what was spent by so many calls. */
+  const checkReports = async (account: string, spent: number, requests: number): Promise<void> => {
+    const edges = [NOW - 1, NOW + 600_000, NOW + 1_800_000, NOW + 9_000_000, NOW + 900_000_000];
+    for (const by of GROUPINGS) {
+      const rows = await store.ledger.report({ edges, by, account });
+      expect(
+        rows.reduce((sum, row) => sum + row.cost, 0),
+        `cost by ${by}`,
+      ).to.equal(spent);
+      expect(
+        rows.reduce((sum, row) => sum + row.requests, 0),
+        `requests by ${by}`,
+      ).to.equal(requests);
+    }
   };
 
   it('keeps its books in order when steps run together, and holds nothing after the sweep', async function () {
@@ -76,11 +98,13 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
           new Set(entries.map(({ kind, ref, reason }) => `${kind} ${ref} ${reason}`)).size,
           'no entry twice',
         ).to.equal(entries.length);
-        const usage = await store.ledger.usage(account, day(-300), day(3));
+        const { calls } = await store.ledger.calls({ account, limit: 100 });
+        expect(new Set(calls.map(({ id }) => id)).size, 'no record twice').to.equal(calls.length);
         expect(
-          usage.reduce((sum, row) => sum + row.cost, 0),
-          'cost in the usage report',
+          calls.reduce((sum, { cost }) => sum + cost, 0),
+          'cost of the records',
         ).to.equal(spent);
+        await checkReports(account, spent, calls.length);
       }),
       { numRuns },
     );

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import type { Ledger, LedgerEntry, Store } from '../../../core/index.ts';
 import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
-import { NOW, reservation, settlement, sums } from '../../conformance/store.ts';
+import { NOW, outcomeOf, reservation, settlement, sums } from '../../conformance/store.ts';
 import type { LedgerOrder, Told } from '../../support/ledger-worker.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 
@@ -111,7 +111,7 @@ describe('a process that shares its sqlite store with others', function () {
     const { ledger } = await openStore();
     const charged = new Set((await readBooks(ledger)).map(({ ref }) => ref));
     for (const [id, state] of told) {
-      expect(await ledger.reserve(reservation({ account: 'a', requestId: id })), id).to.equal('duplicate');
+      expect(await outcomeOf(ledger.reserve(reservation({ account: 'a', requestId: id }))), id).to.equal('duplicate');
       if (state === 'settled') expect(charged.has(id), `${id} is charged`).to.equal(true);
       if (state === 'released')
         expect(await ledger.settle(settlement({ account: 'a', requestId: id }))).to.equal(false);
@@ -131,7 +131,9 @@ describe('a process that shares its sqlite store with others', function () {
     });
     const { ledger } = await openStore();
     for (let n = 0; n < 300; n++) {
-      expect(await ledger.reserve(reservation({ account: 'a', requestId: `ours-${n}`, amount: 10 }))).to.equal('held');
+      expect(
+        await outcomeOf(ledger.reserve(reservation({ account: 'a', requestId: `ours-${n}`, amount: 10 }))),
+      ).to.equal('held');
       await ledger.settle(settlement({ account: 'a', requestId: `ours-${n}`, amount: 3 }));
     }
     expect(await working).to.equal(3000);
@@ -149,8 +151,12 @@ describe('a process that shares its sqlite store with others', function () {
     const { ledger } = await openStore();
     expect(await ledger.credit('b', 'c1', 100, 'top-up', NOW)).to.equal(true);
     expect(await reserve('r2', 60)).to.equal('held');
-    expect(await ledger.reserve(reservation({ account: 'b', requestId: 'r3', amount: 60 }))).to.equal('insufficient');
-    expect(await ledger.reserve(reservation({ account: 'b', requestId: 'r2', amount: 1 }))).to.equal('duplicate');
+    expect(await outcomeOf(ledger.reserve(reservation({ account: 'b', requestId: 'r3', amount: 60 })))).to.equal(
+      'insufficient',
+    );
+    expect(await outcomeOf(ledger.reserve(reservation({ account: 'b', requestId: 'r2', amount: 1 })))).to.equal(
+      'duplicate',
+    );
     expect(await ledger.settle(settlement({ account: 'b', requestId: 'r2', amount: 20 }))).to.equal(true);
     expect(await neighbour.ask({ do: 'settle', account: 'b', requestId: 'r2', amount: 20 })).to.equal(false);
     expect(sums(await ledger.balance('b'))).to.deep.equal({ balance: 80, held: 0, spent: 20 });
@@ -161,8 +167,12 @@ describe('a process that shares its sqlite store with others', function () {
     expect(await neighbour.ask({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT - 10 })).to.equal('held');
     await neighbour.kill('SIGSTOP');
     const { ledger } = await openStore();
-    expect(await ledger.reserve(reservation({ account: 'a', requestId: 'r2', amount: 11 }))).to.equal('insufficient');
-    expect(await ledger.reserve(reservation({ account: 'a', requestId: 'r3', amount: 10 }))).to.equal('held');
+    expect(await outcomeOf(ledger.reserve(reservation({ account: 'a', requestId: 'r2', amount: 11 })))).to.equal(
+      'insufficient',
+    );
+    expect(await outcomeOf(ledger.reserve(reservation({ account: 'a', requestId: 'r3', amount: 10 })))).to.equal(
+      'held',
+    );
     await neighbour.kill('SIGCONT');
     expect(await neighbour.ask({ do: 'settle', account: 'a', requestId: 'r3', amount: 10 })).to.equal(true);
   });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { FILE, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
-import { NOW, reservation, settlement, sums, testStore } from '../../conformance/store.ts';
+import { NOW, outcomeOf, reservation, settlement, sums, testStore } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/temp-folder.ts';
 import { startWorker } from '../../support/worker-process.ts';
 
@@ -61,16 +61,19 @@ describe('the file of the sqlite store', () => {
     const store = await openSqlite({ folder });
     await store.ledger.credit('a', 'first', 1000, 'top-up', NOW);
     for (const [at, requestId] of ids.entries()) {
-      expect(await store.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 })), requestId).to.equal(
-        'held',
-      );
+      expect(
+        await outcomeOf(store.ledger.reserve(reservation({ account: 'a', requestId, amount: 1 }))),
+        requestId,
+      ).to.equal('held');
       if (at % 3 === 0) await store.ledger.settle(settlement({ account: 'a', requestId, amount: 1 }));
       if (at % 3 === 1) await store.ledger.release('a', requestId);
     }
     await store.close();
     const again = await openSqlite({ folder });
     for (const requestId of ids) {
-      expect(await again.ledger.reserve(reservation({ account: 'a', requestId })), requestId).to.equal('duplicate');
+      expect(await outcomeOf(again.ledger.reserve(reservation({ account: 'a', requestId }))), requestId).to.equal(
+        'duplicate',
+      );
     }
     expect(sums(await again.ledger.balance('a'))).to.deep.equal({ balance: 997, held: 3, spent: 3 });
     await again.close();

@@ -1,0 +1,182 @@
+import { expect } from 'chai';
+import pg from 'pg';
+import type { BudgetHold, CallQuery, CallRow, Store } from '../../../core/index.ts';
+import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
+import { openRedis } from '../../../plugins/stores/redis/index.ts';
+import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
+import { describeWith, type TestServer } from '../../support/server-process.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const floor = Number.NEGATIVE_INFINITY;
+
+/** Calls of many accounts at once, each in five of ten budgets in an order of its own; every tenth budget is new. */
+async function race(stores: readonly Store[]): Promise<void> {
+  const budgetsOf = (n: number): readonly BudgetHold[] =>
+    [0, 1, 2, 3, 4].map((k) => ({ id: `race-${(n * 7 + k * (1 + (n % 3))) % 10}-${Math.floor(n / 50)}`, limit: 200 }));
+  const run = async (n: number): Promise<readonly BudgetHold[]> => {
+    const ledger = (stores[n % stores.length] as Store).ledger;
+    const budgets = [...new Map(budgetsOf(n).map((budget) => [budget.id, budget])).values()];
+    const ask = { account: `racer-${n % 20}`, requestId: `r${n}`, budgets, floor };
+    if ((await ledger.reserve(reservation(ask))).outcome !== 'held') return [];
+    await ledger.settle(settlement({ account: ask.account, requestId: ask.requestId }));
+    return budgets;
+  };
+  const held = (await Promise.all(Array.from({ length: 200 }, (_, n) => run(n)))).flat();
+  const ids = [...new Set(held.map(({ id }) => id))];
+  const states = await (stores[0] as Store).ledger.budgets(ids);
+  expect(states).to.deep.equal(
+    ids.map((id) => ({ spent: held.filter((budget) => budget.id === id).length * 10, held: 0 })),
+  );
+  expect(Math.max(...states.map(({ spent }) => spent))).to.be.at.most(200);
+}
+
+/** All calls that a query means, page by page, and how many pages that took. */
+async function readAll({ ledger }: Store, query: Omit<CallQuery, 'limit'>): Promise<[readonly CallRow[], number]> {
+  const found: CallRow[] = [];
+  let pages = 0;
+  for (let after: string | undefined, more = true; more; pages++) {
+    const page = await ledger.calls({ ...query, limit: 10, ...(after !== undefined && { after }) });
+    found.push(...page.calls);
+    after = page.next;
+    more = after !== undefined;
+  }
+  return [found, pages];
+}
+
+/** A call of long ago, of an account of its own. */
+async function callOnce({ ledger }: Store, account: string): Promise<void> {
+  const now = NOW - 60 * DAY_MS;
+  await ledger.reserve(reservation({ account, requestId: 'one', floor }));
+  await ledger.settle(
+    settlement({ account, requestId: 'one', facts: { ...FACTS, session: 's1', userId: 'zoe' }, now }),
+  );
+}
+
+async function expectFound(store: Store): Promise<void> {
+  for (const filter of [
+    { userId: 'zoe' },
+    { session: 's1' },
+    { account: 'rare', tag: 'none=none' },
+    { account: 'rare' },
+  ]) {
+    const [found] = await readAll(store, filter);
+    expect(found.map(({ id }) => id)).to.deep.equal('tag' in filter ? [] : ['one']);
+  }
+  const [none] = await readAll(store, { userId: 'zoe', from: NOW - 59 * DAY_MS });
+  expect(none).to.deep.equal([]);
+  const rows = await store.ledger.report({ edges: [0, NOW + DAY_MS], by: ['session'], userId: 'zoe' });
+  expect(rows.map(({ session, cost }) => [session, cost])).to.deep.equal([['s1', 10]]);
+  await store.health();
+}
+
+describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
+  let server: TestServer;
+  let store: Store;
+  before(async () => {
+    server = await startRedisServer();
+    store = await openRedis({ url: server.url });
+  });
+  after(async () => {
+    await store?.close();
+    await server?.close();
+  });
+  const evaluate = (script: string) => askRedis(server.port, 'EVAL', script, '0');
+
+  it('counts budgets exactly over calls of many accounts', () => race([store]));
+
+  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+    const budgets = [
+      { id: 'week', limit: 100, until: NOW + 7 * DAY_MS },
+      { id: 'all', limit: 100 },
+    ];
+    for (const requestId of ['r1', 'r2'])
+      await store.ledger.reserve(reservation({ account: 'b', requestId, floor, budgets }));
+    await store.ledger.settle(settlement({ account: 'b', requestId: 'r1' }));
+    const left = `local all = {} for _, key in ipairs(redis.call('KEYS', 'tollgate:budget:*')) do
+      if redis.call('HGET', key, 'held') == '10' then all[#all + 1] = math.ceil(redis.call('PTTL', key) / 86400000) end end
+      table.sort(all) return all`;
+    expect(await evaluate(left)).to.equal('*2\r\n:0\r\n:37\r\n');
+  });
+
+  it('finds a call among many, page by page, and forgets all of them without a trace', async () => {
+    await callOnce(store, 'rare');
+    // Twelve thousand calls of somebody else, in twelve hours.
+    await evaluate(`local facts = cjson.encode(${luaFacts()})
+      for n = 0, 11999 do
+        local at = ${NOW} - math.floor(n / 1000) * ${HOUR_MS} - n % 1000
+        local hour, id = string.format('%.0f', at - at % ${HOUR_MS}), string.format('%016.0f', at) .. ':much:' .. n
+        redis.call('ZADD', 'tollgate:calls:' .. hour, 0, id)
+        redis.call('HSET', 'tollgate:records:' .. hour, id, '1 ' .. facts)
+        redis.call('ZADD', 'tollgate:record-hours', hour, hour)
+      end`);
+    await expectFound(store);
+    const [, pages] = await readAll(store, { userId: 'zoe' });
+    expect(pages).to.be.greaterThan(1);
+    expect(await store.ledger.forgetCalls(NOW + DAY_MS)).to.be.greaterThan(12_000);
+    const kept = await evaluate(`return redis.call('KEYS', 'tollgate:*')`);
+    expect(kept).not.to.match(/tollgate:(calls:|records:|calls-of:|record-hours)/);
+    expect(await store.ledger.calls({ limit: 10 })).to.deep.equal({ calls: [] });
+  });
+});
+
+function luaFacts(): string {
+  const { userId, key, operation, provider, model } = FACTS;
+  const fields = Object.entries({ id: 'x', account: 'much', userId, key, operation, provider, model, outcome: 'ok' });
+  return `{ tags = cjson.empty_array, ${fields.map(([name, value]) => `${name} = '${value}'`).join(', ')} }`;
+}
+
+describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, () => {
+  let server: TestServer;
+  let store: Store;
+  before(async function () {
+    this.timeout(60_000);
+    server = await startPostgresServer();
+    store = await openPostgres({ url: server.url });
+  });
+  after(async () => {
+    await store?.close();
+    await server?.close();
+  });
+  const query = async (text: string) => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    try {
+      return (await pool.query({ text })).rows;
+    } finally {
+      await pool.end();
+    }
+  };
+
+  it('counts budgets exactly over calls of many accounts, from two processes that wait for each other', async () => {
+    const other = await openPostgres({ url: server.url, timeoutMs: 10_000 });
+    const one = await openPostgres({ url: server.url, timeoutMs: 10_000 });
+    await race([one, other]);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  it('keeps a window of a budget a month longer than anybody asks for it, and a total for ever', async () => {
+    const budgets = [
+      { id: 'week', limit: 100, until: NOW },
+      { id: 'all', limit: 100 },
+    ];
+    await store.ledger.reserve(reservation({ account: 'b', requestId: 'r', floor, budgets }));
+    const rows = await query("SELECT id, until FROM tollgate.budgets WHERE id IN ('week', 'all') ORDER BY id");
+    expect(rows).to.deep.equal([
+      { id: 'all', until: null },
+      { id: 'week', until: String(NOW + 30 * DAY_MS) },
+    ]);
+  });
+
+  it('finds a call among a hundred thousand, and forgets all of them', async function () {
+    this.timeout(30_000);
+    await callOnce(store, 'rare');
+    await query(`INSERT INTO tollgate.calls (account, ref, at, name, user_id, key, tags, operation, provider, model, outcome, sums, facts)
+      SELECT 'much', n::text, ${NOW} - n * 70000::bigint, 'much', 'ann', '-', '[]', 'chat', 'echo', 'echo-1', 'ok',
+        array_fill(1::bigint, ARRAY[11]), '{"tags":[],"units":{}}' FROM generate_series(1, 100000) AS n`);
+    await expectFound(store);
+    expect(await store.ledger.forgetCalls(NOW + DAY_MS)).to.be.greaterThan(100_000);
+    expect(await store.ledger.calls({ limit: 10 })).to.deep.equal({ calls: [] });
+  });
+});
