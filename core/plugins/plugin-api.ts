@@ -19,7 +19,7 @@ import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import { runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
-import { findHosts } from './find-hosts.ts';
+import { findHosts, hostsOfOffers } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
@@ -100,16 +100,6 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       return storage.ledger;
     },
   } satisfies WholeApi);
-}
-
-/** Where an instance's own endpoints are. */
-function hostsOfOffers(registry: Registry, name: string): readonly string[] {
-  const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
-  return own.flatMap(({ value: { offer } }) => [
-    // What has a transport of its own may name any place.
-    ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
-    ...(offer.hosts ?? []),
-  ]);
 }
 
 const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);
