@@ -70,7 +70,8 @@ function chooseRange(
   if ([isBounded, last !== undefined, period !== undefined].filter(Boolean).length > 1)
     throw wrong(last === undefined ? 'period' : 'last', 'stands beside another range; give one of them.');
   const wall = wallAt(zone, now);
-  if (last !== undefined) return { from: now - readLast(last, now), to: now };
+  // What is settled in this very millisecond counts too.
+  if (last !== undefined) return { from: now - readLast(last, now), to: now + 1 };
   if (period !== undefined) {
     const [start, end] = (Object.hasOwn(PERIODS, period) ? PERIODS[period] : undefined) ?? [];
     if (!start || !end) throw wrong('period', `must be one of ${PERIOD_NAMES.join(', ')}.`);
