@@ -8,6 +8,7 @@ import { streamChat } from '../../core/calls/chat-stream.ts';
 import { keyBudgetId, type Ledger, type Outcome, type Principal, type Store, userBudgetId } from '../../core/index.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
+import { GROUPINGS } from '../support/ledger-model.ts';
 import { type MoneyNode, startMoneyNode } from '../support/money-node.ts';
 import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from '../support/money-vendor.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
@@ -153,6 +154,30 @@ async function run(store: Store, steps: readonly Step[]): Promise<void> {
   expect(spentBy.key, 'keys that replaced one another').to.be.at.most(KEY_BUDGET);
   expect(spentBy.user, 'all keys of a user').to.be.at.most(USER_BUDGET);
   expect([...charged.keys()].every((id) => ended.some(({ callId }) => callId === id))).to.equal(true);
+  await checkRecords(store, account, [...reserved.keys()], charged);
+}
+
+/** Every call that was admitted has one record, at what it was charged; whatever they are grouped by, they come to what was spent. */
+async function checkRecords(
+  { ledger }: Store,
+  account: string,
+  admitted: readonly string[],
+  charged: ReadonlyMap<string, number>,
+): Promise<void> {
+  const { calls } = await ledger.calls({ account, limit: 1000 });
+  expect(
+    calls.map(({ id }) => id),
+    'one record each',
+  ).to.have.members(admitted);
+  for (const { id, cost } of calls) expect(cost, `the record of ${id}`).to.equal(charged.get(id) ?? 0);
+  const { spent } = await ledger.balance(account);
+  for (const by of GROUPINGS) {
+    const rows = await ledger.report({ edges: [0, Number.MAX_SAFE_INTEGER], by, account });
+    expect(
+      rows.reduce((sum, row) => sum + row.cost, 0),
+      `the report by ${by}`,
+    ).to.equal(spent);
+  }
 }
 
 interface Ended {

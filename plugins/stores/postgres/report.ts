@@ -72,25 +72,23 @@ async function readSlice(
 ): Promise<void> {
   if (spans.length === 0) return;
   const { table, time, account, sums } = SOURCES[of];
-  const values: Value[] = [
-    spans.map(({ interval }) => interval),
-    spans.map(({ from }) => from),
-    spans.map(({ to }) => to),
-    MOST_GROUPS,
-  ];
+  // Spans are apart from each other: what is in one has an odd number of their edges before it.
+  const edges = spans.flatMap(({ from, to }) => [from, to]);
+  const values: Value[] = [edges, edges[0] ?? 0, edges.at(-1) ?? 0, MOST_GROUPS];
   const names: Readonly<Record<string, string>> = { account, user: 'user_id' };
   // What is not asked for is one group.
   const dimensions = ROLLUP_DIMENSIONS.map((name) => (by.includes(name) ? (names[name] ?? name) : "''"));
   const groups = [...dimensions, report.bySession ? 'session' : 'NULL'].map((column, at) => `${column} AS d${at}`);
   const places = ['place', ...groups.map((_, at) => `d${at}`)].join(', ');
-  const text = `SELECT ${places}, ARRAY[${sums}]::text[] AS sums FROM (SELECT span.place, ${groups.join(', ')}, r.*
-      FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS span (place, low, high)
-      JOIN ${table} AS r ON r.${time} >= span.low AND r.${time} < span.high${filterSql(report.filter, account, values)}) AS found
-    GROUP BY ${places} LIMIT $4`;
+  const text = `SELECT ${places}, ARRAY[${sums}]::text[] AS sums FROM (
+      SELECT width_bucket(${time}, $1::bigint[]) AS place, ${groups.join(', ')}, r.* FROM ${table} AS r
+      WHERE ${time} >= $2 AND ${time} < $3${filterSql(report.filter, account, values)}) AS found
+    WHERE place % 2 = 1 GROUP BY ${places} LIMIT $4`;
   for (const row of await connection.read('', text, values)) {
+    const interval = spans[(Number(row['place']) - 1) / 2]?.interval ?? 0;
     const found = ROLLUP_DIMENSIONS.map((_, at) => String(row[`d${at}`] ?? ''));
     const session = row[`d${ROLLUP_DIMENSIONS.length}`];
     const totals = (row['sums'] as readonly string[]).map(whole);
-    report.add(Number(row['place']), found, typeof session === 'string' ? session : undefined, totals);
+    report.add(interval, found, typeof session === 'string' ? session : undefined, totals);
   }
 }

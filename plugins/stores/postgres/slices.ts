@@ -5,8 +5,8 @@ export interface Slice {
 }
 
 const FIRST_MS = 3_600_000;
-/** A slice that took less is followed by one four times as long, one that took more by one half as long. */
-const QUICK_MS = 30;
+/** A slice that took less is followed by one twice as long, one that took more by one half as long. */
+const QUICK_MS = 40;
 const SLOW_MS = 120;
 
 /**
@@ -24,7 +24,7 @@ export async function readInSlices(
     const begun = performance.now();
     if (!(await read({ from, to }, count))) return from;
     const took = performance.now() - begun;
-    if (took < QUICK_MS) length *= 4;
+    if (took < QUICK_MS) length *= 2;
     else if (took > SLOW_MS) length = Math.max(FIRST_MS / 60, length / 2);
     to = from;
   }

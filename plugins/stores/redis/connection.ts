@@ -38,11 +38,6 @@ return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), r
 `);
 
 const CONNECT_MS = 1500;
-/**
- * For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. And for
- * one of the version before, whose keys are taken over; what that does not finish, the next attempt goes on with.
- */
-const SCHEMA_MS = 60_000;
 
 /** Error replies that mean the server as a whole cannot serve now. */
 const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'MISCONF', 'BUSY'] as const;
@@ -89,7 +84,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     },
     async prepare(client, isFirst) {
       await within(CONNECT_MS, Promise.resolve(client.connect()));
-      if (isFirst) await within(SCHEMA_MS, checkSchema(client, prefix));
+      if (isFirst) await checkSchema(client, prefix);
     },
     async greet(client, isFirst) {
       const reply = await runScript(client, GREET, [`${prefix}:epoch`], [isFirst ? randomUUID() : '']);

@@ -3,6 +3,7 @@ import type { BudgetHold } from '../../../core/index.ts';
 import { type Dimensions, SUM_NAMES } from '../kit/call-sums.ts';
 import { digest } from '../kit/check.ts';
 import { factText } from '../kit/facts.ts';
+import { within } from '../kit/guard.ts';
 import { defineScript, type RedisClient, runScript } from './client.ts';
 import type { Connection } from './connection.ts';
 import { createKeys, type Keys } from './keys.ts';
@@ -19,6 +20,8 @@ import { ADD_USAGE, MOVE_BUDGETS, MOVE_REQUEST } from './migration-scripts.ts';
 /** How long the lock is held without a sign of life. */
 const LOCK_MS = 10_000;
 const WAIT_MS = 200;
+/** How long one step may take; the whole takes as long as there are keys. */
+const STEP_MS = 10_000;
 /** How many keys the server looks at before it serves others again. */
 const SCAN_COUNT = 1000;
 /** How many fields one script takes over. */
@@ -42,7 +45,8 @@ export interface Marks {
 export async function migrate(client: RedisClient, prefix: string, { isDone, finish }: Marks): Promise<void> {
   const lock = `${prefix}:migrating`;
   const id = randomUUID();
-  const hold = async (): Promise<boolean> => (await runScript(client, LOCK, [lock], [id, String(LOCK_MS)])) === 1;
+  const hold = async (): Promise<boolean> =>
+    (await within(STEP_MS, runScript(client, LOCK, [lock], [id, String(LOCK_MS)]))) === 1;
   for (let isHeld = await hold(); !isHeld; isHeld = await hold()) {
     if (await isDone()) return;
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
@@ -56,10 +60,14 @@ export async function migrate(client: RedisClient, prefix: string, { isDone, fin
 
 async function takeAll(client: RedisClient, keys: Keys, hold: () => Promise<boolean>): Promise<void> {
   await client.set(keys.migrated, '1');
-  for await (const found of client.scanIterator({ MATCH: `${keys.prefix}:{*}:*`, COUNT: SCAN_COUNT })) {
+  let cursor = '0';
+  do {
     if (!(await hold())) throw new Error('another gateway goes on with the migration');
-    await Promise.all(found.map((key) => takeOver(client, keys, key)));
-  }
+    const options = { MATCH: `${keys.prefix}:{*}:*`, COUNT: SCAN_COUNT };
+    const found = await within(STEP_MS, client.scan(cursor, options));
+    await within(STEP_MS, Promise.all(found.keys.map((key) => takeOver(client, keys, key))));
+    cursor = found.cursor;
+  } while (cursor !== '0');
 }
 
 const KEY = /^[^:]+:\{\d+\}:(account|usage|request):(.*)$/s;

@@ -1,5 +1,6 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
+import { within } from '../kit/guard.ts';
 import type { RedisClient } from './client.ts';
 import { migrate } from './migration.ts';
 
@@ -14,21 +15,16 @@ const FIRST_BUILD = 1;
 const WORDS = { kind: 'redis', place: 'prefix', remedy: 'set prefix to a new one' } as const;
 /** How many keys the server looks at before it serves others again. */
 const SCAN_COUNT = 1000;
+/** For a prefix without a version: then all keys of the server are looked through, ten million in about three seconds. */
+const LOOK_MS = 30_000;
 
 /**
  * Takes keys of the version before over, refuses those of any other one, and marks an empty prefix with this one. Several
  * gateways may do it at once: each writes the version before any other key.
  */
 export async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
-  await refuseCluster(client);
   const key = schemaKey(prefix);
-  let version = await client.get(key);
-  if (version === null) {
-    const isEmpty = await isPrefixEmpty(client, prefix);
-    if (isEmpty) await markSchema(client, prefix);
-    // Another gateway may have marked the prefix in between, and what was found is its own.
-    version = await client.get(key);
-  }
+  let version = await within(LOOK_MS, findVersion(client, prefix));
   if (version === String(BEFORE)) {
     await migrate(client, prefix, {
       isDone: async () => (await client.get(key)) !== String(BEFORE),
@@ -38,6 +34,18 @@ export async function checkSchema(client: RedisClient, prefix: string): Promise<
   }
   const refusal = explainSchemaVersion(WORDS, version === null ? FIRST_BUILD : Number(version), SCHEMA_VERSION);
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
+}
+
+/** Finds the version of the keys; marks an empty prefix with this one. */
+async function findVersion(client: RedisClient, prefix: string): Promise<string | null> {
+  await refuseCluster(client);
+  const key = schemaKey(prefix);
+  const version = await client.get(key);
+  if (version !== null) return version;
+  const isEmpty = await isPrefixEmpty(client, prefix);
+  if (isEmpty) await markSchema(client, prefix);
+  // Another gateway may have marked the prefix in between, and what was found is its own.
+  return client.get(key);
 }
 
 /** Marks a prefix whose keys are all this version's, unless it is marked. */

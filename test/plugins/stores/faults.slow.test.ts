@@ -156,12 +156,10 @@ function testFaults(subject: FaultyServer): void {
     await prepare(store, 'a');
     await subject.empty(server);
     await rejectsUnavailable(store.health());
-    const outcome = await store.ledger
-      .reserve(reservation({ account: 'a', requestId: 'r' }))
-      .then(
-        (result) => result.outcome,
-        (error) => error.code,
-      );
+    const outcome = await store.ledger.reserve(reservation({ account: 'a', requestId: 'r' })).then(
+      (result) => result.outcome,
+      (error) => error.code,
+    );
     expect(outcome).to.be.oneOf(['insufficient', 'store_unavailable']);
     await store.close();
     store = await subject.open(server.url);
