@@ -249,6 +249,13 @@ describe('usage over HTTP', function () {
     expect(one.body).to.deep.equal({ ...tagged, bodies: null });
   });
 
+  it('is found by the id of its request', async () => {
+    const [one] = (await get('/api/core/admin/calls?tag=project=x', admin)).body.data;
+    const { body } = await get(`/api/core/admin/calls?request=${one.request_id}`, admin);
+    expect(body.data).to.deep.equal([one]);
+    expect((await get(`/api/core/calls?request=${one.request_id}`, bobKey)).body.data).to.deep.equal([]);
+  });
+
   it('is listed to callers as far as it is theirs', async () => {
     expect((await get('/api/core/calls', annKey)).body.data).to.have.length(2);
     expect((await get('/api/core/calls?user=ann', teamToken)).body.data).to.have.length(2);

@@ -21,6 +21,7 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
     options: [
       ...chooseOptions(FILTER_WORDS),
       { flags: '--outcome <how>', summary: 'ok, error, aborted, expired or unknown' },
+      { flags: '--request <id>', summary: 'made for the HTTP request with this id (x-request-id)' },
       { flags: '--since <when>', summary: 'a duration until now, such as 1h, or as --from' },
       { flags: '--limit <n>', summary: 'how many; 50 by default, 10 with --follow' },
       { flags: '--after <cursor>', summary: 'goes on after that page' },
@@ -69,7 +70,7 @@ function readSince({ since, ...words }: Words): Words {
 }
 
 async function follow(ledger: Calls, words: Words, { io, signal }: CommandInput): Promise<void> {
-  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after'].find((word) => words[word] !== undefined);
+  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
   if (wrong !== undefined) throw wrongWord(wrong, 'has no meaning with --follow; --limit says how many come first.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? DEFAULT_RECENT : limit;

@@ -12,6 +12,7 @@ export type FindBodies = (id: string) => Promise<object | undefined>;
 
 const LIST_WORDS = Object.freeze({
   outcome: 'Calls that ended so: ok, error, aborted, expired or unknown.',
+  request: 'Calls made for the HTTP request with this id (`x-request-id`); looked for among the newest records.',
   ...RANGE_WORDS,
   limit: `The most calls of a page, 1 to ${MAX_LIMIT}; 50 unless given.`,
   after: 'The `next` of the page before.',

@@ -28,7 +28,7 @@ export async function respondFollowing(
   words: Words,
   followers: Followers,
 ): Promise<void> {
-  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after'].find((word) => words[word] !== undefined);
+  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
   if (wrong !== undefined) throw wrongWord(wrong, 'has no meaning with follow=true, which tells calls from now on.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? 0 : limit;
