@@ -1,3 +1,4 @@
+import { listSecrets } from '../config/config-secrets.ts';
 import { CHAT, COUNT, type Operation } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
@@ -15,6 +16,7 @@ import { type LoadedConfig, locateFault } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import { createRecordBook } from '../plugins/records.ts';
+import { createRedactor } from '../plugins/redact-text.ts';
 import { PluginError, Registry } from '../plugins/registry.ts';
 import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/set-up.ts';
@@ -78,6 +80,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const apiDeps = {
     ...{ registry, settings, log, gatherer, readers },
     aliases: loaded.config.models,
+    redact: createRedactor(() => listSecrets(loaded.config)),
     store: () => foundation.store,
     audit,
     records,

@@ -84,6 +84,8 @@ export interface PluginApi {
    * no change is lost.
    */
   records<T>(name: string): Records<T>;
+  /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
+  redact(text: string): string;
   /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
   audit(change: AuditChange): Promise<void>;
   /** What operators changed, newest first. */

@@ -63,6 +63,8 @@ export interface Route<Body extends object = object> {
   readonly isIdempotent?: boolean;
   /** Whether monitors ask it: no line in the access log, and a response also while the gateway sheds load. Its path has no parameters. */
   readonly isProbe?: boolean;
+  /** Whether its response may go on for ever, such as a feed: it is ended as soon as the gateway drains. */
+  readonly isEndless?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */
   readonly permission?: string;
   /** `admin`: for operators alone, by a key that was made for it or a token with the permission; {@link permission} is not asked then. */

@@ -23,17 +23,21 @@ export class Lifecycle {
   phase: Phase = 'starting';
   #reloadProblem: string | undefined;
   readonly #running = new Set<AbortController>();
+  /** Those of them that a drain does not wait for. */
+  readonly #endless = new Set<AbortController>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
-  /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline. */
-  abortSignal(response: ServerResponse): AbortSignal {
+  /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline; of an endless one when it begins. */
+  abortSignal(response: ServerResponse, isEndless = false): AbortSignal {
     const controller = new AbortController();
-    if (this.#expired) controller.abort(SHUTDOWN);
+    if (this.#expired || (isEndless && this.draining)) controller.abort(SHUTDOWN);
     else if (response.destroyed || response.socket?.destroyed) controller.abort();
     this.#running.add(controller);
+    if (isEndless) this.#endless.add(controller);
     response.once('close', () => {
       this.#running.delete(controller);
+      this.#endless.delete(controller);
       if (!response.writableFinished) controller.abort();
     });
     return controller.signal;
@@ -60,6 +64,7 @@ export class Lifecycle {
 
   async #drain(server: Server, { delayMs, deadlineMs, sockets }: DrainOptions): Promise<void> {
     this.phase = 'draining';
+    for (const controller of this.#endless) controller.abort(SHUTDOWN);
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     sockets?.drain();

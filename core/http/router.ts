@@ -106,7 +106,7 @@ function createHandler(
     if (principal && countAdmin) await countAdmin(principal);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.signal = deps.lifecycle.abortSignal(ctx.res);
+    state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
     if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);
     if (validateBody) {
       const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });

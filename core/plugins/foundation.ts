@@ -1,3 +1,4 @@
+import { listSecrets } from '../config/config-secrets.ts';
 import type { Log } from '../contract/log.ts';
 import type { Plugin } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
@@ -6,6 +7,7 @@ import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';
 import type { LoadedConfig } from './load-config.ts';
 import { createPluginApi } from './plugin-api.ts';
+import { createRedactor } from './redact-text.ts';
 import { PluginError, Registry } from './registry.ts';
 import { runClosers, setUpPlugins } from './set-up.ts';
 
@@ -91,6 +93,7 @@ async function findOpener(
         if (opener) throw new PluginError(owner, 'plugin_conflict: a store is registered already');
         opener = { open, probe };
       },
+      redact: createRedactor(() => listSecrets(config)),
       keptUser: () => ({ keep: (_name, make) => make() }),
     },
     { ...config.store, plugin: known },

@@ -20,7 +20,7 @@ import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import { runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
-import { findHosts } from './find-hosts.ts';
+import { findHosts, hostsOfOffers } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import type { KeptUser } from './kept.ts';
@@ -56,6 +56,7 @@ export interface ApiDeps {
   readonly services: () => CallServices | undefined;
   readonly openStore: (owner: string, open: () => Promise<Store>, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
+  readonly redact: (text: string) => string;
 }
 
 /** An instance as its API is made for it. */
@@ -75,6 +76,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
   return Object.freeze({
     instance: name,
     settings,
+    redact: deps.redact,
     log: deps.log.child({ plugin: name }),
     agents: () => [...registry.agents.values()].map(({ value }) => value),
     aliases: () => Object.entries(aliases),
@@ -102,16 +104,6 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       return storage.ledger;
     },
   } satisfies WholeApi);
-}
-
-/** Where an instance's own endpoints are. */
-function hostsOfOffers(registry: Registry, name: string): readonly string[] {
-  const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
-  return own.flatMap(({ value: { offer } }) => [
-    // What has a transport of its own may name any place.
-    ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
-    ...(offer.hosts ?? []),
-  ]);
 }
 
 const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);

@@ -8,6 +8,7 @@ import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-prov
 type Loose = any;
 
 const today = () => new Date().toISOString().slice(0, 10);
+const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
 
 /** The echo of `hi`: 5 tokens in and 1 out, at a dollar a million each. */
 const CALL = { model: 'echo/echo', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
@@ -158,7 +159,7 @@ describe('accounts over HTTP and on the command line', function () {
         expect(body.data[0].requests).to.equal(3);
         return body;
       });
-      expect(whole).to.include({ object: 'list', currency: 'USD', to: today() });
+      expect(whole).to.include({ object: 'list', currency: 'USD', to: `${tomorrow()}T00:00:00.000Z` });
       expect(whole.data).to.have.lengthOf(1);
       expect(whole.data[0]).to.include({ day: today(), provider: 'echo', model: 'echo', operation: 'chat' });
       expect(Number(whole.data[0].cost_usd) * 1e6).to.be.closeTo(costs[0] + costs[1] + costs[2], 0.001);
@@ -175,10 +176,10 @@ describe('accounts over HTTP and on the command line', function () {
         ['from=2026-02-30', 'from'],
         ['from=yesterday', 'from'],
         ['from=2026-03-02&to=2026-03-01', 'from'],
-        ['from=2020-01-01&to=2026-03-01', 'from'],
+        ['from=2020-01-01&to=2026-03-01', 'by'],
         ['to=2026-13-01', 'to'],
-        ['group_by=user', 'group_by'],
-        ['user=bob', 'user'],
+        ['group_by=colour', 'group_by'],
+        ['account=bob', 'account'],
       ];
       for (const [query, param] of wrong) {
         const { status, body } = await get(`/api/core/usage?${query}`, key);

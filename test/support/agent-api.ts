@@ -57,6 +57,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     gatherer: createLocalGatherer(),
     readers: new Map(),
     aliases: {},
+    redact: (text: string) => text,
     keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
     registry,
     settings,

@@ -70,6 +70,7 @@ export async function startCharging(
     readers: new Map(),
     aliases: {},
     records: createRecordBook(store),
+    redact: (text: string) => text,
     keptUser: (instance: string) => kept.userOf(generation, instance),
   };
   const config = {

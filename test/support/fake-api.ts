@@ -135,6 +135,7 @@ export async function setUpPlugins(
       stores: store,
       ledger: store.ledger,
       records,
+      redact: (text: string) => text,
       audit: audit.add,
       auditLog: audit.list,
       keyv: (namespace: string) => store.keyv(namespace),

@@ -40,6 +40,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     store: () => ({ ...store, ledger }),
     services: () => services,
     openStore: () => {},
+    redact: (text: string) => text,
     keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
   };
   await accounts.setup(

@@ -34,7 +34,7 @@ export default definePlugin({
         type: 'string',
         minLength: 1,
         default: 'keys:write',
-        description: 'The permission a token needs to read its balance and usage; that of the key routes by default.',
+        description: 'The permission a token needs to read its balance; that of the key routes by default.',
       },
       unknownPrice: {
         enum: ['refuse', 'allow'],

@@ -1,0 +1,101 @@
+import { type PluginConfig, type Problem, parseDuration, parseSize } from '../../../../core/index.ts';
+
+/** The options under `calls:`. */
+export const CALLS_CONFIG = {
+  type: 'object',
+  additionalProperties: false,
+  description: 'What is kept and shown of calls beside their records.',
+  properties: {
+    permission: {
+      type: 'string',
+      minLength: 1,
+      default: 'keys:write',
+      description: 'The permission a token needs to read the usage and the calls of its account.',
+    },
+    bodies: {
+      type: 'string',
+      enum: ['off', 'keys', 'on'],
+      default: 'off',
+      description:
+        'Whether what is said in calls is kept, for operators alone: of none, of the keys under `bodyKeys`, or of all.',
+    },
+    bodyKeys: {
+      type: 'array',
+      maxItems: 1000,
+      items: { type: 'string', pattern: '^(?:tg_)?[0-9A-Za-z]{12}$' },
+      description: 'With `bodies: keys`: the keys, by id or `tg_` prefix.',
+    },
+    keepBodies: { type: 'string', format: 'duration', default: '7d', description: 'How long they are kept.' },
+    maxBody: {
+      type: ['string', 'integer'],
+      format: 'size',
+      default: '64kb',
+      description: 'How much is kept of a request, and of a response; at most 1mb.',
+    },
+    redact: {
+      type: 'array',
+      maxItems: 50,
+      items: { type: 'string', minLength: 1, maxLength: 500 },
+      default: [],
+      description:
+        'What is cut out beside credentials: `email`, or regular expressions such as `\\d{3}-\\d{2}-\\d{4}`.',
+    },
+  },
+} as const;
+
+export type CallsConfig = PluginConfig<typeof CALLS_CONFIG>;
+
+/** What of which calls is kept, and how long. */
+export interface BodyRules {
+  /** The ids of the keys whose calls are meant; undefined means all. */
+  readonly keys: ReadonlySet<string> | undefined;
+  readonly keepMs: number;
+  readonly maxChars: number;
+  readonly patterns: readonly RegExp[];
+}
+
+const EMAIL = /[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g;
+
+/** The rules; undefined while nothing is kept. */
+export function bodyRules({ bodies, bodyKeys = [], keepBodies, maxBody, redact }: CallsConfig): BodyRules | undefined {
+  if (bodies === 'off') return undefined;
+  return {
+    keys: bodies === 'keys' ? new Set(bodyKeys.map((key) => key.replace(/^tg_/, ''))) : undefined,
+    keepMs: parseDuration(keepBodies),
+    maxChars: parseSize(maxBody),
+    patterns: redact.map((text) => (text === 'email' ? EMAIL : new RegExp(text, 'gu'))),
+  };
+}
+
+const MAX_BODY = 1024 * 1024;
+
+/** What the schema cannot say. */
+export function checkCalls({ bodies, bodyKeys, keepBodies, maxBody, redact }: CallsConfig): readonly Problem[] {
+  const problems: Problem[] = [];
+  if (bodies === 'keys' && (bodyKeys ?? []).length === 0)
+    problems.push({
+      path: '/bodies',
+      message: 'is `keys` and names none',
+      hint: 'List them under `bodyKeys`, or write `off`.',
+    });
+  if (bodies !== 'keys' && bodyKeys !== undefined)
+    problems.push({ path: '/bodyKeys', message: 'has no meaning', hint: 'Write `bodies: keys`, or leave it out.' });
+  if (parseDuration(keepBodies) < 60_000)
+    problems.push({ path: '/keepBodies', message: 'is too short', hint: 'Write one minute or more, such as 7d.' });
+  if (parseSize(maxBody) > MAX_BODY || parseSize(maxBody) < 1)
+    problems.push({ path: '/maxBody', message: 'must be a size of up to 1mb', hint: 'Write a size such as 64kb.' });
+  for (const [at, text] of redact.entries()) {
+    const reason = text === 'email' ? undefined : refusePattern(text);
+    if (reason !== undefined)
+      problems.push({ path: `/redact/${at}`, message: reason, hint: 'Write `email` or a regular expression.' });
+  }
+  return problems;
+}
+
+function refusePattern(text: string): string | undefined {
+  try {
+    return new RegExp(text, 'gu').test('') ? 'fits the empty text, and so everything' : undefined;
+  } catch {
+    return 'is no regular expression';
+  }
+}

@@ -1,0 +1,63 @@
+import type { Call, Outcome, PluginApi } from '../../../../core/index.ts';
+import { cleanBody, type KeptBody } from './clean-body.ts';
+import { createTextCollector } from './collect-text.ts';
+import type { BodyRules } from './config.ts';
+
+/** What is kept of a call beside its record. */
+export interface KeptBodies {
+  readonly request: KeptBody;
+  /** Null where there was none, or it is no text. */
+  readonly response: KeptBody | null;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** The documents that hold what was said, by the id of the call. */
+export const BODIES = 'bodies';
+
+const RESPONSE = Symbol('usage.response');
+
+/** Keeps what is said in calls, redacted and bounded. Registers nothing while it is off. */
+export function keepBodies(api: PluginApi, rules: BodyRules): void {
+  const documents = api.keyv<KeptBodies>(BODIES);
+  const isKept = ({ principal: { keyId } }: Call): boolean =>
+    rules.keys === undefined || (keyId !== undefined && rules.keys.has(keyId));
+  const redact = (text: string): string =>
+    rules.patterns.reduce((shown, pattern) => shown.replace(pattern, '[redacted]'), api.redact(text));
+  const clean = (value: unknown): KeptBody => cleanBody(value, rules.maxChars, redact);
+
+  // As the provider gave it: only watched, so that it goes out as it would without.
+  api.hook('receive', {
+    operations: ['chat'],
+    order: 'post',
+    handler(call, response) {
+      if (isKept(call)) call.state.set(RESPONSE, () => response);
+      return undefined;
+    },
+  });
+  api.hook('stream', {
+    operations: ['chat'],
+    order: 'post',
+    handler(call) {
+      if (!isKept(call)) return undefined;
+      const collector = createTextCollector(rules.maxChars);
+      call.state.set(RESPONSE, collector.response);
+      return {
+        observes: true,
+        push(chunk) {
+          collector.push(chunk);
+          return [];
+        },
+      };
+    },
+  });
+  api.hook('finish', async (call: Call, { error }: Outcome) => {
+    if (!isKept(call)) return;
+    const response = (call.state.get(RESPONSE) as (() => unknown) | undefined)?.();
+    const kept: KeptBodies = {
+      request: clean(call.client?.body ?? call.request),
+      response: response === undefined ? null : clean(response),
+      ...(error && { error: { code: error.code, message: redact(error.message) } }),
+    };
+    await documents.set(call.id, kept, rules.keepMs);
+  });
+}

@@ -1,0 +1,91 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { CallFilter, CallRow, Ledger } from '../../../core/index.ts';
+import { listCalls } from './calls-query.ts';
+
+export interface FollowOptions {
+  readonly filter: CallFilter;
+  /** How many of the newest calls come first. */
+  readonly recent?: number;
+  /** The call that was told last, when this goes on after it: an event's id. */
+  readonly lastId?: string | undefined;
+  readonly signal: AbortSignal;
+  readonly everyMs?: number;
+  readonly now?: () => number;
+}
+
+/**
+ * How far back each look goes: a call may be written a moment after one that was settled later, by another node or because its store
+ * was away.
+ */
+const OVERLAP_MS = 10_000;
+const PAGE = 500;
+/** The most calls that one look takes in. */
+const MAX_LOOK = 20_000;
+
+/** What one look found: new calls in the order in which they were settled, and whether there were too many to tell all of them. */
+export interface Followed {
+  readonly calls: readonly CallRow[];
+  readonly isCut: boolean;
+}
+
+/** Tells calls as they are settled, each once, until the signal fires. The first look is told even when it is empty. */
+export async function* followCalls(
+  ledger: Pick<Ledger, 'calls'>,
+  { filter, recent = 0, lastId, signal, everyMs = 1000, now = Date.now }: FollowOptions,
+): AsyncGenerator<Followed, void, undefined> {
+  const told = new Map<string, number>();
+  let mark = timeOfEvent(lastId) ?? now();
+  const first = recent > 0 ? (await listCalls(ledger, { filter, limit: recent })).calls : [];
+  const look = await lookSince(ledger, filter, mark - OVERLAP_MS);
+  const fresh = firstToTell(look.calls, recent > 0 ? first : undefined, lastId);
+  for (const { id, at } of look.calls) told.set(id, at);
+  yield { calls: [...first.toReversed(), ...fresh], isCut: look.isCut && lastId !== undefined };
+  while (!signal.aborted) {
+    await wait(everyMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    for (const at of told.values()) mark = Math.max(mark, at);
+    for (const [id, at] of told) if (at < mark - OVERLAP_MS) told.delete(id);
+    const { calls, isCut } = await lookSince(ledger, filter, mark - OVERLAP_MS);
+    const found = calls.filter(({ id }) => !told.has(id));
+    for (const { id, at } of found) told.set(id, at);
+    if (found.length > 0 || isCut) yield { calls: found, isCut };
+  }
+}
+
+/** Calls since a time, in the order in which they were settled. */
+async function lookSince(ledger: Pick<Ledger, 'calls'>, filter: CallFilter, from: number): Promise<Followed> {
+  const calls: CallRow[] = [];
+  let after: string | undefined;
+  do {
+    const page = await ledger.calls({ ...filter, from, limit: PAGE, ...(after !== undefined && { after }) });
+    calls.push(...page.calls);
+    after = page.next;
+  } while (after !== undefined && calls.length < MAX_LOOK);
+  return { calls: calls.reverse(), isCut: after !== undefined };
+}
+
+/** Of the first look: what was settled behind the last call that is known, be it told before or among the recent ones. */
+function firstToTell(
+  calls: readonly CallRow[],
+  recent: readonly CallRow[] | undefined,
+  lastId: string | undefined,
+): readonly CallRow[] {
+  if (!recent && lastId === undefined) return [];
+  const known = recent?.[0]?.id ?? lastId?.split('@', 1)[0];
+  const place = calls.findIndex(({ id }) => id === known);
+  const shown = new Set(recent?.map(({ id }) => id));
+  const time = recent?.[0]?.at ?? timeOfEvent(lastId) ?? 0;
+  return place === -1
+    ? calls.filter(({ id, at }) => at > time && !shown.has(id))
+    : calls.slice(place + 1).filter(({ id }) => !shown.has(id));
+}
+
+/** The id of a call's event: it also says when the call was settled, so that a reader who comes back can go on there. */
+export function eventId({ id, at }: CallRow): string {
+  return `${id}@${at}`;
+}
+
+function timeOfEvent(id: string | undefined): number | undefined {
+  const at = Number(/^[\w-]{1,64}@(\d{1,15})$/.exec(id ?? '')?.[1]);
+  return Number.isSafeInteger(at) ? at : undefined;
+}

@@ -1,0 +1,171 @@
+import { GatewayError, parseDuration } from '../../../core/index.ts';
+import { formatHour, instantOf, isZone, startOfDay, startOfMonth, wallAt } from '../kit/zones.ts';
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+/** From `from` (inclusive) to `to` (exclusive), in Unix milliseconds; days and months are those of the zone. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+  readonly zone: string;
+}
+
+/** The words that choose a range. Of `from`/`to`, `last` and `period` only one may be given. */
+export interface RangeWords {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly last?: string | undefined;
+  readonly period?: string | undefined;
+  readonly tz?: string | undefined;
+}
+
+type PeriodStart = (zone: string, wall: number) => number;
+
+/** Named periods: their first instant, and the first one that is no longer in them. */
+const PERIODS: Readonly<Record<string, readonly [PeriodStart, PeriodStart]>> = Object.freeze({
+  today: [(zone, wall) => startOfDay(zone, wall), (zone, wall) => startOfDay(zone, wall, 1)],
+  yesterday: [(zone, wall) => startOfDay(zone, wall, -1), (zone, wall) => startOfDay(zone, wall)],
+  'this-month': [(zone, wall) => startOfMonth(zone, wall), (zone, wall) => startOfMonth(zone, wall, 1)],
+  'last-month': [(zone, wall) => startOfMonth(zone, wall, -1), (zone, wall) => startOfMonth(zone, wall)],
+});
+
+export const PERIOD_NAMES: readonly string[] = Object.freeze(Object.keys(PERIODS));
+
+/** Nothing was used before, and nobody asks for what is used later. */
+const EARLIEST = Date.UTC(2000, 0, 1);
+const LATEST = Date.UTC(2100, 0, 1);
+
+/** How many days a range has when its beginning is not told. */
+const DEFAULT_DAYS = 30;
+
+/** Reads the words; throws a 400 that names the word for what is no range. Without any it is the last 30 days, today included. */
+export function readRange(words: RangeWords, now: number): Range {
+  const zone = readZone(words.tz);
+  const { from, to } = chooseRange(words, zone, now);
+  for (const [param, instant] of [
+    ['to', to],
+    ['from', from],
+  ] as const)
+    if (instant < EARLIEST || instant > LATEST) throw wrong(param, 'must be between the years 2000 and 2100.');
+  if (from >= to)
+    throw wrong(
+      'from',
+      'must be before "to", which is exclusive: from=2026-11-01 with to=2026-11-02 is the first of November.',
+    );
+  return { from, to, zone };
+}
+
+export function readZone(name = 'UTC'): string {
+  if (isZone(name)) return name;
+  throw wrong('tz', 'is no time zone that is known here; write an IANA name such as Europe/Berlin or UTC.');
+}
+
+function chooseRange(
+  { from, to, last, period }: RangeWords,
+  zone: string,
+  now: number,
+): { readonly from: number; readonly to: number } {
+  const isBounded = from !== undefined || to !== undefined;
+  if ([isBounded, last !== undefined, period !== undefined].filter(Boolean).length > 1)
+    throw wrong(last === undefined ? 'period' : 'last', 'stands beside another range; give one of them.');
+  const wall = wallAt(zone, now);
+  // What is settled in this very millisecond counts too.
+  if (last !== undefined) return { from: now - readLast(last, now), to: now + 1 };
+  if (period !== undefined) {
+    const [start, end] = (Object.hasOwn(PERIODS, period) ? PERIODS[period] : undefined) ?? [];
+    if (!start || !end) throw wrong('period', `must be one of ${PERIOD_NAMES.join(', ')}.`);
+    return { from: start(zone, wall), to: end(zone, wall) };
+  }
+  const end = to === undefined ? startOfDay(zone, wall, 1) : readInstant(to, 'to', zone);
+  const start =
+    from === undefined ? startOfDay(zone, wallAt(zone, end - 1), 1 - DEFAULT_DAYS) : readInstant(from, 'from', zone);
+  return { from: start, to: end };
+}
+
+/** Of a day or more, from the beginning of an hour: hours are what is kept of calls for ever. */
+function readLast(text: string, now: number): number {
+  let duration: number;
+  try {
+    duration = parseDuration(text);
+  } catch (cause) {
+    throw wrong('last', 'is no duration; write 30m, 24h or 30d.', cause);
+  }
+  if (duration < 1000) throw wrong('last', 'is shorter than a second; write 30m, 24h or 30d.');
+  return duration < DAY_MS ? duration : duration + ((now - duration) % HOUR_MS);
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const MONTH = /^\d{4}-\d{2}$/;
+const INSTANT = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** An instant, or the first one of a day or month of the zone. */
+export function readInstant(text: string, param: string, zone: string): number {
+  if (DAY.test(text) || MONTH.test(text)) {
+    const wall = Date.parse(text);
+    if (isDay(text)) return instantOf(zone, wall);
+  }
+  const [, day] = INSTANT.exec(text) ?? [];
+  const instant = day !== undefined && isDay(day) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(instant)) return instant;
+  throw wrong(param, 'must be a day (2026-11-01), a month (2026-11) or an instant (2026-11-01T08:00:00Z).');
+}
+
+/** Whether the calendar has this day or month. */
+function isDay(text: string): boolean {
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}
+
+export type TimeUnit = 'hour' | 'day' | 'month';
+
+/** The intervals of a report: `edges[i]` to `edges[i + 1]`, each with its name. */
+export interface Intervals {
+  readonly edges: readonly number[];
+  readonly names: readonly string[];
+}
+
+/** The most intervals of one report: an hour each for 41 days, a day each for more than two years. */
+export const MAX_INTERVALS = 1000;
+
+const NEXT: Readonly<Record<TimeUnit, (zone: string, at: number) => number>> = Object.freeze({
+  // An hour of the wall clock; where that is set forward or back within one, a shorter one.
+  hour: (zone, at) => at + HOUR_MS - (wallAt(zone, at) % HOUR_MS),
+  day: (zone, at) => firstAfter(at, (days) => startOfDay(zone, wallAt(zone, at), days)),
+  month: (zone, at) => firstAfter(at, (months) => startOfMonth(zone, wallAt(zone, at), months)),
+});
+
+/** A clock that is set back over midnight shows the end of a day whose next one has begun already. */
+function firstAfter(at: number, start: (steps: number) => number): number {
+  const next = start(1);
+  return next > at ? next : start(2);
+}
+
+/** Cuts a range at the hours, days or months of its zone; the first and last interval may be parts of one. */
+export function cutRange({ from, to, zone }: Range, unit: TimeUnit | undefined): Intervals {
+  if (unit === undefined) return { edges: [from, to], names: [''] };
+  const edges = [from];
+  let at = from;
+  while (at < to) {
+    at = Math.min(NEXT[unit](zone, at), to);
+    edges.push(at);
+    if (edges.length > MAX_INTERVALS + 1)
+      throw wrong(
+        'by',
+        `has more than ${MAX_INTERVALS} intervals by ${unit}; choose a shorter range or a longer unit.`,
+      );
+  }
+  return { edges, names: edges.slice(0, -1).map((start) => nameInterval(zone, start, unit)) };
+}
+
+function nameInterval(zone: string, start: number, unit: TimeUnit): string {
+  if (unit === 'hour') return formatHour(zone, start);
+  return new Date(wallAt(zone, start)).toISOString().slice(0, unit === 'day' ? 10 : 7);
+}
+
+function wrong(param: string, reason: string, cause?: unknown): GatewayError {
+  return new GatewayError('invalid_request', `"${param}" ${reason}`, {
+    param,
+    ...(cause !== undefined && { cause }),
+  });
+}

@@ -1,0 +1,113 @@
+import { parseJson, type ReportDimension, type ReportRow, readArray } from '../../../core/index.ts';
+import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
+
+/** What is summed of calls; money in micro-dollars. */
+export interface Sums {
+  readonly requests: number;
+  readonly errors: number;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly characters: number;
+  readonly cost: number;
+  readonly saved: number;
+  /** Requests whose units are an estimate. */
+  readonly estimated: number;
+  /** Requests whose price is not known, so that nothing was charged. */
+  readonly unpriced: number;
+}
+
+/** One row: a name for each word that the report is grouped by. */
+export interface UsageRow {
+  readonly names: readonly string[];
+  /** The number of its interval of time. */
+  readonly interval: number;
+  readonly sums: Sums;
+}
+
+/** A report as a whole: `totals` counts each call once, whatever number of rows it stands in. */
+export interface UsageReport {
+  readonly rows: readonly UsageRow[];
+  readonly totals: Sums;
+  /** Present for a report by tag. */
+  readonly shared?: SharedSums;
+}
+
+/** Calls that stand in more than one row, because they carry several tags. */
+export interface SharedSums {
+  readonly calls: Sums;
+  /** What the rows together have above the totals. */
+  readonly repeated: Sums;
+}
+
+const NOTHING: Sums = Object.freeze({
+  ...{ requests: 0, errors: 0, prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, reasoning_tokens: 0 },
+  ...{ characters: 0, cost: 0, saved: 0, estimated: 0, unpriced: 0 },
+});
+
+/** What stands where a call has no key, tag, session or account. */
+export const NONE = '-';
+
+/** The store's dimensions that a report needs. */
+export function dimensionsOf(by: readonly By[]): readonly ReportDimension[] {
+  return by.flatMap((word) => dimensionOf(word) ?? []);
+}
+
+/** Makes the report of what the store summed; `intervals` are the names of the intervals of time. */
+export function makeReport(found: readonly ReportRow[], by: readonly By[], intervals: readonly string[]): UsageReport {
+  const rows = new Map<string, UsageRow>();
+  let totals = NOTHING;
+  let calls = NOTHING;
+  let repeated = NOTHING;
+  for (const row of found) {
+    const sums = sumsOf(row);
+    totals = add(totals, sums);
+    const tags = by.includes('tag') ? tagsOf(row) : [NONE];
+    if (tags.length > 1) {
+      calls = add(calls, sums);
+      repeated = add(repeated, sums, tags.length - 1);
+    }
+    for (const tag of tags) {
+      const names = by.map((word) => nameOf(word, row, tag, intervals));
+      const key = JSON.stringify(names);
+      const known = rows.get(key);
+      rows.set(key, { names, interval: row.interval, sums: known ? add(known.sums, sums) : sums });
+    }
+  }
+  const whole = { rows: [...rows.values()], totals };
+  return by.includes('tag') ? { ...whole, shared: { calls, repeated } } : whole;
+}
+
+function nameOf(word: By, row: ReportRow, tag: string, intervals: readonly string[]): string {
+  if (word === 'tag') return tag;
+  if (isTimeUnit(word)) return intervals[row.interval] ?? NONE;
+  const dimension = dimensionOf(word);
+  return (dimension && row[dimension]) || NONE;
+}
+
+/** The tags of a group, each once: a call with several stands in the row of each. */
+function tagsOf({ tags = '[]' }: ReportRow): readonly string[] {
+  const names = readArray(parseJson(tags)).filter((tag) => typeof tag === 'string');
+  return names.length === 0 ? [NONE] : [...new Set(names)];
+}
+
+function sumsOf({ requests, errors, units, cost, saved, estimated, unpriced }: ReportRow): Sums {
+  return { requests, errors, ...units, cost, saved, estimated, unpriced };
+}
+
+function add(a: Sums, b: Sums, times = 1): Sums {
+  return {
+    requests: a.requests + b.requests * times,
+    errors: a.errors + b.errors * times,
+    prompt_tokens: a.prompt_tokens + b.prompt_tokens * times,
+    cached_tokens: a.cached_tokens + b.cached_tokens * times,
+    completion_tokens: a.completion_tokens + b.completion_tokens * times,
+    reasoning_tokens: a.reasoning_tokens + b.reasoning_tokens * times,
+    characters: a.characters + b.characters * times,
+    cost: a.cost + b.cost * times,
+    saved: a.saved + b.saved * times,
+    estimated: a.estimated + b.estimated * times,
+    unpriced: a.unpriced + b.unpriced * times,
+  };
+}

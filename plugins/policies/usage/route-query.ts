@@ -1,0 +1,45 @@
+import type { RouteContext, Schema } from '../../../core/index.ts';
+import { BY_WORDS } from './dimensions.ts';
+import { PERIOD_NAMES } from './range.ts';
+import { FILTERS, type FilterWord, MAX_LIMIT, MAX_WORD, type Words } from './words.ts';
+
+/** What the range words mean, for OpenAPI and help. */
+export const RANGE_WORDS = Object.freeze({
+  from: 'The beginning: a day (2026-11-01), a month (2026-11) or an instant (2026-11-01T08:00:00Z).',
+  to: 'The end, exclusive: from=2026-11-01 with to=2026-11-02 is one day.',
+  last: 'Instead: how long until now, such as 24h or 30d; of a day or more, from the beginning of an hour.',
+  period: `Instead: ${PERIOD_NAMES.join(', ')}.`,
+  tz: 'The time zone of days and months, an IANA name such as Europe/Berlin; UTC unless given.',
+} as const);
+
+const REPORT_WORDS = Object.freeze({
+  by: `What to group by: one or more of ${BY_WORDS.join(', ')}, with commas; day unless given.`,
+  group_by: 'The older name of `by`.',
+  sort: 'name (by time and name, unless given) or cost (the most expensive first).',
+  format: 'json (unless given) or csv, which has all rows.',
+  limit: `The most rows of a page, 1 to ${MAX_LIMIT}; 100 unless given.`,
+  after: 'The `next` of the page before.',
+} as const);
+
+/** The query of a report that may choose calls by these words. */
+export function reportQuery(filters: readonly FilterWord[]): Schema {
+  return querySchema({ ...RANGE_WORDS, ...REPORT_WORDS, ...descriptions(filters) });
+}
+
+export function descriptions(filters: readonly FilterWord[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(filters.map((word) => [word, FILTERS[word]]));
+}
+
+/** Words as a query takes them: texts, checked with a sentence each where they are read. */
+export function querySchema(words: Readonly<Record<string, string>>): Schema {
+  const properties = Object.entries(words).map(([word, description]) => [
+    word,
+    { type: 'string', minLength: 1, maxLength: word === 'after' ? 8192 : MAX_WORD, description },
+  ]);
+  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) };
+}
+
+/** The query as the validator saw it: of a name that came twice, the last one. */
+export function wordsOf({ querystring }: Pick<RouteContext, 'querystring'>): Words {
+  return Object.fromEntries(new URLSearchParams(querystring));
+}

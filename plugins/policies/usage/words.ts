@@ -1,0 +1,72 @@
+import { type CallFilter, GatewayError } from '../../../core/index.ts';
+
+/** The words of a query or a command line, by name. */
+export type Words = Readonly<Record<string, string | undefined>>;
+
+/** The words that choose calls: what each is of a call, and how it is told. */
+export const FILTERS = Object.freeze({
+  account: 'Calls that this account paid.',
+  user: 'Calls of this user.',
+  key: 'Calls by this API key: its id or its `tg_` prefix.',
+  tag: 'Calls that carry this tag, such as `team=search`.',
+  provider: 'Calls to this provider.',
+  model: 'Calls to this model, as the provider calls it.',
+  operation: 'Calls of this operation, such as `chat`.',
+  session: 'Calls of this session, of those whose records are kept.',
+} as const);
+
+export type FilterWord = keyof typeof FILTERS;
+
+export const FILTER_WORDS = Object.freeze(Object.keys(FILTERS) as FilterWord[]);
+
+/** The longest value of a word. */
+export const MAX_WORD = 1000;
+
+/** Reads what chooses calls. */
+export function readFilter(words: Words): CallFilter {
+  const { account, user, key, tag, provider, model, operation, session } = words;
+  if (tag !== undefined && !tag.includes('=')) throw wrongWord('tag', 'must be name=value, such as team=search.');
+  const filter = {
+    ...{ account, userId: user, key: key === undefined ? undefined : keyId(key) },
+    ...{ tag, provider, model, operation, session },
+  };
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+}
+
+/** The public id of a key that was given by its prefix, or whole. */
+function keyId(text: string): string {
+  return /^tg_([0-9A-Za-z]{12})(?:_|$)/.exec(text)?.[1] ?? text;
+}
+
+export const MAX_LIMIT = 1000;
+
+export function readLimit(text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (limit <= MAX_LIMIT) return limit;
+  throw wrongWord('limit', `must be a whole number of 1 to ${MAX_LIMIT}.`);
+}
+
+/** One of some words, or the first of them. */
+export function readChoice<const T extends string>(
+  words: Words,
+  param: string,
+  choices: readonly [T, ...(readonly T[])],
+): T {
+  const text = words[param];
+  if (text === undefined) return choices[0];
+  const found = choices.find((choice) => choice === text);
+  if (found !== undefined) return found;
+  throw wrongWord(param, `must be one of ${choices.join(', ')}.`);
+}
+
+export function wrongWord(param: string, reason: string): GatewayError {
+  return new GatewayError('invalid_request', `"${param}" ${reason}`, { param });
+}
+
+/** The options of a command line that have a value. */
+export function wordsOfOptions(options: Readonly<Record<string, string | boolean | undefined>>): Words {
+  return Object.fromEntries(
+    Object.entries(options).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  );
+}

@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+
+/** Reads events one after the other, as a client does; comments are told as such. */
+async function* eventsOf(
+  response: Response,
+): AsyncGenerator<{ id?: string; event?: string; data?: string; comment?: string }> {
+  let text = '';
+  for await (const part of response.body as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(part).toString();
+    const frames = text.split('\n\n');
+    text = frames.pop() ?? '';
+    for (const frame of frames) {
+      if (frame.startsWith(':')) yield { comment: frame };
+      else yield Object.fromEntries(frame.split('\n').map((line) => line.split(/: (.*)/s, 2))) as { id: string };
+    }
+  }
+}
+
+describe('calls that are followed', function () {
+  this.timeout(30_000);
+  let gateway: TestGateway;
+  let admin: string;
+  before(async () => {
+    gateway = await startGateway({
+      auth: { 'api-key': { bootstrap: true } },
+      server: { port: 0, drainTimeout: '20s' },
+    });
+    admin = (await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin')).api_key;
+  });
+  after(() => gateway?.stop());
+
+  const follow = (query = '', headers: Record<string, string> = {}, signal?: AbortSignal) =>
+    fetch(`${gateway.url}/api/core/admin/calls?follow=true${query}`, {
+      headers: { authorization: `Bearer ${admin}`, ...headers },
+      ...(signal && { signal }),
+    });
+  const call = async (content: string): Promise<void> => {
+    const body = { model: 'echo/echo', messages: [{ role: 'user', content }] };
+    await (await gateway.post('/v1/chat/completions', body, { 'x-request-id': `follow-${content}` })).text();
+  };
+  const take = async (response: Response, count: number) => {
+    const taken: { id: string; request: string }[] = [];
+    for await (const { id, event, data } of eventsOf(response)) {
+      if (event !== 'call') continue;
+      taken.push({ id: id ?? '', request: JSON.parse(data ?? '{}').request_id });
+      if (taken.length === count) break;
+    }
+    return taken;
+  };
+
+  it('come once each, in the order in which they were settled, to every reader', async () => {
+    await call('before');
+    const readers = await Promise.all([follow(), follow()]);
+    for (const reader of readers) expect(reader.headers.get('content-type')).to.include('text/event-stream');
+    const wanted = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const told = readers.map((reader) => take(reader, wanted.length));
+    for (const name of wanted) await call(name);
+    for (const seen of await Promise.all(told))
+      expect(seen.map(({ request }) => request)).to.deep.equal(wanted.map((name) => `follow-${name}`));
+  });
+
+  it('go on, for a reader that comes back, behind the last one that it has', async () => {
+    const first = take(await follow(), 1);
+    await call('seen');
+    const [last] = await first;
+    await call('missed-1');
+    await call('missed-2');
+    const seen = await take(await follow('', { 'last-event-id': last?.id ?? '' }), 2);
+    expect(seen.map(({ request }) => request)).to.deep.equal(['follow-missed-1', 'follow-missed-2']);
+  });
+
+  it('begin with the newest ones where a limit asks for them', async () => {
+    const seen = await take(await follow('&limit=2'), 2);
+    expect(seen.map(({ request }) => request)).to.deep.equal(['follow-missed-1', 'follow-missed-2']);
+  });
+
+  it('are those that the words choose', async () => {
+    const reading = take(await follow('&key=000000000000&limit=1'), 1);
+    const others = take(await follow('&user=local'), 1);
+    await call('chosen');
+    expect((await others)[0]?.request).to.equal('follow-chosen');
+    const left = await Promise.race([reading, Promise.resolve('nothing')]);
+    expect(left).to.equal('nothing');
+  });
+
+  it('free their place when their reader leaves, and end at once when the gateway drains', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const leaving = new AbortController();
+      const readers = await Promise.all(Array.from({ length: 16 }, () => follow('', {}, leaving.signal)));
+      expect(readers.map(({ status }) => status)).to.deep.equal(Array.from({ length: 16 }, () => 200));
+      leaving.abort();
+      await call(`left-${round}`);
+      let status = 0;
+      while (status !== 200) {
+        const probe = new AbortController();
+        status = (await follow('', {}, probe.signal)).status;
+        probe.abort();
+      }
+    }
+    const reader = await follow();
+    const ended = (async () => {
+      for await (const _ of eventsOf(reader));
+      return 'ended';
+    })();
+    const closing = gateway.close();
+    expect(await ended).to.equal('ended');
+    await closing;
+  });
+});
