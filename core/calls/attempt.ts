@@ -200,6 +200,8 @@ function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): Ga
 export interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 'next'> {
   readonly startedMs: number;
   readonly failed: FailedAttempt | undefined;
+  /** Whether it was begun beside another one that takes long. */
+  readonly isSecond?: boolean;
   /** The target that is tried now. */
   readonly then: Target | undefined;
 }
@@ -207,12 +209,13 @@ export interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 
 /** What the `attempt` hook is told. */
 export function attemptReport(
   call: LiveCall,
-  { target, number, startedMs, failed, next, then }: EndedAttempt,
+  { target, number, isSecond, startedMs, failed, next, then }: EndedAttempt,
 ): AttemptReport {
   const { status } = call.record;
   return deepFreeze({
     ...{ target, number, next },
     durationMs: call.elapsedMs - startedMs,
+    ...(isSecond && { isSecond }),
     ...(then && { nextTarget: then }),
     ...(status !== undefined && { status }),
     ...(failed && {

@@ -43,7 +43,7 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       });
     },
     callTargets: async (call) =>
-      passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
+      passOut(deps, call, await tryTargets(deps, call, (target, own) => openStream(deps, own, target))),
   });
 }
 

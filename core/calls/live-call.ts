@@ -1,3 +1,4 @@
+import type { HedgeRule } from '../config/model-routes.ts';
 import type {
   Call,
   CallClient,
@@ -12,11 +13,11 @@ import type {
 import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
-import type { Metered } from '../contract/operation.ts';
 import type { Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
+import { type CallRecord, newRecord, owedBy } from './call-record.ts';
 import { createOrderedId } from './ids.ts';
-import type { Ingress, Lane } from './ingress.ts';
+import type { Ingress } from './ingress.ts';
 
 /** Who calls, and how: what every way into a call gives. */
 export interface CallInit {
@@ -49,82 +50,45 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly ingress?: Ingress;
 }
 
-/** What came of a call so far; core fills it in as the call goes on. */
-export interface CallRecord {
-  /** The target that was tried last. */
-  target: Target | undefined;
-  attempts: number;
-  /** The status of the last attempt; undefined when its provider sent none. */
-  status: number | undefined;
-  /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
-  readonly sentTo: Target[];
-  usage: Usage | undefined;
-  /** The service tier that the last attempt was sent with, where it is not the standard one. */
-  serviceTier: string | undefined;
-  metered: Metered | undefined;
-  /** What a kept response has saved. */
-  saved: number | undefined;
-  firstByteMs: number | undefined;
-  upstreamMs: number;
-  /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
-  attemptSignal: AbortSignal | undefined;
-  /** The clocks of the attempt that runs. */
-  clocks: Partial<Timeouts> | undefined;
-  /** How the last attempt was sent, and its response goes out. */
-  lane: Lane | undefined;
-  /** Providers that could not be sent this request at all. */
-  readonly skipped: string[];
-}
-
 const NOTHING: ReadonlySet<never> = new Set();
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
 export class LiveCall implements Call {
-  readonly id = createOrderedId('call_');
+  readonly id: string;
   readonly requestId: string;
   readonly principal: Principal;
   readonly operation: Operation;
   readonly stream: boolean;
-  readonly startedAt = Date.now();
+  readonly startedAt: number;
   /** Fires when the caller has left, or the gateway drains. */
   readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
-  readonly state = new Map<symbol, unknown>();
+  readonly state: Map<symbol, unknown>;
   readonly alias: string | undefined;
   readonly session: string | undefined;
   readonly tags: readonly string[];
   readonly isIdempotent: boolean;
   readonly hooks: CompiledHooks;
-  readonly record: CallRecord = {
-    target: undefined,
-    attempts: 0,
-    status: undefined,
-    sentTo: [],
-    usage: undefined,
-    serviceTier: undefined,
-    metered: undefined,
-    saved: undefined,
-    firstByteMs: undefined,
-    upstreamMs: 0,
-    attemptSignal: undefined,
-    clocks: undefined,
-    lane: undefined,
-    skipped: [],
-  };
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
   #overflow: Target | undefined;
   #stickyKey: string | undefined;
   #timeouts: Partial<Timeouts> | undefined;
   #ingress: Ingress | undefined;
-  readonly #mark = performance.now();
+  #record = newRecord();
+  #hedge: HedgeRule | undefined;
+  readonly #mark: number;
   /** Resolves when the call has ended and its `finish` hooks are done. */
   readonly ended: Promise<void>;
   #end: () => void = () => {};
   readonly #onOutcome: CallInit['onOutcome'];
   #finished: Promise<void> | undefined;
 
-  constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks) {
+  constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks, of?: LiveCall) {
+    this.id = of ? of.id : createOrderedId('call_');
+    this.startedAt = of ? of.startedAt : Date.now();
+    this.state = of ? of.state : new Map();
+    this.#mark = of ? of.#mark : performance.now();
     this.operation = callRequest.operation;
     this.#request = deepFreeze(callRequest.request);
     this.stream = callRequest.stream;
@@ -144,6 +108,31 @@ export class LiveCall implements Call {
       this.#end = resolve;
     });
     Object.freeze(this);
+  }
+
+  /** The same call for one of two attempts that run at once: with a record and a signal of its own. Only the call itself ends. */
+  fork(signal: AbortSignal): LiveCall {
+    const { operation, request, stream, targets, alias, ingress } = this;
+    const { requestId, principal, session, tags } = this;
+    const asked = { operation, request, stream, targets, alias, ...(ingress && { ingress }) };
+    const init = {
+      requestId,
+      principal,
+      signal,
+      tags,
+      skip: [...this.skip],
+      ...(session !== undefined && { session }),
+    };
+    return new LiveCall(asked, init, this.hooks, this);
+  }
+
+  get record(): CallRecord {
+    return this.#record;
+  }
+
+  /** Goes on with what came of an attempt that ran on a {@link fork}. */
+  adopt(record: CallRecord): void {
+    this.#record = record;
   }
 
   get request(): RequestOf<Operation> {
@@ -188,6 +177,15 @@ export class LiveCall implements Call {
     this.#timeouts = timeouts;
   }
 
+  /** When a second target is asked beside one that takes long; undefined for never. */
+  get hedge(): HedgeRule | undefined {
+    return this.#hedge;
+  }
+
+  hedgeBy(rule: HedgeRule | undefined): void {
+    this.#hedge = rule;
+  }
+
   get stickyKey(): string | undefined {
     return this.#stickyKey;
   }
@@ -217,13 +215,14 @@ export class LiveCall implements Call {
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, usage, metered, saved, sentTo, firstByteMs, upstreamMs } = this.record;
+    const { target, attempts, usage, saved, sentTo, firstByteMs, upstreamMs } = this.record;
+    const metered = owedBy(this.record);
     const told = usage ?? (metered && usageOfUnits(metered.units));
     const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
       status,
       attempts,
       estimated: metered?.estimated ?? false,
-      sent: sentTo.length > 0,
+      sent: sentTo.length > 0 || this.record.beside !== undefined,
       upstreamMs,
       durationMs: this.elapsedMs,
     };

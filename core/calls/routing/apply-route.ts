@@ -21,8 +21,14 @@ export function applyRoute(deps: CallDeps, call: LiveCall): void {
     costAt: (target) => estimateAt(deps, call, target).cost,
   });
   const overflow = route.onOverflow === undefined ? undefined : splitModel(route.onOverflow);
+  // Chats are safe to ask twice, but for what a vendor does beside: its tools act on the world.
+  if (call.operation === 'chat' && chosen.length > 1 && !usesServerTools(call)) call.hedgeBy(route.hedge);
   const isExtra = overflow && !chosen.some((each) => isSame(each, overflow));
   call.replaceTargets(isExtra ? [...chosen, overflow] : chosen, isExtra ? overflow : undefined);
+}
+
+function usesServerTools({ ingress }: LiveCall): boolean {
+  return ingress?.needs.some(({ kind }) => kind === 'server tool') ?? false;
 }
 
 function isSame(one: LiveCall['targets'][number], other: LiveCall['targets'][number]): boolean {
