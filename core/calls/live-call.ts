@@ -46,6 +46,8 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly requested?: string | undefined;
   /** The alias of the configuration that the targets came by: its rules choose between them. */
   readonly alias?: string | undefined;
+  /** The target that made the response which this one continues: it is asked first while it works. */
+  readonly follows?: Target | undefined;
   /** The client's own format, for a chat that came in over HTTP. */
   readonly ingress?: Ingress;
 }
@@ -65,6 +67,7 @@ export class LiveCall implements Call {
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
   readonly alias: string | undefined;
+  readonly follows: Target | undefined;
   readonly session: string | undefined;
   readonly tags: readonly string[];
   readonly isIdempotent: boolean;
@@ -98,6 +101,7 @@ export class LiveCall implements Call {
     this.signal = init.signal;
     this.skip = init.skip ? new Set(init.skip) : NOTHING;
     this.alias = callRequest.alias;
+    this.follows = callRequest.follows;
     this.session = init.session;
     this.tags = Object.freeze(init.tags ?? init.principal.tags ?? []);
     this.isIdempotent = init.isIdempotent ?? false;

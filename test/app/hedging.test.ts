@@ -39,7 +39,9 @@ describe('a second target beside one that takes long', function () {
     return { spent: Math.round(Number(spent) * 1e6), held: Math.round(Number(held) * 1e6) };
   };
   const charged = async (before: { readonly spent: number }, amount: number): Promise<void> =>
-    eventually(async () => expect(await money()).to.deep.equal({ spent: before.spent + amount, held: 0 }));
+    eventually(async () => {
+      expect(await money()).to.deep.equal({ spent: before.spent + amount, held: 0 });
+    });
   /** Responds once the other vendor has been asked too. */
   const afterOther = (other: string, then: Script | Buffer): Script => {
     const asked = rig.vendors[other]?.request(countOf(other));
@@ -77,7 +79,9 @@ describe('a second target beside one that takes long', function () {
       const before = await money();
       rig.vendors['a']?.script(afterOther('b', refusal(500)));
       rig.vendors['b']?.script(async (wire) => {
-        await eventually(() => expect(rig.gateway.logText()).to.include('"next":"wait"'));
+        await eventually(async () => {
+          expect(rig.gateway.logText()).to.include('"next":"wait"');
+        });
         await (typeof good === 'function' ? good(wire) : wire.send(good));
       });
       expect(await rig.ask('broken', { stream })).to.include({ status: 200, by: 'b', attempts: '2' });
