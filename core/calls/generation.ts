@@ -5,6 +5,7 @@ import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import { CORE } from '../plugins/attribution.ts';
+import { createAuditLog } from '../plugins/audit.ts';
 import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
@@ -66,10 +67,13 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const closers = [...kept.release(identity), ...registry.closers];
     await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
   };
+  const ownStore = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
+  const audit = createAuditLog({ store: ownStore, keepForMs: loaded.config.auditKeepForMs, log });
   const apiDeps = {
     ...{ registry, settings, log, gatherer, readers },
     aliases: loaded.config.models,
     store: () => foundation.store,
+    audit,
     services: () => services,
     openStore: refuseSecondStore,
     keptUser: (instance: string) => kept.userOf(identity, instance),
@@ -87,7 +91,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
-    const { counters } = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
+    const { counters } = ownStore;
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));
     const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { Command } from 'commander';
 import { nearest } from '../config/nearest.ts';
 import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
@@ -93,9 +94,19 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
     process.once('SIGINT', onInterrupt);
     try {
       const io = createIo(context.terminal, json);
-      await row.run({ args, options: command.opts(), io, signal: interrupt.signal });
+      const actor = { via: 'cli', userId: systemUser() } as const;
+      await row.run({ args, options: command.opts(), io, signal: interrupt.signal, actor });
     } finally {
       process.off('SIGINT', onInterrupt);
     }
   });
+}
+
+/** Who runs the program; a user id that the system has no name for, as in a container, is named by its number. */
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
 }

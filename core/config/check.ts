@@ -1,6 +1,7 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json, type Schema } from '../contract/json.ts';
 import { checkAliases, suggest } from './check-aliases.ts';
+import { checkTags } from './check-tags.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { CORE_PROPERTIES, type CoreValues, type GatewayConfig, type InstanceRef } from './core-schema.ts';
 import { type CheckedInstance, finishConfig, type Section } from './finish-config.ts';
@@ -78,6 +79,7 @@ export function checkConfig(
     ...checkAliases(values['models'], [...providers, ...namesIn(raw.value['tts'])]),
     ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
     ...checkPlans(values, providers),
+    ...checkTags(values['tags']),
   ];
   if (problems.length > 0 || !store) throw createConfigError(problems, raw);
   return finishConfig(raw, core, store, checked);

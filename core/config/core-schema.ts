@@ -1,6 +1,7 @@
 import type { FromSchema } from '../contract/from-schema.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plan, PluginKind } from '../contract/plugin.ts';
+import type { TagRules } from '../contract/tags.ts';
 import type { Group } from './groups.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 
@@ -149,6 +150,22 @@ export const CORE_PROPERTIES = Object.freeze({
     ['off', 'track', 'enforce'],
     'track',
   ),
+  audit: map('The log of what operators changed.', {
+    keepFor: duration('How long an entry is kept.', '730d'),
+  }),
+  tags: {
+    type: 'object',
+    default: {},
+    maxProperties: 50,
+    description:
+      'What calls may be booked under, by `x-tollgate-tag: team=search` of a request or by its key: each name with its values, or `*` for any.',
+    additionalProperties: {
+      anyOf: [
+        { type: 'string', enum: ['*'] },
+        { type: 'array', minItems: 1, maxItems: 1000, uniqueItems: true, items: NAME },
+      ],
+    },
+  },
   plugins: {
     type: 'array',
     items: NAME,
@@ -211,6 +228,9 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly routes: Readonly<Record<string, ModelRoute>>;
   readonly plans: Readonly<Record<string, Plan>>;
   readonly defaultPlan: string | undefined;
+  readonly auditKeepForMs: number;
+  /** What calls may be booked under: the values of each name. */
+  readonly tags: TagRules;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
   /** What `config print` shows: the whole configuration as it counts, secrets masked. */

@@ -29,7 +29,7 @@ export function finishConfig(
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
-  const { server, logging, models, plans, defaultPlan, billing } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, tags, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
@@ -42,7 +42,9 @@ export function finishConfig(
     routes: dictionary(routes),
     plans: dictionary(Object.entries(plans)) as GatewayConfig['plans'],
     defaultPlan,
+    tags: dictionary(Object.entries(tags)) as GatewayConfig['tags'],
     billing,
+    auditKeepForMs: parseDuration(audit.keepFor),
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances, mask),
     plain: () => printConfig(core, instances, ({ value }) => value),

@@ -2,6 +2,7 @@ import type { Got } from 'got';
 import type Keyv from 'keyv';
 import type Koa from 'koa';
 import type { AgentDefinition } from './agent.ts';
+import type { AuditChange, AuditPage, AuditQuery } from './audit.ts';
 import type { Call, OfferOf, Operation, Outcome, Principal, RequestOf, Target } from './call.ts';
 import type { ModelCatalog } from './catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
@@ -76,6 +77,10 @@ export interface PluginApi {
   /** The gateway's store: this instance's own sets and counters, and its health. */
   readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
   readonly ledger: Ledger;
+  /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
+  audit(change: AuditChange): Promise<void>;
+  /** What operators changed, newest first. */
+  auditLog(query: AuditQuery): Promise<AuditPage>;
   /**
    * Control-plane calls: bounded, no redirects, to the hosts of this instance's url-format options and of the plugin's `hosts`
    * only. Loaded on first use.

@@ -15,7 +15,7 @@ export interface Principal {
   readonly plan?: string;
   /** Whether it may use the routes of operators: a key that was made for it, or a token with the permission. */
   readonly isAdmin?: boolean;
-  /** What the call is booked under beside its user, such as `team=search`; part of the key or token, so callers cannot choose others. */
+  /** What its calls are booked under beside the user, such as `team=search`: those of the key or token, which a request cannot change, then those that the request named. */
   readonly tags?: readonly string[];
   /** What a token permits, such as `keys:write`. */
   readonly permissions?: readonly string[];

@@ -1,3 +1,5 @@
+import type { AuditActor } from './audit.ts';
+
 /** A line that a plugin wants shown once at start. */
 export interface Announcement {
   readonly title: string;
@@ -36,6 +38,8 @@ export interface Subcommand {
 }
 
 export interface CommandInput {
+  /** Who runs the command, for the audit log. */
+  readonly actor: AuditActor;
   readonly args: readonly string[];
   /** By the long flag's name in camelCase. */
   readonly options: Readonly<Record<string, string | boolean | undefined>>;

@@ -29,6 +29,8 @@ export interface UploadedFile {
 /** What a handler finds in `ctx.state`. Body and files are there until the response is over: keep what is needed longer. */
 export interface RouteState<Body = unknown> {
   readonly requestId: string;
+  /** The caller's address, as far as proxies in front are believed. */
+  readonly ip: string;
   /** Present unless the route's auth is `none`. */
   readonly principal: Principal;
   /** The validated body; undefined when none was sent to a route whose body is optional. */

@@ -1,3 +1,5 @@
+import type { TagRules } from './tags.ts';
+
 /** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
 export interface Plan {
   readonly rpm?: number;
@@ -16,6 +18,8 @@ export interface GatewaySettings {
   readonly plans: Readonly<Record<string, Plan>>;
   /** The plan of users whose key and token name none. */
   readonly defaultPlan: string | undefined;
+  /** What calls may be booked under: the values of each name, or `*`. */
+  readonly tags: TagRules;
   /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
   /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */

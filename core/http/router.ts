@@ -4,6 +4,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
+import type { TagRules } from '../contract/tags.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
@@ -17,6 +18,7 @@ import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { formBytes, readForm } from './read-form.ts';
 import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
+import { withRequestTags } from './request-tags.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];
@@ -27,6 +29,8 @@ export interface RouterDeps {
   readonly credentials?: ReadonlySet<'key' | 'token'>;
   /** `readCredential` by its plain rules unless set. */
   readonly readCredential?: CredentialReader;
+  /** The tags that requests may name; none unless set. */
+  readonly tags?: TagRules;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
   /** The client format of a route, which its errors are written in; OpenAI's unless set. */
@@ -36,6 +40,8 @@ export interface RouterDeps {
   /** The memory that all bodies share, of every generation; one of its own unless set. */
   readonly budget?: BodyBudget;
 }
+
+const NO_TAGS: TagRules = Object.freeze({});
 
 type Handler = (ctx: Koa.Context) => Promise<void>;
 
@@ -92,7 +98,8 @@ function createHandler(
       read ??= readBodyBytes(ctx.req, { maxBytes, hold });
       return read;
     };
-    state.principal = await authenticate?.(ctx as Asking, bytes);
+    const principal = await authenticate?.(ctx as Asking, bytes);
+    state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res);
     if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);

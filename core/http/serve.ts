@@ -69,7 +69,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
   const openApi = createOpenApi(routes, schemas, settings.version);
   openApiText = JSON.stringify(openApi);
   const router = createRouter({
-    ...{ routes, requests, lifecycle, budget },
+    ...{ routes, requests, lifecycle, budget, tags: settings.tags },
     dialectOf: dialects.dialectOf,
     authenticate: deps.partsOf('chat').hooks.authenticate,
     credentials: knownCredentials(generation.loaded.plugins),

@@ -90,10 +90,18 @@ async function tryImport(
   }
 }
 
-function readSettings({ store, billing, plans, defaultPlan, baseDir, isDefault }: GatewayConfig): GatewaySettings {
+function readSettings({
+  store,
+  billing,
+  plans,
+  defaultPlan,
+  tags,
+  baseDir,
+  isDefault,
+}: GatewayConfig): GatewaySettings {
   const folder = store.config['folder'];
   const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
-  return Object.freeze({ billing, plans, defaultPlan, dataDir, baseDir, version: VERSION, isDefault });
+  return Object.freeze({ billing, plans, defaultPlan, tags, dataDir, baseDir, version: VERSION, isDefault });
 }
 
 /** The plugins that a plugin needs and the configuration does not have. */

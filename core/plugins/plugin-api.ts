@@ -18,6 +18,7 @@ import type { RoutingState } from '../contract/routing.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import { runOwned } from './attribution.ts';
+import type { AuditLog } from './audit.ts';
 import { findHosts } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
@@ -47,6 +48,8 @@ export interface ApiDeps {
   readonly readers: Map<string, () => unknown>;
   /** The opened store; undefined while the store plugin itself is set up. */
   readonly store: () => Store | undefined;
+  /** What operators changed; absent while the store plugin itself is set up. */
+  readonly audit?: AuditLog;
   readonly services: () => CallServices | undefined;
   readonly openStore: (owner: string, open: () => Promise<Store>) => void;
   readonly keptUser: (instance: string) => KeptUser;
@@ -85,6 +88,8 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     keyv: storage.keyv,
     share: storage.share,
     shared: storage.shared,
+    audit: storage.audit,
+    auditLog: storage.auditLog,
     // Not spread: while plugins are set up there are no calls, and for a store plugin no store.
     get stores() {
       return storage.stores;
@@ -197,17 +202,23 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
 function storageApi(
   deps: ApiDeps,
   instance: ApiInstance,
-): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger'> {
+): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger' | 'audit' | 'auditLog'> {
   const store = (): Store => {
     const opened = deps.store();
     if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
     return opened;
+  };
+  const log = (): AuditLog => {
+    if (!deps.audit) throw new PluginError(instance.name, 'uses the audit log before the store is open');
+    return deps.audit;
   };
   const { keyv, share, shared, sets, counters } = createInstanceStore(store, deps.registry, instance);
   return {
     keyv,
     share,
     shared,
+    audit: async (change) => log().add(change),
+    auditLog: async (query) => log().list(query),
     get stores() {
       return { kind: store().kind, sets, counters, health: () => store().health() };
     },

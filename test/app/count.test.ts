@@ -66,7 +66,13 @@ describe('counting', function () {
         models: { both: ['echo/echo', 'second/x'], narrow: ['vendor/x', 'echo/echo'] },
         billing: 'enforce',
         server: { port: 0, bodyLimit: '5kb' },
-        policies: { probe: { plugin: './probe.mjs' }, 'access-log': {}, metrics: {}, limits: {}, accounts: {} },
+        policies: {
+          probe: { plugin: './probe.mjs' },
+          'access-log': {},
+          metrics: { auth: 'none' },
+          limits: {},
+          accounts: {},
+        },
       },
       { files: { ...MINI_FILES, 'vendor.mjs': VENDOR, 'probe.mjs': PROBE }, level: 'debug' },
     );

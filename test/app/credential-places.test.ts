@@ -26,7 +26,7 @@ describe('the places of a credential', function () {
     gateway = await startGateway(
       {
         dialects: { mini: { plugin: './mini.mjs' } },
-        policies: { probe: { plugin: './probe.mjs' }, 'access-log': {}, metrics: {} },
+        policies: { probe: { plugin: './probe.mjs' }, 'access-log': {}, metrics: { auth: 'none' } },
       },
       { files: { ...MINI_FILES, 'probe.mjs': SPY }, level: 'debug' },
     );

@@ -39,7 +39,7 @@ describe('another configuration in a running gateway', function () {
       echo: {},
       slow: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] },
     },
-    policies: { overload: false, witness: { plugin: './witness.mjs', label } },
+    policies: { overload: false, metrics: { auth: 'none' }, witness: { plugin: './witness.mjs', label } },
     ...more,
   });
 

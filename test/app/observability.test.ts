@@ -73,7 +73,7 @@ describe('what operators see', () => {
   it('D47 is no line for metrics at a path of their own, nor for a plugin’s route for monitors', async () => {
     const probe = `api.route({ method: 'GET', path: '/alive', summary: 'x', auth: 'none', isProbe: true, responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } })`;
     const file = `export default { name: 'probe', kind: 'policy', apiVersion: 1, setup(api) { ${probe}; } };`;
-    const config = { policies: { metrics: { path: '/internal/numbers' } }, plugins: ['./probe.mjs'] };
+    const config = { policies: { metrics: { path: '/internal/numbers', auth: 'none' } }, plugins: ['./probe.mjs'] };
     const own = await startGateway(config, { files: { 'probe.mjs': file } });
     try {
       for (const path of ['/internal/numbers', '//internal/numbers/', '/alive', '/metrics', '/livez'])

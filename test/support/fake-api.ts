@@ -22,6 +22,7 @@ import {
   type Store,
   toGatewayError,
 } from '../../core/index.ts';
+import { createAuditLog } from '../../core/plugins/audit.ts';
 import { fakeIo } from './fake-io.ts';
 import { createConfigAjv, withDefaults } from './with-defaults.ts';
 
@@ -72,11 +73,14 @@ const SETTINGS: GatewaySettings = {
   billing: 'track',
   plans: { pro: {} },
   defaultPlan: undefined,
+  tags: {},
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   version: '0.0.0',
   isDefault: false,
 };
+
+const ACTOR = Object.freeze({ via: 'cli', userId: 'operator' });
 
 /** A plugin of any config. */
 export type AnyPlugin = Omit<Plugin, 'configSchema' | 'setup'> & {
@@ -114,6 +118,7 @@ export async function setUpPlugins(
     child: () => log,
   };
 
+  const audit = createAuditLog({ store, keepForMs: 86_400_000, log });
   for (const { plugin, config = {}, instance = plugin.name } of plugins) {
     const checked = withDefaults(ajv, plugin.configSchema, config);
     const api = {
@@ -122,6 +127,8 @@ export async function setUpPlugins(
       settings: { ...SETTINGS, ...options.settings },
       stores: store,
       ledger: store.ledger,
+      audit: audit.add,
+      auditLog: audit.list,
       keyv: (namespace: string) => store.keyv(namespace),
       share: (name: string) => store.keyv(name),
       shared: (name: string) => store.keyv(name),
@@ -172,7 +179,13 @@ export async function setUpPlugins(
 
     const headers: Record<string, string> = {};
     const ctx = {
-      state: { principal, body: sent.body, requestId: 'request', signal: new AbortController().signal },
+      state: {
+        ip: '192.0.2.7',
+        principal,
+        body: sent.body,
+        requestId: 'request',
+        signal: new AbortController().signal,
+      },
       querystring: new URLSearchParams({ ...sent.query }).toString(),
       params: {},
       status: 200,
@@ -216,7 +229,7 @@ export async function setUpPlugins(
           talk += `${text}\n`;
         },
       });
-      await subcommand.run({ args, options: flags, io, signal: new AbortController().signal });
+      await subcommand.run({ args, options: flags, io, signal: new AbortController().signal, actor: ACTOR });
       return { out, json, talk };
     },
     async ready() {

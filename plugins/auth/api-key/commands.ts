@@ -1,6 +1,6 @@
-import { type Command, GatewayError, parseDuration, type Subcommand } from '../../../core/index.ts';
+import { type Command, GatewayError, type PluginApi, parseDuration, type Subcommand } from '../../../core/index.ts';
 import { prefixOf, readKeyId } from './format.ts';
-import type { ApiKeyInfo } from './info.ts';
+import { type ApiKeyInfo, shownInAudit } from './info.ts';
 import type { Keyring } from './keyring.ts';
 import type { KeyLimits, StoredKey } from './records.ts';
 import { type KeyRequest, readKeyRequest } from './request.ts';
@@ -11,23 +11,28 @@ export interface KeysCommandParts {
   /** Throws for a plan, a provider or a model that there is not. */
   readonly check: (limits: KeyLimits) => void;
   readonly acceptPepper: () => Promise<number>;
+  readonly audit: PluginApi['audit'];
 }
 
 /** `tollgate keys`: what operators do without a token, on the configured store. */
-export function keysCommand(keyring: Keyring, { check, acceptPepper }: KeysCommandParts): Command {
+export function keysCommand(keyring: Keyring, parts: KeysCommandParts): Command {
+  const { acceptPepper, audit } = parts;
   return {
     name: 'keys',
     summary: 'API keys',
     subcommands: [
-      createCommand(keyring, check),
+      createCommand(keyring, parts),
       listCommand(keyring),
       {
         name: 'revoke',
         summary: 'Stop an API key from working',
         args: [{ name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' }],
-        async run({ args, io }) {
-          const key = await keyring.revoke(await findKey(keyring, args[0] ?? ''), Date.now());
+        async run({ args, io, actor }) {
+          const before = await findKey(keyring, args[0] ?? '');
+          const key = await keyring.revoke(before, Date.now());
           const info = await keyring.describe(key);
+          if (before.revokedAt === undefined)
+            await audit({ actor, action: 'key.revoke', subject: info.prefix, after: { revoked_at: info.revoked_at } });
           io.result(info, `${info.prefix} is revoked; gateways that run refuse it within five seconds.`);
         },
       },
@@ -35,9 +40,10 @@ export function keysCommand(keyring: Keyring, { check, acceptPepper }: KeysComma
         name: 'accept-pepper',
         summary: 'Give up keys made under a lost pepper, so that the gateway starts with this one',
         options: [{ flags: '--yes', summary: 'really: keys under other peppers stop working' }],
-        async run({ options, io }) {
+        async run({ options, io, actor }) {
           if (options['yes'] !== true) throw wrongOption('--yes', 'is needed: keys under other peppers stop working');
           const given = await acceptPepper();
+          await audit({ actor, action: 'pepper.accept', subject: 'api-key', after: { given_up: given } });
           io.result({ given_up: given }, `This pepper is the store's only one now; ${given} other(s) were given up.`);
         },
       },
@@ -45,7 +51,7 @@ export function keysCommand(keyring: Keyring, { check, acceptPepper }: KeysComma
   };
 }
 
-function createCommand(keyring: Keyring, check: KeysCommandParts['check']): Subcommand {
+function createCommand(keyring: Keyring, { check, audit }: KeysCommandParts): Subcommand {
   return {
     name: 'create',
     summary: 'Make an API key and print it, once',
@@ -61,16 +67,24 @@ function createCommand(keyring: Keyring, check: KeysCommandParts['check']): Subc
       { flags: '--rpm <n>', summary: 'requests a minute' },
       { flags: '--tpm <n>', summary: 'tokens a minute' },
       { flags: '--budget <usd>', summary: 'US dollars it may spend in all' },
+      { flags: '--tag <list>', summary: 'what its calls are booked under: team=search,project=x' },
+      { flags: '--admin', summary: 'a key for operators: it may also use the admin API and read /metrics' },
     ],
-    async run({ options, io }) {
+    async run({ options, io, actor }) {
       const now = Date.now();
       const limits = readKeyRequest(readOptions(options, now), now);
       check(limits);
       const userId = readText(options, 'user');
       if (!userId) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
-      const owner = { userId, account: readText(options, 'account') ?? userId };
+      const isAdmin = options['admin'] === true;
+      const owner = {
+        userId,
+        account: readText(options, 'account') ?? userId,
+        ...(isAdmin && { role: 'admin' as const }),
+      };
       const { text, info } = await keyring.create(owner, limits, now);
-      io.note(`Made the key ${info.prefix} for ${userId}. It cannot be shown again:`);
+      await audit({ actor, action: 'key.create', subject: info.prefix, after: shownInAudit(info) });
+      io.note(`Made the ${isAdmin ? 'admin ' : ''}key ${info.prefix} for ${userId}. It cannot be shown again:`);
       io.result({ api_key: text, api_key_info: info }, text);
     },
   };
@@ -121,6 +135,7 @@ function readOptions(options: Options, now: number): KeyRequest {
     rpm: readCount(options, 'rpm') ?? null,
     tpm: readCount(options, 'tpm') ?? null,
     budget_usd: readText(options, 'budget') ?? null,
+    tags: readList(options, 'tag'),
   };
 }
 

@@ -84,7 +84,13 @@ export default definePlugin({
     );
     const check = (limits: KeyLimits): void => checkNames(api, limits);
     registerRoutes(api, { keyring, check, creationsPerHour: Math.max(2 * maxKeysPerUser, 200) });
-    api.command(keysCommand(keyring, { check, acceptPepper: async () => acceptPepper(sets, await readOwnPeppers()) }));
+    api.command(
+      keysCommand(keyring, {
+        check,
+        audit: api.audit,
+        acceptPepper: async () => acceptPepper(sets, await readOwnPeppers()),
+      }),
+    );
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;

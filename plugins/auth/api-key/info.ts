@@ -33,6 +33,7 @@ function toInfo(
     id: record.id,
     user_id: record.userId,
     name: record.name,
+    role: record.role ?? null,
     hashed_key: record.hash,
     prefix: prefixOf(record.id),
     created_at: new Date(record.createdAt).toISOString(),
@@ -47,8 +48,19 @@ function toInfo(
     rpm: record.rpm ?? null,
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),
+    tags: record.tags ?? null,
     spent_usd: formatUsd(spent),
   };
+}
+
+/** What the audit log shows of a key: not its hash, and what the change could not have changed. */
+export function shownInAudit({
+  hashed_key: _hash,
+  last_used_at: _used,
+  spent_usd: _spent,
+  ...shown
+}: ApiKeyInfo): object {
+  return shown;
 }
 
 function formatTime(unixMs: number | undefined): string | null {
@@ -77,6 +89,7 @@ const KEY_INFO = {
     id: TEXT,
     user_id: TEXT,
     name: TEXT,
+    role: { type: ['string', 'null'], description: '`admin` for keys of operators.' },
     hashed_key: { type: 'string', description: 'HMAC-SHA-256 of the key; it opens nothing.' },
     prefix: { type: 'string', description: '`tg_` and the id: how the key begins.' },
     created_at: TIME,
@@ -91,10 +104,23 @@ const KEY_INFO = {
     rpm: NUMBER_OR_NULL,
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
+    tags: { ...LIST_OR_NULL, description: 'What its calls are booked under, as `team=search`.' },
     spent_usd: TEXT,
   },
   required: [
-    ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
+    ...[
+      'id',
+      'user_id',
+      'name',
+      'role',
+      'tags',
+      'hashed_key',
+      'prefix',
+      'created_at',
+      'revoked_at',
+      'deleted',
+      'expires_at',
+    ],
     ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
   ],
 } as const;

@@ -1,4 +1,4 @@
-import { GatewayError, nearest, type Offer, type PluginApi, type Principal } from '../../../core/index.ts';
+import { GatewayError, nearest, type Offer, type PluginApi, type Principal, refuseTag } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
@@ -95,13 +95,20 @@ const MAX_SHOWN = 20;
  * Throws `invalid_request` for a plan, provider or model that this gateway does not have. A misspelt plan would not limit, and a
  * misspelt model would open nothing: both show only when the key is used.
  */
-export function checkNames(api: NamesApi, { plan, providers = [], models = [] }: Omit<KeyLimits, 'name'>): void {
+export function checkNames(
+  api: NamesApi,
+  { plan, providers = [], models = [], tags = [] }: Omit<KeyLimits, 'name'>,
+): void {
   const plans = Object.keys(api.settings.plans);
   if (plan !== undefined && !plans.includes(plan)) throw unknownName('plan', 'plan', plan, plans);
   const offers = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')] satisfies readonly Offers[];
   const known = [...new Set(offers.flatMap((each) => [...each.keys()]))];
   for (const [at, name] of providers.entries())
     if (!known.includes(name)) throw unknownName(`providers[${at}]`, 'provider', name, known);
+  for (const [at, tag] of tags.entries()) {
+    const reason = refuseTag(tag, api.settings.tags);
+    if (reason !== undefined) throw new GatewayError('invalid_request', reason, { param: `tags[${at}]` });
+  }
   // A name alone may be any model of the providers that the key is bound to.
   for (const [at, name] of models.entries())
     if (

@@ -98,6 +98,8 @@ function refuseEnded(key: StoredKey, now: number): void {
 export interface Owner {
   readonly userId: string;
   readonly account: string;
+  /** Makes a key for operators. */
+  readonly role?: 'admin';
   /** The key whose limits and budget a new one shares. */
   readonly limitsId?: string;
   /** What the user may use over all keys. */
@@ -131,8 +133,8 @@ async function draftKey(
   const { current } = await readPeppers();
   const { id, text } = createKey(randomBytes);
   const hash = current.hash(text).toString('hex');
-  const { userId, account, limitsId, userLimits } = owner;
-  const shared = omitUndefined({ limitsId, userLimits });
+  const { userId, account, role, limitsId, userLimits } = owner;
+  const shared = omitUndefined({ role, limitsId, userLimits });
   const facts = { version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
   const record = { ...limits, ...facts, ...shared };
   const key = { record, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };

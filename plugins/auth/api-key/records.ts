@@ -15,6 +15,8 @@ export interface KeyLimits {
   readonly rpm?: number;
   readonly tpm?: number;
   readonly budget?: number;
+  /** What its calls are booked under, as `team=search`. */
+  readonly tags?: readonly string[];
 }
 
 /** One stored key. Never changed once written; what happens to it later is written beside it. */
@@ -23,6 +25,8 @@ export interface KeyRecord extends KeyLimits {
   readonly id: string;
   readonly userId: string;
   readonly account: string;
+  /** `admin`: it may use the routes of operators. */
+  readonly role?: 'admin';
   /** Hex of the HMAC of the whole key. */
   readonly hash: string;
   /** Which pepper the hash is under. */

@@ -1,4 +1,4 @@
-import { GatewayError, type PluginConfig, parseUsd } from '../../../core/index.ts';
+import { GatewayError, MAX_TAGS, type PluginConfig, parseUsd, tagName } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
@@ -34,8 +34,22 @@ export const CREATE_BODY = {
   },
 } as const;
 
+/** What operators may say of a key beside what its user may. */
+export const OPERATORS_BODY = {
+  ...CREATE_BODY,
+  properties: {
+    ...CREATE_BODY.properties,
+    tags: {
+      type: ['array', 'null'],
+      maxItems: 5,
+      items: { type: 'string', minLength: 3, maxLength: 129 },
+      description: 'What its calls are booked under, as `team=search`; at most five.',
+    },
+  },
+} as const;
+
 /** What a caller wants of a new key. */
-export type KeyRequest = PluginConfig<typeof CREATE_BODY>;
+export type KeyRequest = PluginConfig<typeof OPERATORS_BODY>;
 
 /** Reads a validated request body; throws `invalid_request` for a time that is past or an amount that is none. */
 export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLimits {
@@ -51,6 +65,7 @@ export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLi
       rpm: rest.rpm ?? undefined,
       tpm: rest.tpm ?? undefined,
       budget: budget_usd == null ? undefined : readBudget(budget_usd),
+      tags: rest.tags == null || rest.tags.length === 0 ? undefined : readTags(rest.tags),
     }),
   };
 }
@@ -86,4 +101,16 @@ function readBudget(amount: string | number): number {
     'budget_usd is not an amount of US dollars: write "5", "0.50" or "12.345678".',
     { param: 'budget_usd' },
   );
+}
+
+/** Sorted, so that two keys with the same tags are booked alike. Which there may be, the configuration says. */
+function readTags(tags: readonly string[]): readonly string[] {
+  const names = tags.map(tagName);
+  const again = names.find((name, at) => names.indexOf(name) !== at);
+  if (again === undefined && tags.length <= MAX_TAGS) return tags.toSorted();
+  const reason =
+    again === undefined
+      ? `A key has at most ${MAX_TAGS} tags.`
+      : `tags names "${again.slice(0, 40)}" twice; a call has one value of each tag.`;
+  throw new GatewayError('invalid_request', reason, { param: 'tags' });
 }

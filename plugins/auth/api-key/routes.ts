@@ -144,7 +144,8 @@ async function rotateKey(ctx: RouteContext<PluginConfig<typeof ROTATE_BODY>>, de
   // A token that names no plan may hand on the old key's, one that names no tools those of the old key.
   const { plan = old.record.plan, serverTools = old.record.serverTools } = principal;
   const creator = { ...principal, ...omitUndefined({ plan, serverTools }) };
-  const limits = narrow(limitsOf(old.record), creator);
+  const { tags } = old.record;
+  const limits = { ...narrow(limitsOf(old.record), creator), ...omitUndefined({ tags }) };
   await countCreation(deps, principal.userId, now);
   const overlapSeconds = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
   const { text, info } = await deps.keyring.rotate(old, limits, userLimitsOf(principal), overlapSeconds * 1000, now);

@@ -164,7 +164,7 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
 
 function toPrincipal(record: KeyRecord): Principal {
   const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget } = record;
-  const { limitsId, userLimits } = record;
+  const { limitsId, userLimits, role } = record;
   const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
   const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
   return Object.freeze({
@@ -173,12 +173,14 @@ function toPrincipal(record: KeyRecord): Principal {
     account,
     keyId: id,
     keyName: name,
+    ...(role === 'admin' && { isAdmin: true }),
     ...omitUndefined({
       plan,
       ...lists,
       rpm,
       tpm,
       budget,
+      tags: copy(record.tags),
       limitsId,
       userLimits: userLimits && Object.freeze({ ...userLimits }),
     }),

@@ -8,7 +8,7 @@ const KEYS_WRITE = 'keys:write';
 const MAX_USER_LENGTH = 256;
 const CONTROL = /\p{Cc}|\p{Cs}/u;
 
-type ClaimsConfig = Pick<JwtConfig, 'claims' | 'permission' | 'permissionClaims' | 'userPrefix'>;
+type ClaimsConfig = Pick<JwtConfig, 'claims' | 'permission' | 'adminPermission' | 'permissionClaims' | 'userPrefix'>;
 
 /** A claim that does not say what it should; the message is for the log. */
 export class ClaimError extends Error {
@@ -29,11 +29,13 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
     tpm: readCount(payload, claims.tpm),
     budget: readMoney(payload, claims.budget_usd),
   });
+  const words = permissionWords(payload, config);
   return Object.freeze({
     credential: 'token',
     userId: `${userPrefix}${userId}`,
     account: `${userPrefix}${account ?? userId}`,
-    permissions: Object.freeze(readPermissions(payload, config)),
+    permissions: Object.freeze(readPermissions(words, config)),
+    ...(words.has(config.adminPermission) && { isAdmin: true }),
     ...omitUndefined({
       plan: claims.plan === undefined ? undefined : readName(payload, claims.plan),
       models: readWords(payload, claims.models),
@@ -45,9 +47,13 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
   });
 }
 
+function permissionWords(payload: JWTPayload, { permissionClaims }: ClaimsConfig): ReadonlySet<string> {
+  return new Set(permissionClaims.flatMap((name) => splitWords(readClaim(payload, name)) ?? []));
+}
+
 /** All words of the permission claims; the configured one counts as `keys:write`; the word `keys:write` itself does not, unless it is the configured one. */
-function readPermissions(payload: JWTPayload, { permission, permissionClaims }: ClaimsConfig): readonly string[] {
-  const found = new Set(permissionClaims.flatMap((name) => splitWords(readClaim(payload, name)) ?? []));
+function readPermissions(words: ReadonlySet<string>, { permission }: ClaimsConfig): readonly string[] {
+  const found = new Set(words);
   const allowed = found.has(permission);
   found.delete(KEYS_WRITE);
   if (allowed) found.add(KEYS_WRITE);

@@ -58,6 +58,12 @@ export const CONFIG_SCHEMA = {
       default: 'keys:write',
       description: 'The word in a token that allows its bearer to manage their keys.',
     },
+    adminPermission: {
+      type: 'string',
+      minLength: 1,
+      default: 'admin',
+      description: 'The word in a token that lets its bearer use the admin API and read the metrics.',
+    },
     permissionClaims: {
       type: 'array',
       minItems: 1,

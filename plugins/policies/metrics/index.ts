@@ -13,7 +13,12 @@ export default definePlugin({
     additionalProperties: false,
     properties: {
       path: { type: 'string', pattern: '^/[\\w/-]{1,64}$', default: '/metrics', description: 'Where the metrics are.' },
-      auth: { type: 'boolean', default: false, description: 'Whether reading them takes an API key.' },
+      auth: {
+        enum: ['admin', 'none'],
+        default: 'admin',
+        description:
+          'Who may read them: `admin` takes an admin key or a token with the admin permission; `none` lets everybody who reaches the gateway.',
+      },
     },
   },
   setup(api, config) {
@@ -37,7 +42,9 @@ export default definePlugin({
       method: 'GET',
       path: config.path,
       summary: 'Prometheus metrics',
-      auth: config.auth ? ['key'] : 'none',
+      ...(config.auth === 'none'
+        ? { auth: 'none' as const }
+        : { auth: ['key', 'token'] as const, role: 'admin' as const }),
       isProbe: true,
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {

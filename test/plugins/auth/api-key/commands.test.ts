@@ -34,6 +34,33 @@ describe('the command `tollgate keys`', () => {
     expect(await codeOf(gateway.authenticate(out, { now: Date.now() + 30 * day }))).to.equal('expired_api_key');
   });
 
+  it('makes an admin key, which no route of users can make or hand on', async () => {
+    gateway = await startKeys(await openMemory(), {}, { settings: { tags: { team: ['search'], project: '*' } } });
+    const made = await gateway.run(['keys', 'create'], { user: 'ann', admin: true, tag: 'team=search, project=x' });
+    const { api_key_info } = made.json as { api_key_info: { id: string } };
+    expect(await gateway.authenticate(made.out)).to.deep.include({ isAdmin: true, tags: ['project=x', 'team=search'] });
+    expect(
+      await gateway.authenticate((await gateway.run(['keys', 'create'], { user: 'ann' })).out),
+    ).not.to.have.any.keys('isAdmin');
+    const bearer = 'token:ann:{"isAdmin":true}';
+    const plain = await gateway.request('POST', '/api/core/api_keys/create', { bearer });
+    expect(await gateway.authenticate(plain.body.api_key)).not.to.have.any.keys('isAdmin');
+    for (const field of ['role', 'admin', 'isAdmin', 'tags']) {
+      const refused = await gateway.request('POST', '/api/core/api_keys/create', {
+        bearer,
+        body: { [field]: 'admin' },
+      });
+      expect(refused.body.error).to.include({ code: 'invalid_request' });
+    }
+    const rotated = await gateway.request('POST', '/api/core/api_keys/rotate', {
+      bearer,
+      body: { id: api_key_info.id },
+    });
+    expect(await gateway.authenticate(rotated.body.api_key))
+      .to.deep.include({ tags: ['project=x', 'team=search'] })
+      .and.not.to.have.any.keys('isAdmin');
+  });
+
   const WRONG: readonly (readonly [string, Record<string, string>])[] = [
     ['no user', {}],
     ['a duration that is none', { user: 'u', expires: 'soon' }],
@@ -42,6 +69,11 @@ describe('the command `tollgate keys`', () => {
     ['a limit of nothing', { user: 'u', tpm: '0' }],
     ['an amount that is none', { user: 'u', budget: 'five' }],
     ['an empty name in a list', { user: 'u', models: 'a,,b' }],
+    ['a tag without a value', { user: 'u', tag: 'team' }],
+    ['one tag with two values', { user: 'u', tag: 'team=a,team=b' }],
+    ['six tags', { user: 'u', tag: 'a=1,b=1,c=1,d=1,e=1,f=1' }],
+    ['a tag that the configuration does not list', { user: 'u', tag: 'nope=x' }],
+    ['a tag with a line end', { user: 'u', tag: 'team=a\nb' }],
   ];
   for (const [title, options] of WRONG) {
     it(`refuses ${title}, and makes no key`, async () => {

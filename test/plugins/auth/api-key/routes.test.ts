@@ -11,7 +11,19 @@ const ANN = 'token:ann';
 const BOB = 'token:bob';
 
 const INFO_FIELDS = [
-  ...['id', 'user_id', 'name', 'hashed_key', 'prefix', 'created_at', 'revoked_at', 'deleted', 'expires_at'],
+  ...[
+    'id',
+    'user_id',
+    'name',
+    'role',
+    'tags',
+    'hashed_key',
+    'prefix',
+    'created_at',
+    'revoked_at',
+    'deleted',
+    'expires_at',
+  ],
   ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
 ];
 

@@ -37,6 +37,21 @@ describe('what a token says', () => {
     });
   }
 
+  it('makes an operator of who has the admin permission, by the configured word and by that alone', () => {
+    expect(read({ roles: ['admin'] })).to.include({ isAdmin: true });
+    expect(read({ scope: 'openid admin' })).to.include({ isAdmin: true });
+    for (const payload of [
+      { roles: ['Admin', 'keys:write'] },
+      { admin: true },
+      { isAdmin: true },
+      { roles: { admin: 1 } },
+    ])
+      expect(read(payload)).not.to.have.any.keys('isAdmin');
+    const config = { adminPermission: 'tollgate-operators' };
+    expect(read({ roles: ['tollgate-operators'] }, config)).to.include({ isAdmin: true });
+    expect(read({ roles: ['admin'] }, config)).not.to.have.any.keys('isAdmin');
+  });
+
   it('gives the permission by a path into a claim, when told to look there', () => {
     const config = { permissionClaims: ['realm_access.roles'] };
     expect(read({ realm_access: { roles: ['keys:write'] } }, config).permissions).to.deep.equal(['keys:write']);

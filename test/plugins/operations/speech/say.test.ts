@@ -25,6 +25,7 @@ async function say(args: readonly string[], options: CommandInput['options'], is
     args,
     options,
     signal: new AbortController().signal,
+    actor: { via: 'cli' },
     io: fakeIo({
       isTerminal,
       result: (value) => void results.push(value),

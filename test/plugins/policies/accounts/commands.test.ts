@@ -17,7 +17,13 @@ describe('tollgate accounts credit', () => {
     const notes: string[] = [];
     const io = fakeIo({ note: (text) => void notes.push(text) });
     const run = (id?: string) =>
-      credit?.run({ args: ['ann', '5'], options: { id }, io, signal: new AbortController().signal });
+      credit?.run({
+        args: ['ann', '5'],
+        options: { id },
+        io,
+        signal: new AbortController().signal,
+        actor: { via: 'cli' },
+      });
 
     faulty.fault = 'loses answers';
     const error = await run()?.catch((thrown: unknown) => thrown);

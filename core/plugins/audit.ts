@@ -1,0 +1,158 @@
+import type { AuditChange, AuditEntry, AuditPage, AuditQuery } from '../contract/audit.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import { isObject } from '../contract/json.ts';
+import type { Log } from '../contract/log.ts';
+import type { InstanceStore } from './instance-store.ts';
+
+/** What operators changed: entries are added and read; nothing alters one, and only age removes them. */
+export interface AuditLog {
+  /** Resolves when the entry is in the store; throws `store_unavailable` otherwise. */
+  add(change: AuditChange): Promise<void>;
+  list(query: AuditQuery): Promise<AuditPage>;
+}
+
+export interface AuditParts {
+  readonly store: Pick<InstanceStore, 'keyv' | 'sets' | 'counters'>;
+  readonly keepForMs: number;
+  readonly log: Log;
+}
+
+const DAY_MS = 86_400_000;
+/** The days that have entries, and under each of them the ids of that day: sets are read in ascending order only. */
+const DAYS = 'audit-days';
+const PAGE = 1000;
+const MAX_DAYS = 10_000;
+/** How many entries one search looks at. */
+const MAX_SCANNED = 5000;
+const AT_ONCE = 50;
+/** What `before` and `after` may have together, as JSON. */
+const MAX_SHOWN_CHARS = 64 * 1024;
+/** Time in base 36, nine places last until the year 5188; then a number that grows. */
+const ID = /^[0-9a-z]{9}-[0-9a-z]{1,12}$/;
+
+export function createAuditLog(parts: AuditParts): AuditLog {
+  const { store, keepForMs, log } = parts;
+  let prunedOn = '';
+
+  return {
+    async add(change) {
+      const at = Date.now();
+      const day = dayOf(at);
+      try {
+        const id = `${timePart(at)}-${(await store.counters.next('audit')).toString(36).padStart(6, '0')}`;
+        const entry = { id, at, ...bound(change) };
+        // The entry first, then its id: what is listed is there.
+        const isWritten = await store.keyv<AuditEntry>('audit').set(id, entry, keepForMs);
+        if (!isWritten) throw unavailable(undefined);
+        await store.sets.add(DAYS, day);
+        await store.sets.add(idsOf(day), id);
+      } catch (error) {
+        const { actor, action, subject } = change;
+        log.error(
+          { err: error, actor, action, subject },
+          'a change is missing in the audit log: the store did not take it',
+        );
+        throw isGatewayError(error) ? error : unavailable(error);
+      }
+      if (prunedOn === day) return;
+      prunedOn = day;
+      await forgetDays(store, dayOf(at - keepForMs - DAY_MS)).catch((error: unknown) =>
+        log.warn({ err: error }, 'old ids of the audit log could not be removed; the next day tries again'),
+      );
+    },
+
+    list: (query) => findEntries(store, query),
+  };
+}
+
+/** Walks back from the newest day until the page is full or enough was looked at. */
+async function findEntries(store: AuditParts['store'], query: AuditQuery): Promise<AuditPage> {
+  const { from = 0, to = Infinity, limit, after } = query;
+  if (after !== undefined && !ID.test(after))
+    throw new GatewayError(
+      'invalid_request',
+      '"after" is no id of the audit log: take it from "next" of the page before.',
+      {
+        param: 'after',
+      },
+    );
+  const [lowest, highest] = [timePart(Math.max(from, 0)), to === Infinity ? '~' : timePart(Math.max(to, 0))];
+  const days = await store.sets.list(DAYS, { limit: MAX_DAYS });
+  const entries: AuditEntry[] = [];
+  let scanned = 0;
+  let last: string | undefined;
+  for (const day of days.toReversed()) {
+    if (day < dayOf(from) || (to !== Infinity && day > dayOf(to))) continue;
+    const ids = (await listIds(store, day)).filter(
+      (id) => id >= lowest && id < highest && (after === undefined || id < after),
+    );
+    for (let at = ids.length; at > 0; at -= AT_ONCE) {
+      const batch = ids.slice(Math.max(at - AT_ONCE, 0), at).toReversed();
+      const found = await Promise.all(batch.map((id) => store.keyv<AuditEntry>('audit').get(id)));
+      for (const [index, entry] of found.entries()) {
+        if (last !== undefined && (entries.length === limit || scanned === MAX_SCANNED)) return { entries, next: last };
+        last = batch[index];
+        scanned += 1;
+        if (isObject(entry) && matches(entry, query)) entries.push(entry);
+      }
+    }
+  }
+  return { entries };
+}
+
+function matches({ actor, action, subject }: AuditEntry, wanted: AuditQuery): boolean {
+  const who: readonly unknown[] = [actor.userId, actor.keyId, actor.via];
+  return (
+    (wanted.subject === undefined || subject === wanted.subject) &&
+    (wanted.actor === undefined || who.includes(wanted.actor)) &&
+    (wanted.action === undefined || action === wanted.action || action.startsWith(`${wanted.action}.`))
+  );
+}
+
+async function listIds({ sets }: AuditParts['store'], day: string): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (;;) {
+    const after = ids.at(-1);
+    const page = await sets.list(idsOf(day), { limit: PAGE, ...(after !== undefined && { after }) });
+    ids.push(...page);
+    if (page.length < PAGE) return ids;
+  }
+}
+
+/** The entries of these days have gone by their age; their ids go now. */
+async function forgetDays(store: AuditParts['store'], before: string): Promise<void> {
+  for (const day of await store.sets.list(DAYS, { limit: MAX_DAYS })) {
+    if (day >= before) return;
+    for (const id of await listIds(store, day)) await store.sets.remove(idsOf(day), id);
+    await store.sets.remove(DAYS, day);
+  }
+}
+
+/** What is too large to keep is said to be so. */
+function bound(change: AuditChange): AuditChange {
+  const { before, after, ...rest } = change;
+  const chars = JSON.stringify([before, after]).length;
+  if (chars <= MAX_SHOWN_CHARS) return change;
+  return { ...rest, after: { too_large: chars } };
+}
+
+function timePart(unixMs: number): string {
+  return Math.trunc(unixMs).toString(36).padStart(9, '0');
+}
+
+/** UTC. */
+function dayOf(unixMs: number): string {
+  return new Date(Math.max(unixMs, 0)).toISOString().slice(0, 10);
+}
+
+function idsOf(day: string): string {
+  return `audit-of.${day}`;
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    'The store does not answer, so the audit log lacks an entry for this change, which may have been made. Look at what it changed before you try again.',
+    { retryAfterMs: 1000, cause },
+  );
+}

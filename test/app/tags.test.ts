@@ -1,0 +1,95 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { until } from '../support/until.ts';
+
+/** Writes each call's tags into the log, whatever kind of call it is. */
+const TAP = `export default {
+  name: 'tap', kind: 'policy', apiVersion: 1,
+  setup(api) {
+    const handler = (call) => api.log.info({ of: call.requestId, tags: call.tags, what: call.operation }, 'tags');
+    api.hook('finish', handler);
+    api.hook('finish', { operations: ['count'], handler });
+  },
+};`;
+
+const TEXT = [{ role: 'user', content: 'hi' }];
+const WAYS_IN: readonly (readonly [path: string, body: object])[] = [
+  ['/v1/chat/completions', { model: 'echo/echo', messages: TEXT }],
+  ['/v1/chat/completions', { model: 'echo/echo', messages: TEXT, stream: true }],
+  ['/api/core/echo/chat/completions', { model: 'echo', messages: TEXT }],
+  ['/v1/completions', { model: 'echo/echo', prompt: 'hi' }],
+  ['/v1/messages', { model: 'echo/echo', max_tokens: 20, messages: TEXT }],
+  ['/v1/responses', { model: 'echo/echo', input: 'hi' }],
+  ['/v1beta/models/echo%2Fecho:generateContent', { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] }],
+  ['/v1/embeddings', { model: 'echo/echo-embedding', input: 'hi' }],
+  ['/api/core/agent', { message: 'hi' }],
+];
+
+describe('tags of calls', function () {
+  this.timeout(30_000);
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway(
+      {
+        plugins: ['./tap.mjs'],
+        agents: { team: { model: 'echo/echo' } },
+        tags: { team: ['search', 'ads'], project: '*' },
+        server: { port: 0, drainTimeout: '2s', cors: { origins: ['https://chat.example'] } },
+      },
+      { files: { 'tap.mjs': TAP } },
+    );
+  });
+  after(() => gateway?.stop());
+
+  let asked = 0;
+  const tagsOf = async (path: string, body: object, tag: string): Promise<readonly unknown[]> => {
+    const id = `tag-test-${asked++}`;
+    const response = await gateway.post(path, body, { 'x-request-id': id, 'x-tollgate-tag': tag });
+    await response.text();
+    const lines = () => gateway.logs.filter((line) => line['of'] === id);
+    await until(`the calls of ${path} are known`, () => lines().length > 0);
+    return lines().map((line) => line['tags']);
+  };
+
+  for (const [path, body] of WAYS_IN)
+    it(`are those of the header on ${path}${'stream' in body ? ' as a stream' : ''}, for every call that it makes`, async () => {
+      const seen = await tagsOf(path, body, 'team=search, project=p-1');
+      for (const tags of seen) expect(tags).to.deep.equal(['team=search', 'project=p-1']);
+    });
+
+  for (const [path, body] of WAYS_IN)
+    it(`that are not on the list are refused on ${path}, before anything is called`, async () => {
+      const id = `tag-refused-${asked++}`;
+      const headers = { 'x-request-id': id, 'x-tollgate-tag': 'team=sales' };
+      const response = await gateway.post(path, body, headers);
+      expect(response.status).to.equal(400);
+      expect(await response.text())
+        .to.include('is no value of the tag')
+        .and.to.include('search, ads');
+      expect(gateway.logs.some((line) => line['of'] === id)).to.equal(false);
+    });
+
+  it('may come in a header that is sent twice', async () => {
+    const headers = new Headers({ authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' });
+    headers.append('x-tollgate-tag', 'team=ads');
+    headers.append('x-tollgate-tag', 'project=p-2');
+    headers.set('x-request-id', 'tag-twice-0001');
+    const body = JSON.stringify({ model: 'echo/echo', messages: TEXT });
+    await (await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })).text();
+    const line = () => gateway.logs.find(({ of }) => of === 'tag-twice-0001');
+    await until('the call is known', () => line() !== undefined);
+    expect(line()?.['tags']).to.deep.equal(['team=ads', 'project=p-2']);
+  });
+
+  it('may be sent by a web page', async () => {
+    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://chat.example',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,x-tollgate-tag',
+      },
+    });
+    expect(response.headers.get('access-control-allow-headers')).to.include('x-tollgate-tag');
+  });
+});

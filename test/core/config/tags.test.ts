@@ -1,0 +1,26 @@
+import { expect } from 'chai';
+import { removeFolders } from '../../support/config-folder.ts';
+import { checkText, problemLines } from '../../support/config-plugins.ts';
+
+describe('the tags of a configuration', () => {
+  afterEach(removeFolders);
+
+  it('are the values that each name may have', async () => {
+    const { tags } = await checkText('tags: { team: [search, ads], project: "*" }\n');
+    expect({ ...tags }).to.deep.equal({ team: ['search', 'ads'], project: '*' });
+    expect((await checkText('providers: {}\n')).tags).to.deep.equal({});
+  });
+
+  const WRONG: readonly (readonly [text: string, message: RegExp])[] = [
+    ['tags: { Team: [a] }', /tags\.Team: is not a name that a tag can have\. Use 1 to 32 of a-z/],
+    ['tags: { team: ["a,b"] }', /tags\.team\[0\]: is not a value that a tag can have\./],
+    ['tags: { team: ["=x"] }', /tags\.team\[0\]: is not a value/],
+    ['tags: { team: [] }', /tags\.team: /],
+    ['tags: { team: any }', /tags\.team: /],
+    ['tags: [team]', /tags: must be/],
+  ];
+  for (const [text, message] of WRONG)
+    it(`are refused as ${text}, with their place`, async () => {
+      expect((await problemLines(`${text}\n`)).join('\n')).to.match(message);
+    });
+});
