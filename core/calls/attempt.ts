@@ -134,6 +134,8 @@ export interface FailedAttempt {
   /** Where the connection failed, and whether the request may have reached the vendor by then. */
   readonly phase?: UpstreamPhase;
   readonly isSent?: boolean;
+  /** What the system says of it, such as `ECONNREFUSED`. */
+  readonly errno?: string;
   /** For operators. */
   readonly message: string;
 }
@@ -153,7 +155,8 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
     const { cause, phase, sent: isSent } = thrown;
     const message = cause instanceof Error ? `${thrown.message} (${cause.message})` : thrown.message;
     const failed = ofFailure({ class: thrown.failure, message: thrown.message }, target, endpoint, thrown);
-    return { ...failed, message, phase, isSent };
+    const errno = errnoOf(cause);
+    return { ...failed, message, phase, isSent, ...(errno !== undefined && { errno }) };
   }
   if (isGatewayError(thrown)) {
     const error = withoutSecrets(thrown, endpoint);
@@ -167,6 +170,12 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
     failover: false,
     message: redact(thrown instanceof Error ? thrown.message : String(thrown), endpoint),
   };
+}
+
+/** The word of the system, or of TLS, for what happened to a connection. */
+function errnoOf(cause: unknown): string | undefined {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : undefined;
 }
 
 function ofFailure(

@@ -11,8 +11,8 @@ import { meterChat } from './meter.ts';
 import { type OpenStream, openStream } from './open-stream.ts';
 import { type Batch, type Batches, batchOf } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
+import { tellBroken } from './routing/tell-attempt.ts';
 import { tryTargets } from './routing/try-targets.ts';
-import { reportFailure } from './routing/verdicts.ts';
 import { endWithError, isShutdown, runCall } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
@@ -202,7 +202,7 @@ class RunningStream {
       const { target } = this.#opened;
       if (!this.#call.signal.aborted && target) {
         const failed = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider));
-        reportFailure(this.#deps.routing.health, target, failed, this.#call.record.status);
+        tellBroken(this.#deps, this.#call, target, failed);
         ({ error } = failed);
       }
     } catch (other) {

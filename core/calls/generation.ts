@@ -5,7 +5,7 @@ import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import { CORE } from '../plugins/attribution.ts';
-import { createAuditLog } from '../plugins/audit.ts';
+import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
@@ -20,7 +20,8 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
 import type { HealthBook } from './routing/health-book.ts';
-import { createRouting } from './routing/routing.ts';
+import { ROUTING_TOPIC } from './routing/merge-states.ts';
+import { createRouting, describeRouting } from './routing/routing.ts';
 import { shareHealth } from './routing/share-health.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
@@ -37,6 +38,8 @@ export interface Generation {
   readonly foundation: Foundation;
   readonly deps: CallDeps;
   readonly services: CallServices;
+  /** What operators changed. */
+  readonly audit: AuditLog;
   /** Compiles the schemas of requests, of calls and of routes. */
   readonly requests: RequestSchemas;
   /** The models of chat. */
@@ -94,11 +97,12 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const { counters } = ownStore;
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));
+    readers.set(ROUTING_TOPIC, () => describeRouting(routing));
     const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     return {
-      ...{ loaded, registry, settings, foundation, deps, services, requests, catalog, close },
+      ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
       ready: () => runReady(registry.ready),
       takeOver: () => gatherer.serve(readers),
     };

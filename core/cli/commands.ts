@@ -42,6 +42,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./reload.ts')).run,
   },
   {
+    name: 'targets',
+    summary:
+      'Say how the targets of the gateways that run on this configuration do: state, errors, latency, the last error',
+    load: async () => (await import('./targets.ts')).run,
+  },
+  {
     name: 'init',
     summary: 'Write a configuration, .env.example and .gitignore into this folder',
     options: [

@@ -34,7 +34,7 @@ export interface Answered<O extends Operation = Operation> {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One try at one target, told when it is over. */
+/** One try at one target, told when it is over; once more, with its failure, when a response breaks off that had begun. */
 export interface AttemptReport {
   readonly target: Target;
   /** Which of the call's targets it is, from 1. */

@@ -5,7 +5,7 @@ import type { CallDeps } from '../call-deps.ts';
 import { redact } from '../failures.ts';
 import type { LiveCall } from '../live-call.ts';
 import { type Lap, nameOf } from './lap.ts';
-import { isOfTarget } from './verdicts.ts';
+import { isOfTarget, reportFailure } from './verdicts.ts';
 
 /** What came of an attempt, and what is done now. */
 interface Ending {
@@ -14,6 +14,13 @@ interface Ending {
   readonly next: AttemptReport['next'];
   /** The target that is tried now. */
   readonly then?: Target | undefined;
+}
+
+/** Notes and tells what broke a response off that had begun: its attempt was told as one that responded. */
+export function tellBroken(deps: CallDeps, call: LiveCall, target: Target, failed: FailedAttempt): void {
+  if (!isOfTarget(failed)) return;
+  reportFailure(deps.routing.health, target, failed, call.record.status, call.requestId);
+  tellAttempt(deps, call, { call, target, isSecond: false, end: () => false }, { startedMs: 0, failed, next: 'end' });
 }
 
 /** Tells operators and observers of an attempt that is over. */
@@ -28,6 +35,7 @@ export function tellAttempt({ log }: CallDeps, call: LiveCall, lap: Lap, ending:
         request_id: call.requestId,
         target: nameOf(target),
         status: own.record.status,
+        errno: failed.errno,
         class: failed.class,
         reason: redact(failed.message),
         ms: Math.round(call.elapsedMs - startedMs),

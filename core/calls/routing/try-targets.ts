@@ -128,7 +128,7 @@ class TargetRun<T> {
       throw thrown;
     }
     const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
-    reportFailure(health, target, failed, own.record.status);
+    reportFailure(health, target, failed, own.record.status, call.requestId);
     this.#noteRetry(lap, failed, call.elapsedMs - startedMs);
     const next = hasOther ? undefined : this.#nextAfter(failed);
     const told = hasOther ? 'wait' : next === undefined ? 'end' : wordOf(next);
