@@ -43,8 +43,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'targets',
-    summary:
-      'Say how the targets of the gateways that run on this configuration do: state, errors, latency, the last error',
+    summary: 'Say how the targets of the gateways that run on this configuration do',
     load: async () => (await import('./targets.ts')).run,
   },
   {
