@@ -1,4 +1,4 @@
-import type { Target } from '../contract/call.ts';
+import type { Target, Units } from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { Timeouts } from '../contract/provider.ts';
@@ -22,6 +22,9 @@ export interface CallRecord {
   /** What a kept response has saved. */
   saved: number | undefined;
   firstByteMs: number | undefined;
+  /** Of a stream: when its first and its last content came. */
+  firstTokenMs: number | undefined;
+  lastTokenMs: number | undefined;
   upstreamMs: number;
   /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
   attemptSignal: AbortSignal | undefined;
@@ -46,6 +49,8 @@ export function newRecord(): CallRecord {
     beside: undefined,
     saved: undefined,
     firstByteMs: undefined,
+    firstTokenMs: undefined,
+    lastTokenMs: undefined,
     upstreamMs: 0,
     attemptSignal: undefined,
     clocks: undefined,
@@ -80,4 +85,11 @@ export function addMetered(one: Metered | undefined, other: Metered | undefined)
   for (const [unit, amount] of Object.entries(other.units)) units[unit] = (units[unit] ?? 0) + amount;
   const cost = one.cost === undefined || other.cost === undefined ? undefined : one.cost + other.cost;
   return { units, cost, estimated: one.estimated === true || other.estimated === true };
+}
+
+/** Tokens among units as OpenAI counts them; undefined when there are none. */
+export function usageOfUnits(units: Units): Usage | undefined {
+  const { prompt_tokens, completion_tokens = 0 } = units;
+  if (prompt_tokens === undefined) return undefined;
+  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }

@@ -103,6 +103,7 @@ class RunningStream {
   async #next(): Promise<Batch | undefined> {
     for (;;) {
       const { done, value } = await this.#read();
+      if (done && !this.#isRead) this.#call.record.lastTokenMs = this.#call.elapsedMs;
       this.#isRead ||= done === true;
       if (!this.#call.signal.aborted) return done ? undefined : value;
       if (done) throw new GatewayError('request_timeout', 'The caller hung up.');

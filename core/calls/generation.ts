@@ -104,7 +104,10 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     return {
       ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
       ready: () => runReady(registry.ready),
-      takeOver: () => gatherer.serve(readers),
+      takeOver() {
+        gatherer.serve(readers);
+        foundation.storeWatch.watchers = registry.storeWatchers;
+      },
     };
   } catch (error) {
     await close();

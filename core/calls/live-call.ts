@@ -8,14 +8,12 @@ import type {
   Principal,
   RequestOf,
   Target,
-  Units,
 } from '../contract/call.ts';
-import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import { type CallRecord, newRecord, owedBy } from './call-record.ts';
+import { type CallRecord, newRecord, owedBy, usageOfUnits } from './call-record.ts';
 import { createOrderedId } from './ids.ts';
 import type { Ingress } from './ingress.ts';
 
@@ -219,7 +217,7 @@ export class LiveCall implements Call {
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, usage, saved, sentTo, firstByteMs, upstreamMs } = this.record;
+    const { target, attempts, usage, saved, sentTo, firstByteMs, firstTokenMs, lastTokenMs, upstreamMs } = this.record;
     const metered = owedBy(this.record);
     const told = usage ?? (metered && usageOfUnits(metered.units));
     const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
@@ -237,13 +235,8 @@ export class LiveCall implements Call {
     if (metered?.cost !== undefined) outcome.cost = metered.cost;
     if (saved !== undefined) outcome.saved = saved;
     if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
+    if (firstTokenMs !== undefined) outcome.firstTokenMs = firstTokenMs;
+    if (lastTokenMs !== undefined) outcome.lastTokenMs = lastTokenMs;
     return deepFreeze(outcome);
   }
-}
-
-/** Tokens among units as OpenAI counts them; undefined when there are none. */
-function usageOfUnits(units: Units): Usage | undefined {
-  const { prompt_tokens, completion_tokens = 0 } = units;
-  if (prompt_tokens === undefined) return undefined;
-  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }

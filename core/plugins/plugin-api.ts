@@ -17,7 +17,7 @@ import type {
 import type { RoutingState } from '../contract/routing.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import { runOwned } from './attribution.ts';
+import { callOwned, runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
 import { findHosts } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
@@ -110,6 +110,8 @@ function hostsOfOffers(registry: Registry, name: string): readonly string[] {
   ]);
 }
 
+const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
+
 const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);
 
 type Registration = Pick<
@@ -126,6 +128,9 @@ type Registration = Pick<
   | 'hook'
   | 'command'
   | 'gather'
+  | 'figure'
+  | 'figures'
+  | 'watchStore'
   | 'announce'
   | 'onReady'
   | 'onClose'
@@ -192,6 +197,14 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
       deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
+    figure(figure) {
+      if (!FIGURE.test(figure.name))
+        throw new PluginError(name, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
+      const read = (): number => callOwned(name, figure.read);
+      registry.claim(registry.figures, 'figure', figure.name, name, Object.freeze({ ...figure, read }));
+    },
+    figures: () => [...registry.figures.values()].map(({ value }) => value),
+    watchStore: (watcher) => void registry.storeWatchers.push(watcher),
     announce: (announcement) => void registry.announcements.push(announcement),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),
