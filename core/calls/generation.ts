@@ -23,6 +23,7 @@ import type { HealthBook } from './routing/health-book.ts';
 import { ROUTING_TOPIC } from './routing/merge-states.ts';
 import { createRouting, describeRouting } from './routing/routing.ts';
 import { shareHealth } from './routing/share-health.ts';
+import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -55,6 +56,9 @@ export interface Generation {
 /** How long the close waits for calls and for what hooks do after them. */
 const PENDING_TIMEOUT_MS = 3000;
 
+/** How long calls that are cut then may take to write their books. */
+const CUT_TIMEOUT_MS = 1000;
+
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
   const { log, kept, gatherer } = foundation;
@@ -64,8 +68,13 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const identity = {};
   let services: CallServices | undefined;
   const pending = new Pending();
+  const closing = new AbortController();
   const close = async (): Promise<void> => {
-    const waiting = await pending.idle(PENDING_TIMEOUT_MS);
+    let waiting = await pending.idle(PENDING_TIMEOUT_MS);
+    if (waiting.length > 0) {
+      closing.abort(SHUTDOWN);
+      waiting = await pending.idle(CUT_TIMEOUT_MS);
+    }
     if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
     const closers = [...kept.release(identity), ...registry.closers];
     await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
@@ -98,7 +107,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));
     readers.set(ROUTING_TOPIC, () => describeRouting(routing));
-    const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing });
+    const deps = createCallDeps(foundation, registry, loaded, {
+      ...{ pending, requests, routing, closing: closing.signal },
+    });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     return {
@@ -135,7 +146,12 @@ function createCallDeps(
   { log, upstream, store }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
-  { pending, requests, routing }: Pick<CallDeps, 'pending' | 'routing'> & { readonly requests: RequestSchemas },
+  {
+    pending,
+    requests,
+    routing,
+    closing,
+  }: Pick<CallDeps, 'pending' | 'routing' | 'closing'> & { readonly requests: RequestSchemas },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
@@ -169,7 +185,7 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream, aliases, log, pending, routing },
+    ...{ upstream, aliases, log, pending, routing, closing },
     routes: new Map(Object.entries(loaded.config.routes)),
     seals: createSeals(() => store.sets),
     planOf: createPlanFinder({ settings: loaded.settings, shared }),

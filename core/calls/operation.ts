@@ -36,7 +36,7 @@ export async function callOperation<O extends Operation>(
     stream: 'stream' in request && request.stream === true,
     ...findTargets(deps, parts, request, context),
   };
-  return runCall(deps, callRequest, callInitOf(context), {
+  return runCall(deps, callRequest, callInitOf(deps, context), {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
       return respond(call, { response, isStreaming: false, headers, destroy() {} });

@@ -24,6 +24,7 @@ export interface CallContext {
   readonly principal: Principal;
   /** The request that this call belongs to. */
   readonly requestId: string;
+  /** Ends it. A call without one is cut, and owes what it did, when the gateway or its configuration ends and it has run on for 3 s. */
   readonly signal?: AbortSignal;
   /** What the call is booked under; the principal's own unless set. */
   readonly tags?: readonly string[];
