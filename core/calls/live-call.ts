@@ -116,7 +116,7 @@ export class LiveCall implements Call {
   fork(signal: AbortSignal): LiveCall {
     const { operation, request, stream, targets, alias, ingress } = this;
     const { requestId, principal, session, tags } = this;
-    const asked = { operation, request, stream, targets, alias, ...(ingress && { ingress }) };
+    const callRequest = { operation, request, stream, targets, alias, ...(ingress && { ingress }) };
     const init = {
       requestId,
       principal,
@@ -125,7 +125,7 @@ export class LiveCall implements Call {
       skip: [...this.skip],
       ...(session !== undefined && { session }),
     };
-    return new LiveCall(asked, init, this.hooks, this);
+    return new LiveCall(callRequest, init, this.hooks, this);
   }
 
   get record(): CallRecord {

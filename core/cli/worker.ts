@@ -33,7 +33,7 @@ export function requestConfiguration(): Promise<LoadedConfig> {
 /** In a worker: the primary reads the configuration for all of them, and replies. */
 export function primaryReloads(): ReloadControl {
   let lastId = 0;
-  const ask = (cause: string | undefined): Promise<ReloadReport> =>
+  const request = (cause: string | undefined): Promise<ReloadReport> =>
     new Promise((resolve) => {
       lastId += 1;
       const id = lastId;
@@ -45,7 +45,7 @@ export function primaryReloads(): ReloadControl {
       process.on('message', listen);
       tell({ tollgate: 'reload', id, ...(cause !== undefined && { cause }) });
     });
-  return { reload: (cause) => ask(cause), compare: () => ask(undefined) };
+  return { reload: (cause) => request(cause), compare: () => request(undefined) };
 }
 
 /** In a worker: drains when the primary says so or is gone. Signals to the whole group are the primary's to answer. */

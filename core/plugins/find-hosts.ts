@@ -1,5 +1,6 @@
 import { mapLeaves } from '../config/schema-at.ts';
 import type { Plugin } from '../contract/plugin.ts';
+import type { Registry } from './registry.ts';
 
 /** The hosts that an instance may connect to: its plugin's own, and those of its options that are URLs by their schema. */
 export function findHosts(
@@ -13,4 +14,14 @@ export function findHosts(
     return leaf;
   });
   return found;
+}
+
+/** Where an instance's own endpoints are. */
+export function hostsOfOffers(registry: Registry, name: string): readonly string[] {
+  const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
+  return own.flatMap(({ value: { offer } }) => [
+    // What has a transport of its own may name any place.
+    ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
+    ...(offer.hosts ?? []),
+  ]);
 }

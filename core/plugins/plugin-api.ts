@@ -17,9 +17,10 @@ import type {
 import type { RoutingState } from '../contract/routing.ts';
 import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import { callOwned, runOwned } from './attribution.ts';
+import { runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
-import { findHosts } from './find-hosts.ts';
+import { figuresApi } from './figures-api.ts';
+import { findHosts, hostsOfOffers } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
@@ -80,6 +81,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
     keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance),
+    ...figuresApi(registry, name),
     ...{ chat: calls.chat, call: calls.call, offers: calls.offers, estimate: calls.estimate },
     ...{ models: calls.models, listModels: calls.listModels, routing: calls.routing },
     get catalog() {
@@ -100,18 +102,6 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
   } satisfies WholeApi);
 }
 
-/** Where an instance's own endpoints are. */
-function hostsOfOffers(registry: Registry, name: string): readonly string[] {
-  const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
-  return own.flatMap(({ value: { offer } }) => [
-    // What has a transport of its own may name any place.
-    ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
-    ...(offer.hosts ?? []),
-  ]);
-}
-
-const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
-
 const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);
 
 type Registration = Pick<
@@ -128,9 +118,6 @@ type Registration = Pick<
   | 'hook'
   | 'command'
   | 'gather'
-  | 'figure'
-  | 'figures'
-  | 'watchStore'
   | 'announce'
   | 'onReady'
   | 'onClose'
@@ -197,14 +184,6 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
       deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
-    figure(figure) {
-      if (!FIGURE.test(figure.name))
-        throw new PluginError(name, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
-      const read = (): number => callOwned(name, figure.read);
-      registry.claim(registry.figures, 'figure', figure.name, name, Object.freeze({ ...figure, read }));
-    },
-    figures: () => [...registry.figures.values()].map(({ value }) => value),
-    watchStore: (watcher) => void registry.storeWatchers.push(watcher),
     announce: (announcement) => void registry.announcements.push(announcement),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),
