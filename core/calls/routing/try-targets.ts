@@ -105,7 +105,7 @@ class TargetRun<T> {
         return { response };
       } catch (thrown) {
         // Whether it sent anything back: the attempt has noted the status meanwhile.
-        end(record.status !== undefined);
+        end(lap.call.record.status !== undefined);
         return { next: this.#fail(lap, startedMs, thrown) };
       }
     } finally {
