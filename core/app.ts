@@ -1,11 +1,14 @@
 import type { Server } from 'node:http';
 import { createGeneration } from './calls/generation.ts';
+import { mergeStates, ROUTING_TOPIC } from './calls/routing/merge-states.ts';
 import { createLogger } from './cli/logger.ts';
 import type { ConfigInput } from './config/read.ts';
+import type { ReloadControl } from './config/reload-report.ts';
 import type { ModelCatalog } from './contract/catalog.ts';
 import type { Schema } from './contract/json.ts';
 import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
+import type { RoutingState } from './contract/routing.ts';
 import { createAdminRate } from './http/admin-rate.ts';
 import { createBodyBudget } from './http/body-budget.ts';
 import { InnerRequests } from './http/inner-requests.ts';
@@ -36,6 +39,10 @@ export interface Gateway {
   use(loaded: LoadedConfig): Promise<void>;
   /** The first half of {@link use}: what it builds takes over by `commit`, or is closed again by `abandon`. */
   prepare(loaded: LoadedConfig): Promise<PreparedGeneration>;
+  /** How `POST /api/core/admin/reload` reads the configuration anew; without it that route is switched off. */
+  reloadBy(control: ReloadControl): void;
+  /** What all processes of this gateway know of their targets and retries. */
+  routing(): Promise<RoutingState>;
   /** What `/readyz` tells about the configuration: why the last reload was refused, or nothing. */
   noteReload(problem: string | undefined): void;
   /** Not ready at once; running responses finish or end in an error frame at the deadline; then everything closes. */
@@ -108,6 +115,10 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       ...describeGeneration(live),
       prepare,
       use: async (next) => (await prepare(next)).commit(),
+      reloadBy(control) {
+        deps.lifecycle.reloads = control;
+      },
+      routing: async () => mergeStates((await foundation.gatherer.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
       noteReload: (problem) => deps.lifecycle.noteReload(problem),
       close() {
         closing ??= close();
@@ -137,7 +148,7 @@ function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
 function describeGeneration({
   generation,
   openApi,
-}: LiveGeneration): Omit<Gateway, 'url' | 'server' | 'use' | 'prepare' | 'noteReload' | 'close'> {
+}: LiveGeneration): Pick<Gateway, 'announcements' | 'providers' | 'models' | 'openApi'> {
   const { registry, catalog } = generation;
   return {
     announcements: registry.announcements,

@@ -42,6 +42,7 @@ export type * from './contract/dialect.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './contract/errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './contract/errors.ts';
 export type * from './contract/fields.ts';
+export type * from './contract/figures.ts';
 export type * from './contract/hooks.ts';
 export { HOOKS } from './contract/hooks.ts';
 export type * from './contract/json.ts';

@@ -134,6 +134,8 @@ export interface FailedAttempt {
   /** Where the connection failed, and whether the request may have reached the vendor by then. */
   readonly phase?: UpstreamPhase;
   readonly isSent?: boolean;
+  /** What the system says of it, such as `ECONNREFUSED`. */
+  readonly errno?: string;
   /** For operators. */
   readonly message: string;
 }
@@ -153,7 +155,8 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
     const { cause, phase, sent: isSent } = thrown;
     const message = cause instanceof Error ? `${thrown.message} (${cause.message})` : thrown.message;
     const failed = ofFailure({ class: thrown.failure, message: thrown.message }, target, endpoint, thrown);
-    return { ...failed, message, phase, isSent };
+    const errno = errnoOf(cause);
+    return { ...failed, message, phase, isSent, ...(errno !== undefined && { errno }) };
   }
   if (isGatewayError(thrown)) {
     const error = withoutSecrets(thrown, endpoint);
@@ -167,6 +170,12 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
     failover: false,
     message: redact(thrown instanceof Error ? thrown.message : String(thrown), endpoint),
   };
+}
+
+/** The word of the system, or of TLS, for what happened to a connection. */
+function errnoOf(cause: unknown): string | undefined {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : undefined;
 }
 
 function ofFailure(
@@ -200,6 +209,8 @@ function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): Ga
 export interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 'next'> {
   readonly startedMs: number;
   readonly failed: FailedAttempt | undefined;
+  /** Whether it was begun beside another one that takes long. */
+  readonly isSecond?: boolean;
   /** The target that is tried now. */
   readonly then: Target | undefined;
 }
@@ -207,12 +218,13 @@ export interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 
 /** What the `attempt` hook is told. */
 export function attemptReport(
   call: LiveCall,
-  { target, number, startedMs, failed, next, then }: EndedAttempt,
+  { target, number, isSecond, startedMs, failed, next, then }: EndedAttempt,
 ): AttemptReport {
   const { status } = call.record;
   return deepFreeze({
     ...{ target, number, next },
     durationMs: call.elapsedMs - startedMs,
+    ...(isSecond && { isSecond }),
     ...(then && { nextTarget: then }),
     ...(status !== undefined && { status }),
     ...(failed && {

@@ -34,6 +34,8 @@ export interface CallDeps {
   readonly planOf: PlanFinder;
   /** Calls, and what goes on beside them, such as `finish` hooks; the end of the generation waits for it. */
   readonly pending: Pending;
+  /** Fires when the generation closes and has waited for its calls long enough. */
+  readonly closing: AbortSignal;
   /** Throws for an operation that nobody registered. */
   partsOf(operation: Operation): OperationParts;
 }

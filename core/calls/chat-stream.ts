@@ -11,8 +11,8 @@ import { meterChat } from './meter.ts';
 import { type OpenStream, openStream } from './open-stream.ts';
 import { type Batch, type Batches, batchOf } from './read-chunks.ts';
 import type { ResponseNotes } from './response-notes.ts';
+import { tellBroken } from './routing/tell-attempt.ts';
 import { tryTargets } from './routing/try-targets.ts';
-import { reportFailure } from './routing/verdicts.ts';
 import { endWithError, isShutdown, runCall } from './run-call.ts';
 import { BYTES_PER_TOKEN } from './tokens.ts';
 
@@ -43,7 +43,7 @@ export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: Cal
       });
     },
     callTargets: async (call) =>
-      passOut(deps, call, await tryTargets(deps, call, (target) => openStream(deps, call, target))),
+      passOut(deps, call, await tryTargets(deps, call, (target, own) => openStream(deps, own, target))),
   });
 }
 
@@ -103,6 +103,7 @@ class RunningStream {
   async #next(): Promise<Batch | undefined> {
     for (;;) {
       const { done, value } = await this.#read();
+      if (done && !this.#isRead) this.#call.record.lastTokenMs = this.#call.elapsedMs;
       this.#isRead ||= done === true;
       if (!this.#call.signal.aborted) return done ? undefined : value;
       if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
@@ -202,7 +203,7 @@ class RunningStream {
       const { target } = this.#opened;
       if (!this.#call.signal.aborted && target) {
         const failed = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider));
-        reportFailure(this.#deps.routing.health, target, failed, this.#call.record.status);
+        tellBroken(this.#deps, this.#call, target, failed);
         ({ error } = failed);
       }
     } catch (other) {

@@ -30,7 +30,7 @@ export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, i
   return runCall(deps, callRequest, init, {
     answered: (call, answered) => respond(call, noteAnswered(call, answered)),
     callTargets: async (call) =>
-      respond(call, await tryTargets(deps, call, (target) => callTarget(deps, call, target))),
+      respond(call, await tryTargets(deps, call, (target, own) => callTarget(deps, own, target))),
   });
 }
 

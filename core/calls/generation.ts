@@ -7,7 +7,7 @@ import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Records } from '../contract/records.ts';
 import { CORE } from '../plugins/attribution.ts';
-import { createAuditLog } from '../plugins/audit.ts';
+import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
@@ -25,8 +25,10 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
 import { createPlanFinder } from './plan-finder.ts';
 import type { HealthBook } from './routing/health-book.ts';
-import { createRouting } from './routing/routing.ts';
+import { ROUTING_TOPIC } from './routing/merge-states.ts';
+import { createRouting, describeRouting } from './routing/routing.ts';
 import { shareHealth } from './routing/share-health.ts';
+import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';
 import { createServices } from './services.ts';
 import type { Aliases } from './targets.ts';
@@ -44,6 +46,8 @@ export interface Generation {
   readonly services: CallServices;
   /** Throws for a user whom an operator blocked. */
   readonly refuseBlocked: RefuseBlocked;
+  /** What operators changed. */
+  readonly audit: AuditLog;
   /** Compiles the schemas of requests, of calls and of routes. */
   readonly requests: RequestSchemas;
   /** The models of chat. */
@@ -59,6 +63,9 @@ export interface Generation {
 /** How long the close waits for calls and for what hooks do after them. */
 const PENDING_TIMEOUT_MS = 3000;
 
+/** How long calls that are cut then may take to write their books. */
+const CUT_TIMEOUT_MS = 1000;
+
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
   const { log, kept, gatherer } = foundation;
@@ -68,8 +75,13 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const identity = {};
   let services: CallServices | undefined;
   const pending = new Pending();
+  const closing = new AbortController();
   const close = async (): Promise<void> => {
-    const waiting = await pending.idle(PENDING_TIMEOUT_MS);
+    let waiting = await pending.idle(PENDING_TIMEOUT_MS);
+    if (waiting.length > 0) {
+      closing.abort(SHUTDOWN);
+      waiting = await pending.idle(CUT_TIMEOUT_MS);
+    }
     if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
     const closers = [...kept.release(identity), ...registry.closers];
     await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
@@ -105,17 +117,23 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const { counters } = ownStore;
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));
-    const deps = createCallDeps(foundation, registry, loaded, { pending, requests, routing, records });
+    readers.set(ROUTING_TOPIC, () => describeRouting(routing));
+    const deps = createCallDeps(foundation, registry, loaded, {
+      ...{ pending, requests, routing, records, closing: closing.signal },
+    });
     const { catalog } = deps.partsOf(CHAT);
     services = createServices(deps);
     return {
       refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
-      ...{ loaded, registry, settings, foundation, deps, services, requests, catalog, close },
+      ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
       ready: () =>
         runReady(registry.ready).catch((error: unknown) => {
           throw locateFault(error, loaded);
         }),
-      takeOver: () => gatherer.serve(readers),
+      takeOver() {
+        gatherer.serve(readers);
+        foundation.storeWatch.watchers = registry.storeWatchers;
+      },
     };
   } catch (error) {
     await close();
@@ -148,7 +166,8 @@ function createCallDeps(
     requests,
     routing,
     records,
-  }: Pick<CallDeps, 'pending' | 'routing'> & {
+    closing,
+  }: Pick<CallDeps, 'pending' | 'routing' | 'closing'> & {
     readonly requests: RequestSchemas;
     readonly records: <T>(name: string) => Records<T>;
   },
@@ -185,7 +204,7 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream, aliases, log, pending, routing },
+    ...{ upstream, aliases, log, pending, routing, closing },
     routes: new Map(Object.entries(loaded.config.routes)),
     seals: createSeals(() => store.sets),
     planOf: createPlanFinder({ settings: loaded.settings, shared, records }),

@@ -1,3 +1,4 @@
+import type { HedgeRule } from '../config/model-routes.ts';
 import type {
   Call,
   CallClient,
@@ -7,16 +8,14 @@ import type {
   Principal,
   RequestOf,
   Target,
-  Units,
 } from '../contract/call.ts';
-import type { Usage } from '../contract/chat.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
-import type { Metered } from '../contract/operation.ts';
 import type { Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
+import { type CallRecord, newRecord, owedBy, usageOfUnits } from './call-record.ts';
 import { createOrderedId } from './ids.ts';
-import type { Ingress, Lane } from './ingress.ts';
+import type { Ingress } from './ingress.ts';
 
 /** Who calls, and how: what every way into a call gives. */
 export interface CallInit {
@@ -45,87 +44,53 @@ export interface CallRequest<O extends Operation = Operation> {
   readonly requested?: string | undefined;
   /** The alias of the configuration that the targets came by: its rules choose between them. */
   readonly alias?: string | undefined;
+  /** The target that made the response which this one continues: it is asked first while it works. */
+  readonly follows?: Target | undefined;
   /** The client's own format, for a chat that came in over HTTP. */
   readonly ingress?: Ingress;
-}
-
-/** What came of a call so far; core fills it in as the call goes on. */
-export interface CallRecord {
-  /** The target that was tried last. */
-  target: Target | undefined;
-  attempts: number;
-  /** The status of the last attempt; undefined when its provider sent none. */
-  status: number | undefined;
-  /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
-  readonly sentTo: Target[];
-  usage: Usage | undefined;
-  /** The service tier that the last attempt was sent with, where it is not the standard one. */
-  serviceTier: string | undefined;
-  metered: Metered | undefined;
-  /** What a kept response has saved. */
-  saved: number | undefined;
-  firstByteMs: number | undefined;
-  upstreamMs: number;
-  /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
-  attemptSignal: AbortSignal | undefined;
-  /** The clocks of the attempt that runs. */
-  clocks: Partial<Timeouts> | undefined;
-  /** How the last attempt was sent, and its response goes out. */
-  lane: Lane | undefined;
-  /** Providers that could not be sent this request at all. */
-  readonly skipped: string[];
 }
 
 const NOTHING: ReadonlySet<never> = new Set();
 
 /** A call on its way. Plugins see it as a {@link Call}; only core writes to it. */
 export class LiveCall implements Call {
-  readonly id = createOrderedId('call_');
+  readonly id: string;
   readonly requestId: string;
   readonly principal: Principal;
   readonly operation: Operation;
   readonly stream: boolean;
-  readonly startedAt = Date.now();
+  readonly startedAt: number;
   /** Fires when the caller has left, or the gateway drains. */
   readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
-  readonly state = new Map<symbol, unknown>();
+  readonly state: Map<symbol, unknown>;
   readonly headers = new Map<string, string>();
   readonly alias: string | undefined;
+  readonly follows: Target | undefined;
   readonly session: string | undefined;
   readonly tags: readonly string[];
   readonly isIdempotent: boolean;
   readonly hooks: CompiledHooks;
-  readonly record: CallRecord = {
-    target: undefined,
-    attempts: 0,
-    status: undefined,
-    sentTo: [],
-    usage: undefined,
-    serviceTier: undefined,
-    metered: undefined,
-    saved: undefined,
-    firstByteMs: undefined,
-    upstreamMs: 0,
-    attemptSignal: undefined,
-    clocks: undefined,
-    lane: undefined,
-    skipped: [],
-  };
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
   #overflow: Target | undefined;
   #stickyKey: string | undefined;
   #timeouts: Partial<Timeouts> | undefined;
   #ingress: Ingress | undefined;
-  readonly #mark = performance.now();
+  #record = newRecord();
+  #hedge: HedgeRule | undefined;
+  readonly #mark: number;
   /** Resolves when the call has ended and its `finish` hooks are done. */
   readonly ended: Promise<void>;
   #end: () => void = () => {};
   readonly #onOutcome: CallInit['onOutcome'];
   #finished: Promise<void> | undefined;
 
-  constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks) {
+  constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks, of?: LiveCall) {
+    this.id = of ? of.id : createOrderedId('call_');
+    this.startedAt = of ? of.startedAt : Date.now();
+    this.state = of ? of.state : new Map();
+    this.#mark = of ? of.#mark : performance.now();
     this.operation = callRequest.operation;
     this.#request = deepFreeze(callRequest.request);
     this.stream = callRequest.stream;
@@ -135,6 +100,7 @@ export class LiveCall implements Call {
     this.signal = init.signal;
     this.skip = init.skip ? new Set(init.skip) : NOTHING;
     this.alias = callRequest.alias;
+    this.follows = callRequest.follows;
     this.session = init.session;
     this.tags = Object.freeze(init.tags ?? init.principal.tags ?? []);
     this.isIdempotent = init.isIdempotent ?? false;
@@ -145,6 +111,31 @@ export class LiveCall implements Call {
       this.#end = resolve;
     });
     Object.freeze(this);
+  }
+
+  /** The same call for one of two attempts that run at once: with a record and a signal of its own. Only the call itself ends. */
+  fork(signal: AbortSignal): LiveCall {
+    const { operation, request, stream, targets, alias, ingress } = this;
+    const { requestId, principal, session, tags } = this;
+    const callRequest = { operation, request, stream, targets, alias, ...(ingress && { ingress }) };
+    const init = {
+      requestId,
+      principal,
+      signal,
+      tags,
+      skip: [...this.skip],
+      ...(session !== undefined && { session }),
+    };
+    return new LiveCall(callRequest, init, this.hooks, this);
+  }
+
+  get record(): CallRecord {
+    return this.#record;
+  }
+
+  /** Goes on with what came of an attempt that ran on a {@link fork}. */
+  adopt(record: CallRecord): void {
+    this.#record = record;
   }
 
   get request(): RequestOf<Operation> {
@@ -189,6 +180,15 @@ export class LiveCall implements Call {
     this.#timeouts = timeouts;
   }
 
+  /** When a second target is asked beside one that takes long; undefined for never. */
+  get hedge(): HedgeRule | undefined {
+    return this.#hedge;
+  }
+
+  hedgeBy(rule: HedgeRule | undefined): void {
+    this.#hedge = rule;
+  }
+
   get stickyKey(): string | undefined {
     return this.#stickyKey;
   }
@@ -218,13 +218,15 @@ export class LiveCall implements Call {
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, lane, usage, metered, saved, sentTo, firstByteMs, upstreamMs } = this.record;
+    const { target, attempts, lane, usage, saved, sentTo, firstByteMs, firstTokenMs, lastTokenMs, upstreamMs } =
+      this.record;
+    const metered = owedBy(this.record);
     const told = usage ?? (metered && usageOfUnits(metered.units));
     const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
       status,
       attempts,
       estimated: metered?.estimated ?? false,
-      sent: sentTo.length > 0,
+      sent: sentTo.length > 0 || this.record.beside !== undefined,
       upstreamMs,
       durationMs: this.elapsedMs,
     };
@@ -236,13 +238,8 @@ export class LiveCall implements Call {
     if (metered?.cost !== undefined) outcome.cost = metered.cost;
     if (saved !== undefined) outcome.saved = saved;
     if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
+    if (firstTokenMs !== undefined) outcome.firstTokenMs = firstTokenMs;
+    if (lastTokenMs !== undefined) outcome.lastTokenMs = lastTokenMs;
     return deepFreeze(outcome);
   }
-}
-
-/** Tokens among units as OpenAI counts them; undefined when there are none. */
-function usageOfUnits(units: Units): Usage | undefined {
-  const { prompt_tokens, completion_tokens = 0 } = units;
-  if (prompt_tokens === undefined) return undefined;
-  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }

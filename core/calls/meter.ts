@@ -3,7 +3,7 @@ import type { ChatRequest, Usage } from '../contract/chat.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallDeps } from './call-deps.ts';
-import type { LiveCall } from './live-call.ts';
+import { LiveCall } from './live-call.ts';
 import { costOf, estimateChat, maxOutput, toldCost } from './pricing.ts';
 import { estimateInputTokens } from './tokens.ts';
 
@@ -71,7 +71,11 @@ function estimateMost(deps: CallDeps, call: Call): Metered {
   for (const { units: some } of each)
     for (const [unit, amount] of Object.entries(some)) units[unit] = Math.max(units[unit] ?? 0, amount);
   const costs = each.map(({ cost }) => cost).filter((cost) => cost !== undefined);
-  return { units, cost: costs.length === each.length ? Math.max(0, ...costs) : undefined };
+  if (costs.length < each.length) return { units, cost: undefined };
+  // Where two may be asked at the same time, both are owed.
+  const isTwice = call instanceof LiveCall && call.hedge !== undefined;
+  const [most = 0, next = 0] = costs.sort((a, b) => b - a);
+  return { units, cost: isTwice ? most + next : most };
 }
 
 /** The most a call may come to at one target. */

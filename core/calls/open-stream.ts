@@ -54,6 +54,7 @@ export async function openStream(deps: CallDeps, call: LiveCall, target: Target)
   } finally {
     clock.stop();
   }
+  call.record.firstTokenMs = call.elapsedMs;
   // From here on the stream itself decides when to hang up.
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   const { headers } = opened;

@@ -15,6 +15,7 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
+import { tellBroken } from './routing/tell-attempt.ts';
 import { tryTargets } from './routing/try-targets.ts';
 import { endWithError, runCall } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
@@ -35,7 +36,7 @@ export async function callOperation<O extends Operation>(
     stream: 'stream' in request && request.stream === true,
     ...findTargets(deps, parts, request, context),
   };
-  return runCall(deps, callRequest, callInitOf(context), {
+  return runCall(deps, callRequest, callInitOf(deps, context), {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
       return respond(call, { response, isStreaming: false, headers, destroy() {} });
@@ -153,6 +154,13 @@ class AttemptWork {
     this.#upstream?.destroy();
   }
 
+  /** What breaks a response off after it began is seen as other failures are. */
+  #brokenBy(thrown: unknown): GatewayError {
+    const failed = readFailedAttempt(thrown, this.#target, this.#offer);
+    tellBroken(this.#deps, this.#call, this.#target, failed);
+    return failed.error;
+  }
+
   async *#passOn<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncGenerator<T, void, undefined> {
     const call = this.#call;
     try {
@@ -161,8 +169,7 @@ class AttemptWork {
       void call.finish('ok');
     } catch (thrown) {
       onEnd();
-      const error = call.signal.aborted ? thrown : readFailedAttempt(thrown, this.#target, this.#offer).error;
-      throw await endWithError(this.#deps, call, error);
+      throw await endWithError(this.#deps, call, call.signal.aborted ? thrown : this.#brokenBy(thrown));
     } finally {
       onEnd();
       void call.finish('aborted');

@@ -1,6 +1,7 @@
 import type { Target } from '../contract/call.ts';
 import type { Endpoint, ResponseHeaders } from '../contract/provider.ts';
 import { formatUsd } from '../contract/units.ts';
+import { owedBy } from './call-record.ts';
 import type { LiveCall } from './live-call.ts';
 
 /** What HTTP tells about a response beside its body. */
@@ -26,7 +27,8 @@ export function responseNotes(call: LiveCall, target: Target | undefined, input:
   return {
     call,
     headers() {
-      const { attempts, metered, upstreamMs, lane, skipped } = call.record;
+      const { attempts, upstreamMs, lane, skipped } = call.record;
+      const metered = owedBy(call.record);
       const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
       const told = endpoint ? readRateLimits(endpoint, upstream) : {};
       if (target) {

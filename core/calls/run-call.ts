@@ -69,6 +69,8 @@ function assertNamedModels(call: LiveCall, catalog: Parameters<typeof assertAllo
 function preferReaders(deps: CallDeps, call: LiveCall): void {
   const deployments = sealedDeployments(deps.seals, call.principal.account, call.request as ChatRequest);
   if (deployments.length === 0 || call.targets.length < 2) return;
+  // Another target would go on without what it can't read.
+  call.hedgeBy(undefined);
   const { offers } = deps.partsOf('chat');
   const reads = ({ provider }: Target): boolean => deployments.includes(deploymentOf(offers.get(provider), provider));
   const { overflow } = call;

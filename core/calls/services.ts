@@ -20,8 +20,8 @@ export function createServices(deps: CallDeps): CallServices {
       const targets = targetsOfRequest({ catalog, aliases }, request.model);
       const callRequest = { operation: 'chat', request, ...targets } as const;
       if (!request.stream)
-        return (await completeChat(deps, { ...callRequest, stream: false }, callInitOf(context))).response;
-      const stream = await streamChat(deps, { ...callRequest, stream: true }, callInitOf(context));
+        return (await completeChat(deps, { ...callRequest, stream: false }, callInitOf(deps, context))).response;
+      const stream = await streamChat(deps, { ...callRequest, stream: true }, callInitOf(deps, context));
       return chunksOf(stream, request.stream_options?.include_usage === true);
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),

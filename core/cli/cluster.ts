@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster';
 import cluster from 'node:cluster';
+import type { ReloadControl } from '../config/reload-report.ts';
 import type { Log } from '../contract/log.ts';
 import { GATHER_MS, type WorkerMessage } from '../plugins/gather.ts';
 import { WORKER_VARIABLE } from './worker.ts';
@@ -10,6 +11,8 @@ interface ClusterOptions {
   readonly log: Log;
   /** The configuration as text, which every worker gets from here. */
   readonly text: string;
+  /** How workers that are asked to reload have it done. */
+  reloads(): Promise<ReloadControl>;
 }
 
 export interface Cluster {
@@ -17,6 +20,8 @@ export interface Cluster {
   swap(text: string): Promise<void>;
   /** What every worker's `/readyz` tells of the last reload. */
   note(problem: string | undefined): void;
+  /** What all workers answer about a topic; one that takes too long is left out. */
+  gather(topic: string): Promise<readonly unknown[]>;
   /** Lets every worker finish its running answers, and kills it when that takes longer. */
   drain(withinMs: number): void;
   /** Ends every worker at once. */
@@ -57,6 +62,7 @@ export class WorkerCluster implements Cluster {
   readonly finished: Promise<number>;
   readonly #count: number;
   readonly #log: Log;
+  readonly #reloads: ClusterOptions['reloads'];
   readonly #members = new Map<number, Member>();
   readonly #pauses = new Set<NodeJS.Timeout>();
   #text: string;
@@ -69,9 +75,10 @@ export class WorkerCluster implements Cluster {
   #hasStarted = false;
   #finish: (code: number) => void = () => {};
 
-  constructor({ count, log, text }: ClusterOptions) {
+  constructor({ count, log, text, reloads }: ClusterOptions) {
     this.#count = count;
     this.#log = log;
+    this.#reloads = reloads;
     this.#text = text;
     this.finished = new Promise((resolve) => {
       this.#finish = resolve;
@@ -125,7 +132,11 @@ export class WorkerCluster implements Cluster {
         this.#onReady(member);
         tellStarted();
       }
-      if (message.tollgate === 'gather') void this.#gather(worker, message.id, message.topic);
+      if (message.tollgate === 'reload') void this.#reload(worker, message);
+      if (message.tollgate === 'gather')
+        void this.gather(message.topic).then((values) =>
+          send(worker, { tollgate: 'gathered', id: message.id, values }),
+        );
     });
     worker.once('exit', (code, signal) => {
       this.#members.delete(number);
@@ -190,9 +201,16 @@ export class WorkerCluster implements Cluster {
     return `worker ${number} did not build the configuration: it ended, or took too long`;
   }
 
-  async #gather(requester: Worker, id: number, topic: string): Promise<void> {
+  async gather(topic: string): Promise<readonly unknown[]> {
     const values = await Promise.all([...this.#members.values()].map(({ worker }) => this.#read(worker, topic)));
-    send(requester, { tollgate: 'gathered', id, values: values.filter((value) => value !== undefined) });
+    return values.filter((value) => value !== undefined);
+  }
+
+  /** For a worker whose caller wants it. */
+  async #reload(worker: Worker, { id, cause }: WorkerMessage & { readonly tollgate: 'reload' }): Promise<void> {
+    const control = await this.#reloads();
+    const report = await (cause === undefined ? control.compare() : control.reload(cause));
+    send(worker, { tollgate: 'reloaded', id, report });
   }
 
   /** What one worker answers, or undefined when it does not in time. */

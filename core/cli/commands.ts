@@ -43,6 +43,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./reload.ts')).run,
   },
   {
+    name: 'targets',
+    summary: 'Say how the targets of the gateways that run on this configuration do',
+    load: async () => (await import('./targets.ts')).run,
+  },
+  {
     name: 'init',
     summary: 'Write a configuration, .env.example and .gitignore into this folder',
     options: [

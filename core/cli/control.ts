@@ -3,12 +3,32 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import type { ReloadControl, ReloadReport } from '../config/reload-report.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import type { Log } from '../contract/log.ts';
-import type { Reloader, ReloadReport } from './reloader.ts';
+import type { RoutingState } from '../contract/routing.ts';
 
-/** What one line to a control socket asks for. */
-export type ControlCommand = 'reload' | 'compare';
+/** What one line to a control socket asks for, and what a gateway replies to it. */
+export interface ControlReplies {
+  readonly reload: ReloadReport;
+  readonly compare: ReloadReport;
+  readonly targets: RoutingState;
+}
+
+export type ControlCommand = keyof ControlReplies;
+
+/** What a gateway does for those who ask it. */
+export interface ControlWork {
+  readonly reloader: ReloadControl;
+  /** What all of its processes know of targets. */
+  routing(): Promise<RoutingState>;
+}
+
+const REPLIES: { readonly [C in ControlCommand]: (work: ControlWork) => Promise<ControlReplies[C]> } = Object.freeze({
+  reload: ({ reloader }: ControlWork) => reloader.reload('tollgate reload'),
+  compare: ({ reloader }: ControlWork) => reloader.compare(),
+  targets: ({ routing }: ControlWork) => routing(),
+});
 
 /** Longer names of a socket are refused by some systems (104 bytes on macOS, 108 on Linux). */
 const LONGEST_FOLDER = 80;
@@ -29,22 +49,21 @@ export function controlFolder(dataDir: string): string {
 }
 
 /**
- * Listens for `tollgate reload` on a socket that only this user may open. A gateway that cannot have one runs without; SIGHUP works
+ * Listens for `tollgate reload` and `tollgate targets` on a socket that only this user may open. A gateway that cannot have one runs without; SIGHUP works
  * there too. Returns how to stop.
  */
-export async function openControl(
-  dataDir: string,
-  reloader: Pick<Reloader, ControlCommand>,
-  log: Log,
-): Promise<() => void> {
-  const server = net.createServer((socket) => replyToCommand(socket, reloader));
+export async function openControl(dataDir: string, work: ControlWork, log: Log): Promise<() => void> {
+  const server = net.createServer((socket) => replyToCommand(socket, work));
   const folder = controlFolder(dataDir);
   const file = path.join(folder, `control-${randomBytes(4).toString('hex')}.sock`);
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     await listenPrivately(server, file);
   } catch (error) {
-    log.warn({ err: error }, 'tollgate reload cannot reach this gateway: it has no control socket');
+    log.warn(
+      { err: error },
+      'tollgate reload and tollgate targets cannot reach this gateway: it has no control socket',
+    );
     return () => {};
   }
   server.unref();
@@ -67,7 +86,7 @@ function listenPrivately(server: net.Server, file: string): Promise<void> {
   });
 }
 
-function replyToCommand(socket: net.Socket, reloader: Pick<Reloader, ControlCommand>): void {
+function replyToCommand(socket: net.Socket, work: ControlWork): void {
   let text = '';
   socket.setEncoding('utf8');
   // Who asked and left is nobody's concern; the reload goes on.
@@ -78,22 +97,31 @@ function replyToCommand(socket: net.Socket, reloader: Pick<Reloader, ControlComm
     if (!text.includes('\n')) return;
     socket.removeAllListeners('data');
     const command = text.trim();
-    if (command !== 'reload' && command !== 'compare') return void socket.destroy();
-    const report = await (command === 'reload' ? reloader.reload('tollgate reload') : reloader.compare());
-    socket.end(`${JSON.stringify({ pid: process.pid, ...report })}\n`);
+    if (!isCommand(command)) return void socket.destroy();
+    try {
+      socket.end(`${JSON.stringify({ pid: process.pid, ...(await REPLIES[command](work)) })}\n`);
+    } catch {
+      // It hears that the gateway gave no reply.
+      socket.destroy();
+    }
   });
 }
 
-/** What one gateway replies to a command. */
-export interface ControlReply extends ReloadReport {
-  readonly pid: number;
+function isCommand(text: string): text is ControlCommand {
+  return Object.hasOwn(REPLIES, text);
 }
 
+/** What one gateway replies to a command. */
+export type ControlReply<C extends ControlCommand> = ControlReplies[C] & { readonly pid: number };
+
 /** Tells a command to every gateway that runs on a data folder; sockets that nobody listens on any more are removed. */
-export async function callGateways(dataDir: string, command: ControlCommand): Promise<readonly ControlReply[]> {
+export async function callGateways<C extends ControlCommand>(
+  dataDir: string,
+  command: C,
+): Promise<readonly ControlReply<C>[]> {
   const folder = controlFolder(dataDir);
   const replies = await Promise.all(listSockets(folder).map((name) => callGateway(path.join(folder, name), command)));
-  return replies.flatMap((reply) => reply ?? []);
+  return replies.flatMap((reply) => (reply as ControlReply<C> | undefined) ?? []);
 }
 
 function listSockets(folder: string): readonly string[] {
@@ -105,7 +133,7 @@ function listSockets(folder: string): readonly string[] {
 }
 
 /** What a gateway replies; undefined when there is none any more. */
-function callGateway(file: string, command: ControlCommand): Promise<ControlReply | undefined> {
+function callGateway(file: string, command: ControlCommand): Promise<object | undefined> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(file);
     let text = '';
@@ -128,6 +156,6 @@ function callGateway(file: string, command: ControlCommand): Promise<ControlRepl
   });
 }
 
-function isReply(value: unknown): value is ControlReply {
-  return isObject(value) && typeof value['pid'] === 'number' && Array.isArray(value['changes']);
+function isReply(value: unknown): value is object {
+  return isObject(value) && typeof value['pid'] === 'number';
 }

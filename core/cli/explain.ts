@@ -1,7 +1,7 @@
 import type { Generation } from '../calls/generation.ts';
 import { clocksFor } from '../calls/routing/clocks.ts';
 import { targetsOfRequest } from '../calls/targets.ts';
-import type { ModelRoute } from '../config/model-routes.ts';
+import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
 import type { Target } from '../contract/call.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo, formatTable } from './io.ts';
@@ -22,6 +22,7 @@ export async function explainModel(context: CommandContext): Promise<void> {
         alias !== undefined ? 'alias' : model.startsWith(`${targets[0]?.provider}/`) ? 'provider/model' : 'bare name',
       strategy: targets.length < 2 ? 'only one' : (route?.strategy ?? 'fallback'),
       ...(route && route.strategy !== 'fallback' && { sticky: route.sticky }),
+      ...(route?.hedge && targets.length > 1 && { hedge: describeHedge(route.hedge) }),
     };
     const table = formatTable(
       ['TARGET', 'ORDER', 'WEIGHT', 'WHEN', 'STATE', 'IN $/M', 'OUT $/M', 'CONTEXT', 'FIRST TOKEN', 'WHOLE'],
@@ -44,6 +45,10 @@ export async function explainModel(context: CommandContext): Promise<void> {
       `${words.join(', ')}\n${table}`,
     );
   });
+}
+
+function describeHedge({ after, maxExtra }: HedgeRule): string {
+  return `after ${after === 'p95' ? after : `${after} ms`} for ${Number((maxExtra * 100).toFixed(3))} % of the calls`;
 }
 
 async function describeTarget(

@@ -29,7 +29,7 @@ export async function run(context: CommandContext): Promise<void> {
   createIo(terminal, globals.json === true).result(replies, replies.map((each) => describe(each, isTrial)).join('\n'));
 }
 
-function describe({ pid, file, changes }: ControlReply, isTrial: boolean): string {
+function describe({ pid, file, changes }: ControlReply<'reload'>, isTrial: boolean): string {
   const head = isTrial
     ? `process ${pid}: a reload of ${file} would change ${countOf(changes.length)}`
     : `process ${pid}: reloaded ${file}, ${countOf(changes.length)} changed`;

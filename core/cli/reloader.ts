@@ -1,28 +1,14 @@
 import path from 'node:path';
 import { type ConfigChange, diffConfigs } from '../config/diff.ts';
 import { ConfigError, formatProblem } from '../config/problems.ts';
+import type { ReloadControl, ReloadReport } from '../config/reload-report.ts';
 import type { Log } from '../contract/log.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { describeError } from './failure.ts';
 
-/** What a reload came to, or would come to. */
-export interface ReloadReport {
-  /** The configuration's name for people. */
-  readonly file: string;
-  /** Whether it serves now; a trial changes nothing. */
-  readonly isReloaded: boolean;
-  readonly changes: readonly ConfigChange[];
-  /** Why the former configuration goes on. */
-  readonly problem?: string;
-}
-
-export interface Reloader {
+export interface Reloader extends ReloadControl {
   /** The configuration that serves now. */
   readonly current: LoadedConfig;
-  /** Reads the configuration anew and goes on with it. Never rejects; one after the other. `cause` is for the log. */
-  reload(cause: string): Promise<ReloadReport>;
-  /** What a reload would change; changes nothing. */
-  compare(): Promise<ReloadReport>;
 }
 
 export interface ReloaderDeps {
@@ -63,9 +49,10 @@ export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps):
       return { file: next.config.file, isReloaded: true, changes };
     } catch (error) {
       const problem = describeError(error).join('\n');
-      note(describePublicly(error));
+      const summary = describePublicly(error);
+      note(summary);
       log.error({ cause, problem }, 'the configuration was not reloaded: the former one goes on');
-      return { file: current.config.file, isReloaded: false, changes: [], problem };
+      return { file: current.config.file, isReloaded: false, changes: [], problem, summary };
     }
   };
   let last: Promise<unknown> = Promise.resolve();
@@ -84,7 +71,7 @@ export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps):
         return { file: next.config.file, isReloaded: false, changes: compareWith(next) };
       } catch (error) {
         const problem = describeError(error).join('\n');
-        return { file: current.config.file, isReloaded: false, changes: [], problem };
+        return { file: current.config.file, isReloaded: false, changes: [], problem, summary: describePublicly(error) };
       }
     },
   };

@@ -1,5 +1,6 @@
+import type { ReloadControl } from '../config/reload-report.ts';
 import type { CommandContext } from './commands.ts';
-import { openControl } from './control.ts';
+import { type ControlWork, openControl } from './control.ts';
 import { loadFor } from './load.ts';
 import { createReloader, type ReloaderDeps } from './reloader.ts';
 import { watchFiles } from './watch-files.ts';
@@ -8,13 +9,15 @@ import { watchFiles } from './watch-files.ts';
 export interface Reloads {
   /** By a signal. */
   reload(): void;
+  /** For the admin API. */
+  readonly control: ReloadControl;
   close(): void;
 }
 
 /** Opens the ways to reload: a signal, `tollgate reload`, and files that change where the configuration says so. */
 export async function startReloads(
   context: Pick<CommandContext, 'globals'>,
-  deps: Omit<ReloaderDeps, 'read'>,
+  deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing'>,
 ): Promise<Reloads> {
   const { loaded, log } = deps;
   const files = loaded.config.server.watch ? watchFiles(() => void reloader.reload('a file was changed')) : undefined;
@@ -28,9 +31,11 @@ export async function startReloads(
     },
   });
   watch(loaded);
-  const closeControl = await openControl(loaded.settings.dataDir, reloader, log);
+  const { routing } = deps;
+  const closeControl = await openControl(loaded.settings.dataDir, { reloader, routing }, log);
   return {
     reload: () => void reloader.reload('SIGHUP'),
+    control: reloader,
     close() {
       closeControl();
       files?.close();

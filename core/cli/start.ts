@@ -10,7 +10,7 @@ import { loadFor } from './load.ts';
 import { createLogger, flushLog } from './logger.ts';
 import { type Reloads, startReloads } from './reloads.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from './signals.ts';
-import { onPrimary, reloadWithPrimary, requestConfiguration, workerNumber } from './worker.ts';
+import { onPrimary, primaryReloads, reloadWithPrimary, requestConfiguration, workerNumber } from './worker.ts';
 import { countWorkers, runWorkers } from './workers.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -56,8 +56,10 @@ export async function run(context: CommandContext): Promise<void> {
           ...{ loaded, log },
           swap: gateway.use,
           note: gateway.noteReload,
+          routing: gateway.routing,
         })
       : undefined;
+  gateway.reloadBy(reloads?.control ?? primaryReloads());
   // Before the banner: a program that waits for it may stop the gateway at once.
   const stopped = untilStopped(gateway, terminal, strays, reloads);
   if (worker === undefined || worker === 1)

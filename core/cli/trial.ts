@@ -23,7 +23,7 @@ export async function trySetUp(loaded: LoadedConfig, log: Log): Promise<void> {
   const dataDir = await mkdtemp(path.join(os.tmpdir(), 'tollgate-check-'));
   const upstream = createUpstream({ log });
   const foundation = {
-    ...{ upstream, log, kept: new Kept(), gatherer: createLocalGatherer() },
+    ...{ upstream, log, kept: new Kept(), gatherer: createLocalGatherer(), storeWatch: { watchers: [] } },
     store: createAbsentStore(loaded.config.store.plugin),
     close: () => upstream.close(),
   };

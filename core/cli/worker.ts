@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import type { Gateway } from '../app.ts';
 import { parseRawConfig } from '../config/raw-text.ts';
+import type { ReloadControl, ReloadReport } from '../config/reload-report.ts';
 import type { PreparedGeneration } from '../http/live-generation.ts';
 import { tell, type WorkerMessage } from '../plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
@@ -27,6 +28,24 @@ export function requestConfiguration(): Promise<LoadedConfig> {
     process.on('message', listen);
     tell({ tollgate: 'configure' });
   });
+}
+
+/** In a worker: the primary reads the configuration for all of them, and replies. */
+export function primaryReloads(): ReloadControl {
+  let lastId = 0;
+  const request = (cause: string | undefined): Promise<ReloadReport> =>
+    new Promise((resolve) => {
+      lastId += 1;
+      const id = lastId;
+      const listen = (message: WorkerMessage): void => {
+        if (message.tollgate !== 'reloaded' || message.id !== id) return;
+        process.off('message', listen);
+        resolve(message.report);
+      };
+      process.on('message', listen);
+      tell({ tollgate: 'reload', id, ...(cause !== undefined && { cause }) });
+    });
+  return { reload: (cause) => request(cause), compare: () => request(undefined) };
 }
 
 /** In a worker: drains when the primary says so or is gone. Signals to the whole group are the primary's to answer. */

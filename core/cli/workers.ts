@@ -1,11 +1,13 @@
 import os from 'node:os';
+import { mergeStates, ROUTING_TOPIC } from '../calls/routing/merge-states.ts';
 import { writeRawConfig } from '../config/raw-text.ts';
 import type { Log } from '../contract/log.ts';
+import type { RoutingState } from '../contract/routing.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { WorkerCluster } from './cluster.ts';
 import type { CommandContext } from './commands.ts';
 import { CliError, EXIT } from './io.ts';
-import { startReloads } from './reloads.ts';
+import { type Reloads, startReloads } from './reloads.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from './signals.ts';
 
 /** After the drain's own deadline: how long a worker may take to close what it holds. */
@@ -34,16 +36,20 @@ export async function runWorkers(
   log: Log,
 ): Promise<void> {
   const { terminal } = context;
-  const workers = new WorkerCluster({ count, log, text: writeRawConfig(loaded.raw) });
+  const workers: WorkerCluster = new WorkerCluster({
+    ...{ count, log, text: writeRawConfig(loaded.raw) },
+    reloads: async () => (await reloads).control,
+  });
   let { server } = loaded.config;
   let stopping: StopSignal | undefined;
-  const reloads = startReloads(context, {
+  const reloads: Promise<Reloads> = startReloads(context, {
     ...{ loaded, log },
     async swap(next) {
       await workers.swap(writeRawConfig(next.raw));
       server = next.config.server;
     },
     note: (problem) => workers.note(problem),
+    routing: async () => mergeStates((await workers.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
   });
   listenToSignals({
     stop(signal) {

@@ -17,6 +17,14 @@ export interface RouteTarget {
   readonly onlyWhenCheaper: boolean;
 }
 
+/** When a second target is asked beside one that takes long. */
+export interface HedgeRule {
+  /** Milliseconds without a first token (a whole response: without the response); `p95` is what nineteen of twenty take there. */
+  readonly after: number | 'p95';
+  /** The share of the alias's calls that this may happen to. */
+  readonly maxExtra: number;
+}
+
 /** How calls of an alias find their target. */
 export interface ModelRoute {
   readonly targets: readonly RouteTarget[];
@@ -25,6 +33,7 @@ export interface ModelRoute {
   /** `provider/model` for prompts that are too long for the others. */
   readonly onOverflow?: string;
   readonly timeouts: Partial<Timeouts>;
+  readonly hedge?: HedgeRule;
 }
 
 const TARGET = { type: 'string', minLength: 1, description: '`provider/model`' } as const;
@@ -97,6 +106,23 @@ export const ROUTE_SCHEMA = {
         'What stays with its target while that works, for prompt caches: a `session` (its header, else what system messages and tools say), a `user`, or nothing. `session` unless set.',
     },
     onOverflow: { ...TARGET, description: '`provider/model` for prompts that are too long for the others.' },
+    hedge: {
+      type: 'object',
+      additionalProperties: false,
+      description:
+        'Asks a second target of the list when the first one takes long; the first response wins, and what both cost is owed. Chats only.',
+      properties: {
+        after: {
+          anyOf: [{ const: 'p95' }, DURATION],
+          description: '`p95`, what nineteen of twenty calls take there, or a duration. `p95` unless set.',
+        },
+        maxExtra: {
+          type: 'string',
+          pattern: '^(?:\\d|[1-9]\\d)(?:\\.\\d{1,3})?%$|^100%$',
+          description: 'The share of the calls that this may happen to, such as `5%`, which it is unless set.',
+        },
+      },
+    },
     timeouts: {
       type: 'object',
       additionalProperties: false,
@@ -118,12 +144,13 @@ interface RouteValue {
   readonly sticky?: Sticky;
   readonly onOverflow?: string;
   readonly timeouts?: { readonly [K in keyof typeof CLOCKS]?: string };
+  readonly hedge?: { readonly after?: string; readonly maxExtra?: string };
 }
 
 /** An alias of any form, with all that was not set. */
 export function readModelRoute(alias: AliasValue): ModelRoute {
   const value: RouteValue = isRoute(alias) ? alias : { targets: [alias].flat() };
-  const { targets, strategy = 'fallback', sticky = 'session', onOverflow, timeouts = {} } = value;
+  const { targets, strategy = 'fallback', sticky = 'session', onOverflow, timeouts = {}, hedge } = value;
   return {
     targets: targets.map((target) => ({
       ...{ weight: 1, order: 1, onlyWhenCheaper: false },
@@ -131,7 +158,12 @@ export function readModelRoute(alias: AliasValue): ModelRoute {
     })),
     ...{ strategy, sticky, timeouts: readClocks(timeouts) },
     ...(onOverflow !== undefined && { onOverflow }),
+    ...(hedge && { hedge: readHedge(hedge) }),
   };
+}
+
+function readHedge({ after = 'p95', maxExtra = '5%' }: NonNullable<RouteValue['hedge']>): HedgeRule {
+  return { after: after === 'p95' ? after : parseDuration(after), maxExtra: Number.parseFloat(maxExtra) / 100 };
 }
 
 function isRoute(alias: AliasValue): alias is RouteValue {

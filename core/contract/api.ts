@@ -8,6 +8,7 @@ import type { ModelCatalog } from './catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Announcement, Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
+import type { Figure, StoreWatcher } from './figures.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { Schema } from './json.ts';
 import type { Ledger } from './ledger.ts';
@@ -25,6 +26,7 @@ export interface CallContext {
   readonly principal: Principal;
   /** The request that this call belongs to. */
   readonly requestId: string;
+  /** Ends it. A call without one is cut, and owes what it did, when the gateway or its configuration ends and it has run on for 3 s. */
   readonly signal?: AbortSignal;
   /** What the call is booked under; the principal's own unless set. */
   readonly tags?: readonly string[];
@@ -128,6 +130,12 @@ export interface PluginApi {
    * 2 s by those that did. Values travel as JSON.
    */
   gather<T>(topic: string, read: () => T | Promise<T>): () => Promise<readonly T[]>;
+  /** Shows operators a number of this process, such as how many writes wait; one instance owns a name. */
+  figure(figure: Figure): void;
+  /** All numbers that instances show; complete once the gateway listens. */
+  figures(): readonly Figure[];
+  /** Is told what the store's operations take, while this configuration serves. On the way of every call: to be quick. */
+  watchStore(watcher: StoreWatcher): void;
   /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
   announce(announcement: Announcement): void;
   /**

@@ -154,5 +154,8 @@ export interface Outcome {
   /** Milliseconds, all measured from the start of the call. */
   readonly durationMs: number;
   readonly firstByteMs?: number;
+  /** Of a stream: when its first content had come, and when it had ended. */
+  readonly firstTokenMs?: number;
+  readonly lastTokenMs?: number;
   readonly upstreamMs: number;
 }

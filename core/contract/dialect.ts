@@ -1,4 +1,4 @@
-import type { Principal } from './call.ts';
+import type { Principal, Target } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { Schema } from './json.ts';
@@ -29,6 +29,8 @@ export interface DialectInput<Body = unknown> {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The row of `routes` that it came by. */
   readonly route: DialectRoute;
+  /** Who made the response that this request continues, as `expand` knows it: of the targets of an alias that one is asked first while it works. */
+  readonly follows?: Target;
 }
 
 /**
@@ -70,6 +72,8 @@ export interface DialectContext<Body = unknown> {
   readonly requestId: string;
   /** Input tokens, estimated before the call was sent, for formats that tell them first. */
   readonly estimatedInputTokens: number;
+  /** Who responds, once that is known. */
+  readonly responder?: () => Target | undefined;
   /** Seals what only the deployment that responds can read, for this caller's account; core opens it when it comes back. */
   seal(data: string): string;
 }

@@ -34,14 +34,14 @@ export interface Answered<O extends Operation = Operation> {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One try at one target, told when it is over. */
+/** One try at one target, told when it is over; once more, with its failure, when a response breaks off that had begun. */
 export interface AttemptReport {
   readonly target: Target;
   /** Which of the call's targets it is, from 1. */
   readonly number: number;
   /** The HTTP status that the provider sent; absent when it sent none. */
   readonly status?: number;
-  /** Absent when the attempt succeeded. */
+  /** Absent when the attempt succeeded, or was left. */
   readonly failure?: {
     /** Absent for failures that are no provider's, such as a missing key. */
     readonly class?: FailureClass;
@@ -51,8 +51,13 @@ export interface AttemptReport {
   };
   /** Milliseconds from sending to the head of the response, or to the failure. */
   readonly durationMs: number;
-  /** What is done now: the response is passed on, another target is asked, one is asked once more after a moment, or the call ends. */
-  readonly next: 'respond' | 'next target' | 'retry' | 'end';
+  /**
+   * What is done now: the response is passed on, another target is asked, one is asked once more after a moment, or the call ends.
+   * Where two targets were asked at the same time, `wait`: this one failed and the other still works; `left`: the other responded.
+   */
+  readonly next: 'respond' | 'next target' | 'retry' | 'end' | 'wait' | 'left';
+  /** Whether it was begun beside another attempt because that takes long. */
+  readonly isSecond?: boolean;
   /** Which target is asked now, when one is. */
   readonly nextTarget?: Target;
 }

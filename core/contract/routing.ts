@@ -1,4 +1,5 @@
 import type { Target } from './call.ts';
+import type { FailureClass } from './provider.ts';
 
 /** Whether calls go to a target: `open` is left alone until its time is over, `half-open` is tested by one live call. */
 export type TargetState = 'closed' | 'open' | 'half-open';
@@ -22,8 +23,21 @@ export interface TargetReport extends Target {
   /** Milliseconds to a whole response, and to the first token of a stream; later ones count more. */
   readonly wholeMs?: number;
   readonly firstTokenMs?: number;
-  /** The vendor's or the network's words of its last failure, with secrets taken out. */
-  readonly lastError?: { readonly at: number; readonly message: string };
+  readonly lastError?: TargetError;
+}
+
+/** The last failure of a target. */
+export interface TargetError {
+  readonly at: number;
+  /** The vendor's or the network's words, with secrets taken out. */
+  readonly message: string;
+  readonly class?: FailureClass;
+  /** What the vendor sent; absent when it sent nothing. */
+  readonly status?: number;
+  /** What the system says of a connection that failed, such as `ECONNREFUSED`. */
+  readonly errno?: string;
+  /** The request that met it. */
+  readonly requestId?: string;
 }
 
 /** What the gateway knows of its targets and its retries, in this process. */

@@ -8,6 +8,7 @@ import type { CallInit, CallRequest } from '../calls/live-call.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
 import { estimateInputTokens } from '../calls/tokens.ts';
+import type { Target } from '../contract/call.ts';
 import type {
   DialectContext,
   DialectDefinition,
@@ -105,7 +106,7 @@ async function readConversation(
   const read = dialect.read(input);
   const request = deepFreeze(read.request);
   const ingress = ingressOf(dialect, input, request, read);
-  const responder = { provider: '' };
+  let responder: Target | undefined;
   const context: DialectContext = {
     input,
     request,
@@ -113,20 +114,25 @@ async function readConversation(
     id: createId(''),
     created: Math.floor(Date.now() / 1000),
     estimatedInputTokens: estimateInputTokens(request),
-    seal: (data) =>
-      deps.seals.seal(
+    responder: () => responder,
+    seal(data) {
+      const provider = responder?.provider ?? '';
+      return deps.seals.seal(
         principal.account,
-        deploymentOf(deps.partsOf('chat').offers.get(responder.provider), responder.provider),
+        deploymentOf(deps.partsOf('chat').offers.get(provider), provider),
         data,
-      ),
+      );
+    },
   };
   const { targets, requested, alias } = targetsOf(deps, dialect, read);
   const stream = request.stream === true;
   return {
     context,
-    callRequest: { operation: 'chat', request, ingress, stream, targets, requested, alias },
+    callRequest: { operation: 'chat', request, ingress, stream, targets, requested, alias, follows: input.follows },
     init: callInitOf(ctx),
-    onCall: ({ record: { target } }) => Object.assign(responder, target),
+    onCall({ record: { target } }) {
+      responder = target;
+    },
     atCallersPlace: (thrown) => atCallersPlace(thrown, read),
   };
 }

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import { SHUTDOWN } from '../calls/run-call.ts';
+import type { ReloadControl } from '../config/reload-report.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
 
@@ -21,6 +22,8 @@ const GRACE_MS = 1000;
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
+  /** How the configuration is read anew; undefined in a program that does it itself. */
+  reloads: ReloadControl | undefined;
   #reloadProblem: string | undefined;
   readonly #running = new Set<AbortController>();
   /** Those of them that a drain does not wait for. */

@@ -54,6 +54,9 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
     phase: () => lifecycle.phase,
     reloadProblem: () => lifecycle.reloadProblem,
     storeHealth: () => foundation.store.health(),
+    gather: (topic) => foundation.gatherer.gather(topic),
+    reloads: () => lifecycle.reloads,
+    audit: (change) => generation.audit.add(change),
     openApi: () => openApiText,
   });
   registry.refuseRoutesOf([

@@ -10,10 +10,13 @@ import { createPluginApi } from './plugin-api.ts';
 import { createRedactor } from './redact-text.ts';
 import { PluginError, Registry } from './registry.ts';
 import { runClosers, setUpPlugins } from './set-up.ts';
+import { type StoreWatch, watchStore } from './store-watch.ts';
 
 /** What outlives a change of the configuration: the store, connections to providers, and what plugins keep. */
 export interface Foundation {
   readonly store: Store;
+  /** Who is told what the store's operations take. */
+  readonly storeWatch: StoreWatch;
   readonly upstream: Upstream;
   readonly gatherer: Gatherer;
   readonly kept: Kept;
@@ -29,10 +32,12 @@ export async function openFoundation(
   gatherer: Gatherer = createLocalGatherer(),
 ): Promise<Foundation> {
   const registry = new Registry();
-  const store = await openStore(loaded, registry, log, gatherer);
+  const storeWatch: StoreWatch = { watchers: [] };
+  const store = watchStore(await openStore(loaded, registry, log, gatherer), storeWatch);
   const upstream = createUpstream({ log });
   return {
     store,
+    storeWatch,
     upstream,
     gatherer,
     kept: new Kept(),

@@ -1,3 +1,5 @@
+import type { ReloadReport } from '../config/reload-report.ts';
+
 /** What the processes of one gateway tell each other. */
 export type WorkerMessage =
   | { readonly tollgate: 'ready' }
@@ -13,6 +15,9 @@ export type WorkerMessage =
   | { readonly tollgate: 'prepare'; readonly id: number; readonly text: string }
   | { readonly tollgate: 'prepared'; readonly id: number; readonly problem?: string }
   | { readonly tollgate: 'commit' | 'abandon'; readonly id: number }
+  /** A worker's caller wants a reload, or to know what one would change; the primary does it. */
+  | { readonly tollgate: 'reload'; readonly id: number; readonly cause?: string }
+  | { readonly tollgate: 'reloaded'; readonly id: number; readonly report: ReloadReport }
   /** What `/readyz` tells of the last reload. */
   | { readonly tollgate: 'note'; readonly problem?: string };
 

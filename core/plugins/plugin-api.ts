@@ -20,6 +20,7 @@ import type { Store } from '../contract/store.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import { runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
+import { figuresApi } from './figures-api.ts';
 import { findHosts, hostsOfOffers } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
@@ -85,6 +86,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
     keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance),
+    ...figuresApi(registry, name),
     ...{ chat: calls.chat, call: calls.call, offers: calls.offers, estimate: calls.estimate },
     ...{ models: calls.models, listModels: calls.listModels, routing: calls.routing },
     get catalog() {

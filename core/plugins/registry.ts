@@ -3,6 +3,7 @@ import { didYouMean } from '../config/nearest.ts';
 import type { AgentDefinition } from '../contract/agent.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
+import type { Figure, StoreWatcher } from '../contract/figures.ts';
 import { HOOKS } from '../contract/hooks.ts';
 import { isObject, type Schema } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
@@ -41,6 +42,8 @@ export class Registry {
   readonly routes: Table<Route> = new Map();
   readonly schemas: Table<Schema> = new Map();
   readonly shared: Table<string> = new Map();
+  readonly figures: Table<Figure> = new Map();
+  readonly storeWatchers: StoreWatcher[] = [];
   readonly middleware: Owned<Koa.Middleware>[] = [];
   readonly hooks: HookEntry[] = [];
   readonly registered: Owned<() => void>[] = [];

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { startGateway } from '../support/gateway.ts';
+import { pluginFile } from '../support/plugin-file.ts';
 import {
   chunk,
   type Script,
@@ -31,6 +32,25 @@ const CUT: readonly {
   { what: 'a call without an answer', stream: false, script: (wire) => wire.hang(), owes: 6 },
   { what: 'a stream in its middle', stream: true, script: beginning, owes: 8 },
 ];
+
+/** Asks a model for itself, and does not wait for it. */
+const OWN_CALLS = pluginFile({
+  name: 'own-calls',
+  kind: 'policy',
+  setup: `api.route({
+    method: 'POST', path: '/own', summary: 'x', auth: ['key'], responses: { 200: 'x' }, body: { type: 'object' },
+    handler(ctx) {
+      const { principal, requestId, body: { stream } } = ctx.state;
+      const request = { model: 'one/m', max_tokens: 50, stream, messages: [{ role: 'user', content: 'a'.repeat(8) }] };
+      const ask = async () => {
+        const response = await api.chat(request, { principal, requestId });
+        if (stream) for await (const chunk of response) void chunk;
+      };
+      ask().catch((error) => api.log.info('ended by ' + error.code));
+      ctx.body = {};
+    },
+  });`,
+});
 
 describe('a gateway that is shut down', () => {
   let upstream: ScriptedUpstream;
@@ -74,4 +94,36 @@ describe('a gateway that is shut down', () => {
       }
     });
   }
+
+  for (const stream of [false, true])
+    it(`has cut and charged a ${stream ? 'stream' : 'call'} that a plugin makes on its own, before its plugins close`, async () => {
+      upstream.script(stream ? beginning : (wire) => wire.hang());
+      const gateway = await startGateway(
+        {
+          server: { port: 0, drainTimeout: '100ms' },
+          store: `sqlite:${folder}`,
+          providers: {
+            one: {
+              plugin: 'openai-compatible',
+              baseUrl: upstream.url,
+              apiKey: 'k',
+              models: ['*'],
+              prices: { '*': { input: 1, output: 1 } },
+            },
+          },
+          policies: { own: { plugin: './own.mjs' } },
+        },
+        { files: { 'own.mjs': OWN_CALLS } },
+      );
+      expect((await gateway.post('/own', { stream })).status).to.equal(200);
+      await upstream.request(0);
+      await gateway.stop();
+      expect(gateway.logText()).to.include('ended by shutting_down').and.not.to.include('closes although');
+      const store = await openSqlite({ folder });
+      try {
+        expect(await store.ledger.balance('local')).to.include({ held: 0, spent: stream ? 8 : 6 });
+      } finally {
+        await store.close();
+      }
+    });
 });

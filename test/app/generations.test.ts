@@ -191,6 +191,27 @@ describe('another configuration in a running gateway', function () {
     expect((await witness()).label).to.equal('four');
   });
 
+  it('lets streams of the former one go on, and a drain cuts them at its deadline like all others', async () => {
+    upstream.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(chunk(`data: ${delta('one')}\n\n`));
+      await wire.hang();
+    });
+    const response = await ask({ model: 'slow/m', stream: true });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader?.read())?.value).to.include('one');
+    await gateway.use(await load('two', { server: { port: 0, drainTimeout: '200ms' } }));
+    expect((await witness()).label).to.equal('two');
+    expect(closings(), 'its stream goes on').to.deep.equal([]);
+    const closed = gateway.close();
+    let rest = '';
+    for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) rest += part.value;
+    expect(rest).to.include('"code":"shutting_down"');
+    await closed;
+    expect(closings().map((each) => each['closed'])).to.have.members(['one', 'two']);
+    await upstream.requests[0]?.closed;
+  });
+
   it('keeps the metrics that were counted', async () => {
     const requests = async () =>
       /tollgate_http_requests_total\{[^}]*chat\/completions[^}]*\} (\d+)/.exec(

@@ -135,6 +135,32 @@ describe('a running gateway whose configuration changes', function () {
       expect(checks.reload).to.include('the former one serves: tollgate.config.json:1');
     });
 
+  for (const workers of [1, 3])
+    it(`tells an operator of its targets and reloads for one, over all of ${workers} worker(s)`, async () => {
+      await start({ server: { workers } });
+      upstream.script(answer(429, { error: { message: 'no way' } }, { 'retry-after': '120' }));
+      for (let n = 0; n < 3 * workers; n += 1) expect(await statusOf('one/m')).to.equal(429);
+      upstream.script(answer(200, completion()));
+      const made = await runCli(['keys', 'create', '--user', 'root', '--admin', '--json'], own);
+      const admin = (JSON.parse(made.stdout) as { data: { api_key: string } }).data.api_key;
+      const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' };
+      const target = { target: 'one/m', state: 'open', cause: 'rate_limit', error_ratio: 1 };
+      const listed = await runCli(['targets', '--json'], own);
+      const [reply] = (JSON.parse(listed.stdout) as { data: { targets: Record<string, unknown>[] }[] }).data;
+      expect(reply?.targets[0], listed.stdout).to.deep.include(target);
+      expect(reply?.targets[0]?.['attempts']).to.be.at.least(3);
+      const shown = await runCli(['targets'], own);
+      expect(shown.stdout).to.match(/TARGET +STATE +WHY +LEFT ALONE S +ERRORS %/);
+      expect(shown.stdout).to.match(/one\/m +open +rate_limit +\d+ +100\.0 .* 429 no way/);
+      const { data } = (await (await fetch(`${url}/api/core/admin/targets`, { headers })).json()) as { data: object[] };
+      expect(data[0]).to.deep.include(target);
+      await write({ server: { workers }, models: { quick: 'echo/echo' } });
+      const body = JSON.stringify({ diff: false });
+      const response = await fetch(`${url}/api/core/admin/reload`, { method: 'POST', headers, body });
+      expect(await response.json()).to.deep.include({ object: 'reload', reloaded: true });
+      for (let n = 0; n < 3 * workers; n += 1) expect(await statusOf('quick')).to.equal(200);
+    });
+
   it('tells by tollgate reload --diff what would change, without secrets, and changes it by tollgate reload', async () => {
     await start();
     await writeFile(path.join(own, 'secret'), 'sk-second');

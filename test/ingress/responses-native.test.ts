@@ -162,6 +162,22 @@ describe('reasoning that a vendor encrypted', () => {
       expect(sent.input.find(({ type }) => type === 'reasoning')).to.include({ encrypted_content: 'gAAA-secret' });
     });
 
+  for (const stream of [false, true])
+    it(`a response that is named goes on where it was made, while that works (${stream ? 'streamed' : 'whole'})`, async () => {
+      for (const vendor of [east, west]) vendor.script(sendResponses(HELLO));
+      const { response } = await askResponse(rig, { model: 'west/gpt-5', input: 'One', stream });
+      const asked = { model: 'smart', previous_response_id: response.id, input: 'Two', stream };
+      const before = { east: east.requests.length, west: west.requests.length };
+      expect((await askResponse(rig, asked)).status).to.equal(200);
+      expect(east.requests.length - before.east, 'the first of the alias').to.equal(0);
+      expect(west.requests.length - before.west).to.equal(1);
+      if (!stream) return;
+      west.script(answer(429, { error: { message: 'later' } }, { 'retry-after': '60' }));
+      for (const by of ['tried', 'left alone']) expect((await askResponse(rig, asked)).status, by).to.equal(200);
+      expect(east.requests.length - before.east).to.equal(2);
+      expect(west.requests.length - before.west).to.equal(2);
+    });
+
   it('is left out for a deployment that cannot read it, and that is told', async () => {
     west.script(sendResponses(said));
     east.script(sendResponses(HELLO));

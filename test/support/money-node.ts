@@ -63,6 +63,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     ...{ upstream: createUpstream({ log }), aliases: new Map(), log, pending },
     routes: new Map(),
     routing: createRouting(),
+    closing: new AbortController().signal,
     planOf: () => undefined,
     seals: createSeals(() => store.sets),
     partsOf: () => parts,

@@ -1,5 +1,6 @@
 import type { RoutingState } from '../../contract/routing.ts';
 import { HealthBook } from './health-book.ts';
+import { Hedges } from './hedges.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { SharedHealth } from './share-health.ts';
 import { StickyTargets } from './sticky-targets.ts';
@@ -11,6 +12,7 @@ export interface Routing {
   readonly budget: RetryBudget;
   readonly sticky: StickyTargets;
   readonly waiting: WaitingAttempts;
+  readonly hedges: Hedges;
   /** Absent where nobody else can open the store. */
   readonly shared: SharedHealth | undefined;
 }
@@ -19,6 +21,7 @@ export function createRouting(share?: (health: HealthBook) => SharedHealth): Rou
   const health = new HealthBook();
   return {
     ...{ health, budget: new RetryBudget(), sticky: new StickyTargets(), waiting: new WaitingAttempts() },
+    hedges: new Hedges(),
     shared: share?.(health),
   };
 }

@@ -1,4 +1,4 @@
-import type { OpenCause, TargetState } from '../../contract/routing.ts';
+import type { OpenCause, TargetError, TargetState } from '../../contract/routing.ts';
 
 /** What is known of one target, or of one provider. Never changed: every event makes another one. */
 export interface Health {
@@ -16,7 +16,7 @@ export interface Health {
   readonly wholeMs: number | undefined;
   readonly streamMs: number | undefined;
   readonly attempts: number;
-  readonly lastError: { readonly at: number; readonly message: string } | undefined;
+  readonly lastError: TargetError | undefined;
 }
 
 /** What an attempt says about its target. `alive` is neither: the vendor refused what the caller sent. */
@@ -26,7 +26,7 @@ export type Verdict =
   | {
       readonly kind: 'failure';
       readonly cause: Exclude<OpenCause, 'shared'>;
-      readonly message: string;
+      readonly error: Omit<TargetError, 'at'>;
       /** How long the vendor told to wait. */
       readonly retryAfterMs?: number | undefined;
     };
@@ -110,13 +110,13 @@ function isToldToWait(health: Health, now: number): boolean {
 }
 
 function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, now: number): Health {
-  const { cause, message, retryAfterMs } = verdict;
+  const { cause, error, retryAfterMs } = verdict;
   const failed: Health = {
     ...health,
     failures: cause === 'failures' ? health.failures + 1 : health.failures,
     errorRate: average(health, 1),
     attempts: health.attempts + 1,
-    lastError: { at: now, message },
+    lastError: { at: now, ...error },
   };
   const state = stateOf(health, now);
   // Calls that ran beside the one that opened it say nothing new, but for a longer wait.

@@ -2,18 +2,24 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Target } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { AttemptReport } from '../../contract/hooks.ts';
-import { attemptReport, type FailedAttempt, readFailedAttempt } from '../attempt.ts';
+import { type FailedAttempt, readFailedAttempt } from '../attempt.ts';
 import type { CallDeps } from '../call-deps.ts';
-import { redact } from '../failures.ts';
 import type { LiveCall } from '../live-call.ts';
 import { clocksFor } from './clocks.ts';
+import { hedge } from './hedge.ts';
+import type { Lap } from './lap.ts';
 import { retryDelayMs } from './retry-rules.ts';
-import { isOfTarget, reportFailure } from './verdicts.ts';
+import { tellAttempt } from './tell-attempt.ts';
+import { reportFailure } from './verdicts.ts';
+
+/** One attempt; `own` is the call, or a copy of it where two attempts run at once. */
+type AttemptOf<T> = (target: Target, own: LiveCall) => Promise<T>;
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
-export function tryTargets<T>(deps: CallDeps, call: LiveCall, attempt: (target: Target) => Promise<T>): Promise<T> {
+export function tryTargets<T>(deps: CallDeps, call: LiveCall, attempt: AttemptOf<T>): Promise<T> {
   deps.routing.shared?.refresh();
   deps.routing.budget.enter(call.ended);
+  if (call.hedge && call.alias !== undefined) deps.routing.hedges.enter(call.alias, call.hedge);
   return new TargetRun(deps, call, attempt).run();
 }
 
@@ -24,6 +30,8 @@ interface Step {
   readonly delayMs?: number;
 }
 
+type Tried<T> = { readonly response: T } | { readonly next: Step | undefined };
+
 /** As many attempts as SDKs make on their own: a caller's SDK that went to the provider directly would stop as well. */
 const ATTEMPTS_OF_SDKS = 3;
 
@@ -31,7 +39,7 @@ const ATTEMPTS_OF_SDKS = 3;
 class TargetRun<T> {
   readonly #deps: CallDeps;
   readonly #call: LiveCall;
-  readonly #attempt: (target: Target) => Promise<T>;
+  readonly #attempt: AttemptOf<T>;
   /** Those that were not tried, in order. */
   #remaining: readonly Target[];
   #overflow: Target | undefined;
@@ -39,8 +47,12 @@ class TargetRun<T> {
   #retry: Required<Step> | undefined;
   #wasRetried = false;
   #error: GatewayError | undefined;
+  /** Whether any target was sent the request. */
+  #wasSent = false;
+  /** Whether the last failure was one that another target may not have. */
+  #mayHelpElsewhere = false;
 
-  constructor(deps: CallDeps, call: LiveCall, attempt: (target: Target) => Promise<T>) {
+  constructor(deps: CallDeps, call: LiveCall, attempt: AttemptOf<T>) {
     this.#deps = deps;
     this.#call = call;
     this.#attempt = attempt;
@@ -51,15 +63,29 @@ class TargetRun<T> {
   async run(): Promise<T> {
     let step = this.#nextTarget();
     while (step) {
-      const tried = await this.#try(step);
+      const tried = await this.#tryStep(step);
       if ('response' in tried) return tried.response;
       step = tried.next;
     }
+    if (this.#error && this.#mayHelpElsewhere && this.#call.record.attempts >= ATTEMPTS_OF_SDKS)
+      throw inVain(this.#error);
     throw this.#error ?? new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
   }
 
-  async #try(step: Step): Promise<{ readonly response: T } | { readonly next: Step | undefined }> {
-    const { record, signal, stream } = this.#call;
+  #tryStep(step: Step): Promise<Tried<T>> {
+    const { target, delayMs } = step;
+    const { hedge: rule, stream } = this.#call;
+    if (!rule || delayMs !== undefined)
+      return this.#try(step, { call: this.#call, target, isSecond: false, end: () => false });
+    return hedge<Tried<T>>(this.#deps, this.#call, target, {
+      afterMs: this.#deps.routing.hedges.afterMs(rule, target, stream),
+      attempt: (lap) => this.#try({ target: lap.target }, lap),
+      second: () => this.#secondTarget(),
+    });
+  }
+
+  async #try(step: Step, lap: Lap): Promise<Tried<T>> {
+    const { record, signal, stream } = lap.call;
     const { health, budget, sticky, waiting } = this.#deps.routing;
     const { target, delayMs } = step;
     try {
@@ -70,16 +96,17 @@ class TargetRun<T> {
       const startedMs = this.#call.elapsedMs;
       const end = waiting.begin(target, stream);
       try {
-        const response = await this.#attempt(target);
+        const response = await this.#attempt(target, lap.call);
+        lap.end();
         end(true);
         health.report(target, { kind: 'success', durationMs: this.#call.elapsedMs - startedMs, stream });
         if (this.#call.stickyKey !== undefined) sticky.set(this.#call.stickyKey, `${target.provider}/${target.model}`);
-        this.#observe(step, startedMs, undefined, undefined);
+        tellAttempt(this.#deps, this.#call, lap, { startedMs, next: 'respond' });
         return { response };
       } catch (thrown) {
         // Whether it sent anything back: the attempt has noted the status meanwhile.
-        end(this.#call.record.status !== undefined);
-        return { next: this.#fail(step, startedMs, thrown) };
+        end(lap.call.record.status !== undefined);
+        return { next: this.#fail(lap, startedMs, thrown) };
       }
     } finally {
       if (delayMs !== undefined) budget.release();
@@ -87,24 +114,30 @@ class TargetRun<T> {
   }
 
   /** Notes a failure; returns what is tried now. An abort is thrown on. */
-  #fail(step: Step, startedMs: number, thrown: unknown): Step | undefined {
+  #fail(lap: Lap, startedMs: number, thrown: unknown): Step | undefined {
+    const { target, call: own } = lap;
     const call = this.#call;
-    const { target } = step;
     const { health } = this.#deps.routing;
     const { offers } = this.#deps.partsOf(call.operation);
+    const hasOther = lap.end();
+    this.#wasSent ||= own.record.attempts > 0;
     // Says nothing about the target, unless a failure is read from it.
     health.forget(target);
-    if (call.signal.aborted) throw thrown;
+    if (own.signal.aborted) {
+      if (!call.signal.aborted) tellAttempt(this.#deps, call, lap, { startedMs, next: 'left' });
+      throw thrown;
+    }
     const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
-    reportFailure(health, target, failed, call.record.status);
-    this.#noteRetry(target, failed, call.elapsedMs - startedMs);
-    const next = this.#nextAfter(failed);
-    this.#observe(step, startedMs, failed, next);
-    if (failed.isRefusal) call.record.skipped.push(target.provider);
+    reportFailure(health, target, failed, own.record.status, call.requestId);
+    this.#noteRetry(lap, failed, call.elapsedMs - startedMs);
+    const next = hasOther ? undefined : this.#nextAfter(failed);
+    const told = hasOther ? 'wait' : next === undefined ? 'end' : wordOf(next);
+    tellAttempt(this.#deps, call, lap, { startedMs, failed, next: told, then: next?.target });
+    if (failed.isRefusal) own.record.skipped.push(target.provider);
     // What a missing key or a refusal hides must not replace what a real attempt said; of refusals the first one counts.
     if (!this.#error || (failed.error.code !== 'provider_not_configured' && !failed.isRefusal))
       this.#error = failed.error;
-    if (!next && failed.failover && call.record.attempts >= ATTEMPTS_OF_SDKS) this.#error = inVain(this.#error);
+    this.#mayHelpElsewhere = failed.failover;
     return next;
   }
 
@@ -125,14 +158,23 @@ class TargetRun<T> {
    */
   #nextTarget(): Step | undefined {
     const { health } = this.#deps.routing;
-    const isFirst = this.#call.record.attempts === 0;
     const target =
       this.#remaining.find((each) => health.mayTry(each) && !this.#isStuck(each)) ??
       this.#remaining.find((each) => health.mayTry(each)) ??
-      health.bestOf(this.#remaining.filter((each) => isFirst || MAY_HAVE_PASSED.has(health.causeOf(each))));
+      health.bestOf(this.#remaining.filter((each) => !this.#wasSent || MAY_HAVE_PASSED.has(health.causeOf(each))));
     if (!target) return undefined;
     this.#remaining = this.#remaining.filter((each) => each !== target);
     return { target };
+  }
+
+  /** The one to ask beside a target that takes long: one that works by all that is known, and only as often as may be. */
+  #secondTarget(): Target | undefined {
+    const { health, hedges } = this.#deps.routing;
+    const { alias } = this.#call;
+    const target = this.#remaining.find((each) => health.mayTry(each) && !this.#isStuck(each));
+    if (!target || alias === undefined || !hedges.take(alias)) return undefined;
+    this.#remaining = this.#remaining.filter((each) => each !== target);
+    return target;
   }
 
   #isStuck(target: Target): boolean {
@@ -141,9 +183,9 @@ class TargetRun<T> {
     return waiting.isStuck(target, stream, health.latencyMs(target, stream));
   }
 
-  #noteRetry(target: Target, failed: FailedAttempt, durationMs: number): void {
+  #noteRetry({ target, call }: Lap, failed: FailedAttempt, durationMs: number): void {
     const { class: kind, phase, isSent = true, error } = failed;
-    const { status } = this.#call.record;
+    const { status } = call.record;
     const facts = { class: kind, phase, isSent, status, durationMs, retryAfterMs: error.retryAfterMs };
     const delayMs = retryDelayMs(facts, this.#call.isIdempotent, Math.random);
     if (delayMs !== undefined && delayMs < (this.#retry?.delayMs ?? Number.POSITIVE_INFINITY))
@@ -167,37 +209,10 @@ class TargetRun<T> {
       isDoubtful: health.isDoubtful(target),
     });
   }
+}
 
-  /** Tells operators and observers what came of an attempt, and what is done now. */
-  #observe({ target }: Step, startedMs: number, failed: FailedAttempt | undefined, then: Step | undefined): void {
-    const call = this.#call;
-    const next: AttemptReport['next'] = !failed
-      ? 'respond'
-      : !then
-        ? 'end'
-        : then.delayMs === undefined
-          ? 'next target'
-          : 'retry';
-    const number = call.targets.indexOf(target) + 1;
-    // A missing key would be a line for each call, and a plugin's error has one of its own.
-    if (failed && isOfTarget(failed))
-      this.#deps.log.warn(
-        {
-          request_id: call.requestId,
-          target: `${target.provider}/${target.model.slice(0, 100)}`,
-          status: call.record.status,
-          class: failed.class,
-          reason: redact(failed.message),
-          ms: Math.round(call.elapsedMs - startedMs),
-          next: next === 'next target' && then ? `${then.target.provider}/${then.target.model.slice(0, 100)}` : next,
-        },
-        'an attempt failed',
-      );
-    void call.hooks.attempt?.(
-      call,
-      attemptReport(call, { target, number, startedMs, failed, next, then: then?.target }),
-    );
-  }
+function wordOf({ delayMs }: Step): AttemptReport['next'] {
+  return delayMs === undefined ? 'next target' : 'retry';
 }
 
 const MAY_HAVE_PASSED: ReadonlySet<unknown> = new Set(['failures', 'shared']);

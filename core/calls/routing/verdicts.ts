@@ -34,15 +34,24 @@ export function reportFailure(
   target: Target,
   failed: FailedAttempt,
   status: number | undefined,
+  requestId: string,
 ): void {
-  const { class: kind, phase, message, error } = failed;
+  const { class: kind, phase, message, errno, error } = failed;
   // Our own bound on connections, and a caller's slowness that the vendor tells.
   if (!isOfTarget(failed) || status === 408 || (phase === 'connect' && kind === 'overloaded')) return;
   const cause = kind === undefined ? 'failures' : CAUSES[kind];
   const verdict: Verdict =
     cause === undefined
       ? { kind: 'alive' }
-      : { kind: 'failure', cause, message: redact(message), retryAfterMs: error.retryAfterMs };
+      : {
+          ...{ kind: 'failure', cause, retryAfterMs: error.retryAfterMs },
+          error: {
+            ...{ message: redact(message), requestId },
+            ...(kind && { class: kind }),
+            ...(status !== undefined && { status }),
+            ...(errno !== undefined && { errno }),
+          },
+        };
   health.report(target, verdict, scopeOf(failed, status));
 }
 

@@ -9,6 +9,7 @@ import {
   parseDuration,
   readArray,
   readString,
+  type Target,
 } from '../../../core/index.ts';
 import { createStoreIndex } from './store-index.ts';
 import type { Item, ResponsesBody } from './types.ts';
@@ -19,6 +20,8 @@ export type StoreMode = 'off' | 'short' | 'on';
 export interface KeptResponse {
   readonly input: readonly Item[];
   readonly response: JsonObject;
+  /** Who made it. */
+  readonly target?: Target;
   /** Its entry in the index of its account. */
   readonly entry: string;
 }
@@ -56,18 +59,20 @@ export function createResponseStore(
       const previous = body.previous_response_id ?? undefined;
       if (previous === undefined && !own.some(isReference)) return input;
       if (mode === 'off') throw storeIsOff(previous === undefined ? 'input' : 'previous_response_id');
-      const before = previous === undefined ? [] : await kept.history(previous, caller);
+      const before = previous === undefined ? undefined : await kept.find(previous, caller);
       const found: Item[] = [];
       for (const [at, item] of own.entries())
         found.push(isReference(item) ? await kept.item(item, `input[${at}].id`, caller) : item);
-      return { ...input, body: { ...body, input: [...before, ...found] } };
+      const history = before ? [...before.input, ...outputOf(before)] : [];
+      const expanded = { ...input, body: { ...body, input: [...history, ...found] } };
+      return before?.target ? { ...expanded, follows: before.target } : expanded;
     },
-    async remember(response, { input: { body } }, caller) {
+    async remember(response, { input: { body }, responder }, caller) {
       if (mode === 'off' || body.store === false || !isObject(response)) return;
       const id = readString(response['id']);
       if (id === undefined || !ID.test(id) || response['status'] === 'failed') return;
       try {
-        await kept.add(body, response, id, caller);
+        await kept.add(body, response, id, { caller, target: responder?.() });
       } catch (err) {
         // The response is there and paid for: the caller gets it, and learns with the next request that it is not kept.
         api.log.warn({ err }, 'a response could not be kept for requests that continue it');
@@ -100,13 +105,18 @@ function keptDocuments({ keyv, stores }: StoreApi, ttlMs: number, maxBytes: numb
 
   return {
     get,
-    async add(body: ResponsesBody, response: JsonObject, id: string, caller: Principal): Promise<void> {
+    async add(
+      body: ResponsesBody,
+      response: JsonObject,
+      id: string,
+      { caller, target }: { readonly caller: Principal; readonly target: Target | undefined },
+    ): Promise<void> {
       const owner = ownerOf(caller);
       const input = inputItems(body.input);
       const bytes = Buffer.byteLength(JSON.stringify([input, response]));
       if (bytes > maxBytes) return;
       const entry = await index.add(hash(caller.account), { owner, id, bytes });
-      const kept = { input, response, entry };
+      const kept = { input, response, entry, ...(target && { target }) };
       await responses().set(`${owner}.${id}`, kept, ttlMs);
       for (const item of outputOf(kept)) await items().set(`${owner}.${String(item['id'])}`, item, ttlMs);
     },
@@ -115,11 +125,10 @@ function keptDocuments({ keyv, stores }: StoreApi, ttlMs: number, maxBytes: numb
       if (kept) await index.remove(hash(caller.account), kept.entry);
       return kept !== undefined;
     },
-    /** All that led to a response, and its output. */
-    async history(id: string, caller: Principal): Promise<readonly Item[]> {
+    async find(id: string, caller: Principal): Promise<KeptResponse> {
       const kept = await get(caller, id);
       if (!kept) throw notFound(id, 'previous_response_id');
-      return [...kept.input, ...outputOf(kept)];
+      return kept;
     },
     async item(reference: Item, param: string, caller: Principal): Promise<Item> {
       const id = String(reference['id']);

@@ -61,8 +61,9 @@ const HOLD = Symbol('accounts.hold');
 /**
  * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
  * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
+ * Answers the micro-dollars that are held.
  */
-export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
+export async function reserve(api: PluginApi, call: Call, books: Books): Promise<number> {
   const { rules, clock, running } = books;
   const { account, budget, userLimits } = call.principal;
   const { cost } = api.estimate(call);
@@ -92,7 +93,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   if (result.outcome === 'held') {
     hold.used = result.used.slice(own.length);
     books.budgets.noteHeld(call, hold);
-    return;
+    return amount;
   }
   if (result.outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
   const refusing = result.outcome === 'over_budget' ? counted[result.budget - own.length] : undefined;

@@ -120,6 +120,17 @@ export default definePlugin({
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
     const running = api.keep('running', () => new Map<string, number>());
+    const held = api.keep('held', () => new Map<string, number>());
+    api.figure({
+      name: 'held_usd',
+      help: 'US dollars that are reserved for the calls that run in this process.',
+      read: () => [...held.values()].reduce((sum, amount) => sum + amount, 0) / 1_000_000,
+    });
+    api.figure({
+      name: 'settlements_waiting',
+      help: 'Changes of the ledger that wait for the store.',
+      read: () => queues.certain.size + queues.uncertain.size,
+    });
     const books: Books = { rules, queues, clock, running, budgets: budgets.calls };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
@@ -128,14 +139,17 @@ export default definePlugin({
       order: 'post',
       async handler(call) {
         try {
-          await reserve(api, call, books);
+          held.set(call.id, await reserve(api, call, books));
         } catch (error) {
           if (!isOpen || !isStoreFailure(error)) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },
     });
-    api.hook('finish', (call, outcome) => settle(api, books, call, outcome));
+    api.hook('finish', (call, outcome) => {
+      held.delete(call.id);
+      return settle(api, books, call, outcome);
+    });
     api.onReady(() => {
       const tidy = (): void => void sweep().then(forget);
       const sweeper = setInterval(tidy, parseDuration(config.sweepEvery));

@@ -1,5 +1,6 @@
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Call, definePlugin, type Outcome, type Target } from '../../../core/index.ts';
+import { measureStore, showFigures } from './figures.ts';
 import { countCalls, countRequests } from './series.ts';
 import { countTargets } from './targets.ts';
 
@@ -23,7 +24,8 @@ export default definePlugin({
   },
   setup(api, config) {
     // Counters go on when the configuration changes.
-    const { ours, countRequest, countCall, targets } = api.keep('metrics', () => createMetrics(api.settings.version));
+    const kept = api.keep('metrics', () => createMetrics(api.settings.version));
+    const { ours, countRequest, countCall, targets } = kept;
     api.use(countRequest);
     // What an operator named in an alias is no name that callers made up.
     const named = new Set(api.aliases().flatMap(([, targets]) => targets));
@@ -31,13 +33,17 @@ export default definePlugin({
       named.has(`${provider}/${model}`) || api.models().some(({ id }) => id === `${provider}/${model}`);
     const finish = (call: Call, outcome: Outcome): void => countCall(call, outcome, isListed);
     api.hook('attempt', (call, attempt) => targets.countAttempt(call, attempt));
-    api.onReady(() => targets.watch(() => api.routing(), isListed));
+    api.watchStore(kept.watchStore);
+    api.onReady(() => {
+      targets.watch({ read: () => api.routing(), isListed, aliases: api.aliases() });
+      kept.showFigures(api.figures());
+    });
     api.hook('finish', finish);
     api.hook('finish', { operations: ['count'], handler: finish });
 
     // A scrape reaches one worker of several; it answers for all of them.
-    const registry = Registry.merge([ours, processMetrics()]);
-    const gather = api.gather('metrics', () => registry.getMetricsAsJSON());
+    const own = (): Registry => Registry.merge([ours, processMetrics()]);
+    const gather = api.gather('metrics', () => own().getMetricsAsJSON());
     api.route({
       method: 'GET',
       path: config.path,
@@ -49,9 +55,9 @@ export default definePlugin({
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
         const ofWorkers = await gather();
-        const whole = ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : registry;
+        const whole = ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : own();
         ctx.body = await whole.metrics();
-        ctx.type = registry.contentType;
+        ctx.type = whole.contentType;
       },
     });
   },
@@ -65,7 +71,14 @@ function createMetrics(version: string) {
     labelNames: ['version'],
     registers: [ours],
   }).set({ version }, 1);
-  return { ours, countRequest: countRequests(ours), countCall: countCalls(ours), targets: countTargets(ours) };
+  return {
+    ours,
+    countRequest: countRequests(ours),
+    countCall: countCalls(ours),
+    targets: countTargets(ours),
+    showFigures: showFigures(ours),
+    watchStore: measureStore(ours),
+  };
 }
 
 let ofProcess: Registry | undefined;

@@ -27,6 +27,11 @@ export function countCalls(
     metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
     if (attempts > 0) metrics.attempts.inc({ provider }, attempts);
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
+    const { firstTokenMs, lastTokenMs } = outcome;
+    if (firstTokenMs !== undefined) metrics.firstTokenSeconds.observe({ provider, model }, firstTokenMs / 1000);
+    const written = (usage?.completion_tokens ?? 0) - (usage?.completion_tokens_details?.reasoning_tokens ?? 0);
+    if (firstTokenMs !== undefined && lastTokenMs !== undefined && written > 1)
+      metrics.betweenTokensSeconds.observe({ provider, model }, (lastTokenMs - firstTokenMs) / 1000 / (written - 1));
     if (usage) {
       metrics.tokens.inc({ provider, model, type: 'input' }, usage.prompt_tokens);
       metrics.tokens.inc({ provider, model, type: 'output' }, usage.completion_tokens);
@@ -68,6 +73,18 @@ function createMetrics(registry: Registry) {
       'tollgate_time_to_first_byte_seconds',
       'From the request to the provider’s first byte.',
       ['operation', 'provider'],
+    ),
+    firstTokenSeconds: histogram(
+      'tollgate_time_to_first_token_seconds',
+      'Streams, from the request to the first content.',
+      ['provider', 'model'],
+      TOKEN_SECONDS.first,
+    ),
+    betweenTokensSeconds: histogram(
+      'tollgate_time_between_tokens_seconds',
+      'Streams, the mean time from one token to the next.',
+      ['provider', 'model'],
+      TOKEN_SECONDS.next,
     ),
     overheadSeconds: histogram(
       'tollgate_overhead_seconds',
@@ -149,6 +166,12 @@ export function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked
 const SECONDS: readonly number[] = Object.freeze([
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900,
 ]);
+
+/** Fewer than of what has fewer labels. */
+const TOKEN_SECONDS = Object.freeze({
+  first: Object.freeze([0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]),
+  next: Object.freeze([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]),
+});
 
 /** The buckets of what the gateway itself takes, in seconds. */
 const OVERHEAD_SECONDS: readonly number[] = Object.freeze([

@@ -6,8 +6,22 @@ import { boundedLabel } from './series.ts';
 export interface TargetMetrics {
   countAttempt(call: Call, attempt: AttemptReport): void;
   /** Reads the state of targets from now on with this; another generation brings another one. */
-  watch(read: () => RoutingState, isListed: (target: Target) => boolean): void;
+  watch(watched: Watched): void;
 }
+
+/** What the metrics of targets are read from. */
+export interface Watched {
+  read(): RoutingState;
+  isListed(target: Target): boolean;
+  /** The aliases of the configuration, each with its targets as `provider/model`. */
+  readonly aliases: readonly (readonly [alias: string, targets: readonly string[]])[];
+}
+
+const NOTHING: Watched = Object.freeze({
+  read: () => ({ targets: [], retries: { running: 0, allowed: 0, refused: 0 } }),
+  isListed: () => false,
+  aliases: [],
+});
 
 /** By severity, so that of several workers the worst one shows. */
 const STATE: Readonly<Record<TargetState, number>> = Object.freeze({ closed: 0, 'half-open': 1, open: 2 });
@@ -18,11 +32,10 @@ const TARGET = ['provider', 'model'] as const;
 export function countTargets(registry: Registry): TargetMetrics {
   const registers = [registry];
   const modelLabel = boundedLabel();
-  let read: () => RoutingState = () => ({ targets: [], retries: { running: 0, allowed: 0, refused: 0 } });
-  let isListed: (target: Target) => boolean = () => false;
+  let watched = NOTHING;
   const labelsOf = (target: Target, hasWorked: boolean) => ({
     provider: target.provider,
-    model: modelLabel(target.model, () => (isListed(target) ? 'listed' : hasWorked ? 'worked' : 'unknown')),
+    model: modelLabel(target.model, () => (watched.isListed(target) ? 'listed' : hasWorked ? 'worked' : 'unknown')),
   });
   const nameOf = (target: Target, hasWorked = false): string => {
     const { provider, model } = labelsOf(target, hasWorked);
@@ -47,23 +60,52 @@ export function countTargets(registry: Registry): TargetMetrics {
     labelNames: TARGET,
     registers,
   });
-  showState(registers, () => read(), labelsOf);
+  const hedges = new Counter({
+    name: 'tollgate_hedges_total',
+    help: 'Second targets that were asked beside one that took long, by what came of it.',
+    labelNames: [...TARGET, 'result'],
+    registers,
+  });
+  showState(registers, () => watched.read(), labelsOf);
+  showAliases(registers, () => watched);
 
   return {
-    countAttempt(_call, { target, failure, next, nextTarget }) {
+    countAttempt(_call, { target, failure, next, nextTarget, isSecond }) {
+      const hasResponded = next === 'respond';
+      if (isSecond) {
+        const result = hasResponded ? 'won' : failure ? 'failed' : 'left';
+        hedges.inc({ ...labelsOf(target, hasResponded), result });
+      }
       if (!failure) {
-        labelsOf(target, true);
+        labelsOf(target, hasResponded);
         return;
       }
       failures.inc({ ...labelsOf(target, false), class: failure.class ?? 'none' });
       if (next === 'retry') retries.inc(labelsOf(target, false));
       if (next === 'next target' && nextTarget) fallbacks.inc({ from: nameOf(target), to: nameOf(nextTarget) });
     },
-    watch(nextRead, nextIsListed) {
-      read = nextRead;
-      isListed = nextIsListed;
+    watch(next) {
+      watched = next;
     },
   };
+}
+
+/** How many targets of each alias are not left alone, by what this process knows: those that nobody tried count. */
+function showAliases(registers: Registry[], watched: () => Watched): void {
+  new Gauge({
+    name: 'tollgate_alias_targets_available',
+    help: 'Targets of an alias that calls go to; of several workers the fewest.',
+    labelNames: ['alias'],
+    ...{ registers, aggregator: 'min' as const },
+    collect() {
+      this.reset();
+      const { aliases, read } = watched();
+      const open = new Set(
+        read().targets.flatMap(({ state, provider, model }) => (state === 'open' ? [`${provider}/${model}`] : [])),
+      );
+      for (const [alias, targets] of aliases) this.set({ alias }, targets.filter((each) => !open.has(each)).length);
+    },
+  });
 }
 
 /** What is true when somebody looks. */

@@ -20,7 +20,12 @@ function createNodes(counters: Counters = createLocalCounters()) {
   return { clock, one, two };
 }
 
-const limited = { kind: 'failure', cause: 'rate_limit', message: 'slow down', retryAfterMs: 10_000 } as const;
+const limited = {
+  kind: 'failure',
+  cause: 'rate_limit',
+  error: { message: 'slow down' },
+  retryAfterMs: 10_000,
+} as const;
 
 describe('the health that nodes share', () => {
   it('keeps the calls of one node away from what another one found open, until its time is over', async () => {

@@ -13,7 +13,7 @@ import {
 } from '../../../../core/calls/routing/target-health.ts';
 
 const failure = (cause: 'failures' | 'rate_limit' | 'credential' = 'failures', retryAfterMs?: number): Verdict => ({
-  ...{ kind: 'failure', cause, message: 'no' },
+  ...{ kind: 'failure', cause, error: { message: 'no' } },
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
 const success: Verdict = { kind: 'success', durationMs: 100, stream: false };
@@ -94,7 +94,7 @@ describe('the health of a target', () => {
         fc.record({
           kind: fc.constant('failure' as const),
           cause: fc.constantFrom('failures' as const, 'rate_limit' as const, 'credential' as const),
-          message: fc.string(),
+          error: fc.record({ message: fc.string() }),
           retryAfterMs: fc.option(fc.nat(10_000_000), { nil: undefined }),
         }),
       ),

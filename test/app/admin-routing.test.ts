@@ -1,0 +1,169 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { createReloader } from '../../core/cli/reloader.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { delta } from '../support/fault-rig.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { pluginFile } from '../support/plugin-file.ts';
+import { type RoutingRig, startRoutingRig } from '../support/routing-rig.ts';
+import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { createSilentLog } from '../support/silent-log.ts';
+
+const SECRET = 'sk-vendor-0123456789abcdef0123456789abcdef';
+
+describe('what operators ask of a gateway about its targets', function () {
+  this.timeout(30_000);
+  let rig: RoutingRig;
+  let admin: Record<string, string>;
+  before(async () => {
+    rig = await startRoutingRig({ pair: ['a/pair', 'b/pair'] }, { c: { baseUrl: 'http://127.0.0.1:1' } });
+    const words = ['keys', 'create', '--user', 'root', '--admin'];
+    const { api_key: key } = await rig.gateway.command<{ api_key: string }>(...words);
+    admin = { authorization: `Bearer ${key}` };
+    const body = { error: { message: `The key ${SECRET} of org-abc12345678 is limited` } };
+    rig.vendors['a']?.script(answer(429, body, { 'retry-after': '60' }));
+    await rig.ask('pair', {}, { 'x-request-id': 'targets-0001' });
+    await rig.ask('c/gone');
+    await rig.ask('c/more');
+  });
+  after(() => rig?.stop());
+
+  interface Row {
+    readonly target: string;
+    readonly [field: string]: unknown;
+  }
+  const read = async (query = '') => {
+    const response = await rig.gateway.get(`/api/core/admin/targets${query}`, admin);
+    expect(response.status).to.equal(200);
+    return (await response.json()) as { data: Row[]; has_more: boolean; next?: string; retries: object };
+  };
+
+  it('is the state of each, until when it is left alone, errors, latency, and the vendor’s words without secrets', async () => {
+    const { data, has_more, retries } = await read();
+    const [a, b, gone] = data;
+    expect(data.map(({ target }) => target)).to.deep.equal(['a/pair', 'b/pair', 'c/gone', 'c/more']);
+    expect(a).to.include({ state: 'open', cause: 'rate_limit', attempts: 1, error_ratio: 1 });
+    expect(Date.parse(String(a?.['open_until']))).to.be.within(Date.now() + 30_000, Date.now() + 61_000);
+    expect(a?.['last_error']).to.include({ class: 'rate_limit', status: 429, request_id: 'targets-0001' });
+    expect(JSON.stringify(data))
+      .to.include('is limited')
+      .and.not.to.match(/sk-vendor|org-abc|127\.0\.0\.1/);
+    expect(b).to.include({ state: 'closed', error_ratio: 0, attempts: 1 }).and.to.have.property('whole_ms');
+    expect(gone?.['last_error']).to.include({ class: 'upstream_error', errno: 'ECONNREFUSED' });
+    expect(has_more).to.equal(false);
+    expect(retries).to.deep.include({ running: 0, allowed: 3 });
+  });
+
+  it('comes in pages', async () => {
+    const first = await read('?limit=3');
+    expect(first).to.deep.include({ has_more: true, next: 'c/gone' });
+    const second = await read(`?limit=3&after=${encodeURIComponent(first.next ?? '')}`);
+    expect(second.data.map(({ target }) => target)).to.deep.equal(['c/more']);
+    expect(second).to.include({ has_more: false }).and.not.to.have.property('next');
+  });
+
+  for (const query of ['?limit=0', '?limit=1e9', '?limit=99999', `?after=${'x'.repeat(500)}`, '?state=open'])
+    it(`is refused with a clear error for ${query.slice(0, 20)}`, async () => {
+      const response = await rig.gateway.get(`/api/core/admin/targets${query}`, admin);
+      expect(response.status).to.equal(400);
+      expect(await response.json()).to.have.nested.property('error.code', 'invalid_request');
+    });
+
+  it('is for operators alone', async () => {
+    for (const response of [
+      await rig.gateway.get('/api/core/admin/targets'),
+      await rig.gateway.post('/api/core/admin/reload', {}),
+    ])
+      expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).to.deep.equal([
+        403,
+        'permission_denied',
+      ]);
+  });
+
+  it('is in a warn line for each failed attempt: target, status or errno, class, words, request, what comes next', () => {
+    const line = (target: string) => rig.gateway.logs.find((each) => each['target'] === target);
+    expect(line('a/pair')).to.include({ level: 'warn', status: 429, class: 'rate_limit', next: 'b/pair' });
+    expect(line('a/pair')).to.include({ request_id: 'targets-0001' });
+    expect(line('c/gone')).to.include({ level: 'warn', errno: 'ECONNREFUSED', class: 'upstream_error' });
+    expect(rig.gateway.logText()).not.to.match(/sk-vendor|org-abc/);
+  });
+
+  it('is told of a stream that breaks off after it began', async () => {
+    rig.vendors['d']?.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(chunk(`data: ${delta('one')}\n\n`));
+      wire.reset();
+    });
+    await rig.ask('d/breaks', { stream: true });
+    const row = (await read()).data.find(({ target }) => target === 'd/breaks');
+    expect(row?.['last_error']).to.include({ class: 'upstream_error' });
+    const line = rig.gateway.logs.find((each) => each['target'] === 'd/breaks');
+    expect(line).to.include({ msg: 'an attempt failed', next: 'end' });
+  });
+});
+
+/** Shows what operators changed. */
+const AUDIT = pluginFile({
+  name: 'show-audit',
+  kind: 'policy',
+  setup: `api.route({ method: 'GET', path: '/audit', summary: 'x', auth: ['key'], responses: { 200: 'x' },
+    async handler(ctx) { ctx.body = await api.auditLog({ limit: 10 }); } });`,
+});
+
+describe('POST /api/core/admin/reload', function () {
+  this.timeout(30_000);
+  let gateway: TestGateway;
+  let admin: Record<string, string>;
+  before(async () => {
+    const config = { policies: { 'show-audit': { plugin: './audit.mjs' } } };
+    gateway = await startGateway(config, { files: { 'audit.mjs': AUDIT } });
+    const words = ['keys', 'create', '--user', 'root', '--admin'];
+    const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
+    admin = { authorization: `Bearer ${key}` };
+  });
+  after(() => gateway?.stop());
+
+  const reload = async (body?: object) => {
+    const response = await gateway.post('/api/core/admin/reload', body, admin);
+    // biome-ignore lint/suspicious/noExplicitAny: of every shape
+    return { status: response.status, body: (await response.json()) as any };
+  };
+  const statusOf = async (model: string): Promise<number> =>
+    (await gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'x' }] })).status;
+
+  it('is switched off in a program that reads its configuration itself', async () => {
+    expect(await reload({})).to.have.nested.property('body.error.code', 'feature_disabled');
+  });
+
+  it('tells what a reload would change, reloads, and says why it could not; what was done is in the audit', async () => {
+    const { folder, use, noteReload } = gateway;
+    const configPath = path.join(folder, 'tollgate.config.json');
+    const load = () => loadConfig({ cwd: folder, env: {}, configPath });
+    const log = createSilentLog();
+    gateway.reloadBy(createReloader({ loaded: await load(), log, read: load, swap: use, note: noteReload }));
+    const before = JSON.parse(await readFile(configPath, 'utf8')) as object;
+    await writeFile(configPath, JSON.stringify({ ...before, models: { other: 'echo/echo' } }));
+    const trial = await reload({ diff: true });
+    expect(trial.body).to.include({ object: 'reload', reloaded: false });
+    const [change] = trial.body.changes;
+    expect(change).to.deep.equal({ path: 'models.other', after: '"echo/echo"', needs_restart: false });
+    expect(await statusOf('other'), 'nothing has changed').to.equal(404);
+    const done = await reload();
+    expect(done.body).to.deep.include({ reloaded: true, changes: [change] });
+    expect(await statusOf('other')).to.equal(200);
+    await writeFile(configPath, '{"nonsense": 1}');
+    for (const body of [{}, { diff: true }]) {
+      const refused = await reload(body);
+      expect([refused.status, refused.body.error.code]).to.deep.equal([409, 'conflict']);
+      expect(refused.body.error.message).to.include('nonsense').and.not.to.include(folder);
+    }
+    expect(await statusOf('other'), 'the former one goes on').to.equal(200);
+    expect((await reload({ diff: 'yes' })).status).to.equal(400);
+    const { entries } = (await (await gateway.get('/audit')).json()) as { entries: Record<string, object>[] };
+    const [entry, ...others] = entries.filter(({ action }) => String(action) === 'configuration.reload');
+    expect(others, 'neither what was only asked nor what was refused').to.deep.equal([]);
+    expect(entry?.['actor']).to.include({ via: 'api', userId: 'root' });
+    expect(entry?.['after']).to.deep.include({ changes: [change] });
+  });
+});
