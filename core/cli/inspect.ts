@@ -1,5 +1,7 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
+import { createConfigError, formatProblem } from '../config/problems.ts';
+import { listenWarnings } from '../config/warnings.ts';
 import { readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo, formatTable } from './io.ts';
@@ -8,10 +10,12 @@ import { createLogger } from './logger.ts';
 
 /** `tollgate check`: all problems of the configuration at once, with file, line and column; nothing is opened or called. */
 export async function checkConfig(context: CommandContext): Promise<void> {
-  const { config } = await loadFor(context);
+  const { config, raw } = await loadFor(context);
   const io = createIo(context.terminal, context.globals.json === true);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
-  io.result({ file: config.file, plugins: names }, `${config.file} is fine: ${names.length} plugins`);
+  const warnings = createConfigError(listenWarnings(config.server), raw).problems.map(formatProblem);
+  for (const warning of warnings) io.note(`warning: ${warning}`);
+  io.result({ file: config.file, plugins: names, warnings }, `${config.file} is fine: ${names.length} plugins`);
 }
 
 /** `tollgate config print`: what counts, with defaults and where values come from; secrets are masked. */
