@@ -121,7 +121,7 @@ function checkPair(
     void problems.push({ pointer: `${POINTER}/${name}`, message, hint });
   if (certificate?.code !== undefined)
     add('cert', 'names a file that holds no certificate', 'Put it there as PEM, “-----BEGIN CERTIFICATE-----” first.');
-  if (secret?.code !== undefined) add('key', ...describeKey(secret.code, passphrase));
+  if (secret?.code !== undefined) add('key', ...describeKey(key ?? '', passphrase));
   if (!isAuthority)
     add('clientCa', 'names a file that holds no certificates', 'Put those of the authority there, as PEM.');
   if (problems.length > 0 || !certificate?.value || !secret?.value || cert === undefined || key === undefined)
@@ -148,8 +148,9 @@ function parse<T>(work: () => T): { readonly value?: T; readonly code?: string }
   }
 }
 
-function describeKey(code: string, passphrase: string | undefined): [message: string, hint: string] {
-  if (code === 'ERR_MISSING_PASSPHRASE') return ['names a key that is encrypted', 'Set server.tls.passphrase.'];
+function describeKey(key: string, passphrase: string | undefined): [message: string, hint: string] {
+  if (passphrase === undefined && key.includes('ENCRYPTED'))
+    return ['names a key that is encrypted', 'Set server.tls.passphrase.'];
   return passphrase === undefined
     ? ['names a file that holds no private key', 'Put it there as PEM, “-----BEGIN PRIVATE KEY-----” first.']
     : [
