@@ -42,8 +42,7 @@ describe('a gateway with server.tls', function () {
       apiKey: gateway.key,
       baseURL: `https://localhost:${portOf(gateway.url)}/v1`,
       maxRetries: 0,
-      fetch: undiciFetch as unknown as typeof fetch,
-      fetchOptions: { dispatcher } as RequestInit,
+      fetch: ((url: string, init: object) => undiciFetch(url, { ...init, dispatcher })) as never,
     });
     const messages = [{ role: 'user' as const, content: 'hello there' }];
     const whole = await openai.chat.completions.create({ model: 'echo/echo', messages });
