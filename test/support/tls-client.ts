@@ -33,7 +33,15 @@ export const trusting = ({ cert }: Pick<Certificate, 'cert'>): tls.ConnectionOpt
 export function requestTls(url: string, path: string, options: TlsClientOptions): Promise<TlsAnswer> {
   const { body, method = body === undefined ? 'GET' : 'POST', headers = {}, ...rest } = options;
   return new Promise((resolve, reject) => {
-    const given = { host: '127.0.0.1', port: portOf(url), path, method, headers, ...rest };
+    const port = portOf(url);
+    const given = {
+      host: '127.0.0.1',
+      port,
+      path,
+      method,
+      ...rest,
+      headers: { host: `localhost:${port}`, ...headers },
+    };
     const request = https.request({ agent: false, ...given } as https.RequestOptions, (response) => {
       const socket = response.socket as tls.TLSSocket;
       const { serialNumber: serial } = socket.getPeerCertificate();
