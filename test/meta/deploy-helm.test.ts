@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Ajv } from 'ajv';
@@ -105,7 +106,11 @@ describe('the Helm chart', () => {
 
   it('gives the gateway a configuration that tollgate check takes', async () => {
     const text = render()['ConfigMap'].data['tollgate.config.yaml'] as string;
-    const env = { STORE_URL: 'redis://redis:6379', TOLLGATE_PEPPER: 'p'.repeat(64), OPENAI_API_KEY: 'k' };
+    const env = {
+      STORE_URL: 'redis://redis:6379',
+      TOLLGATE_PEPPER: randomBytes(32).toString('hex'),
+      OPENAI_API_KEY: 'k',
+    };
     const { config } = await loadConfig({ cwd: makeFolder({ 'tollgate.config.yaml': text }), env });
     expect(config.store.plugin).to.equal('redis');
     expect(config.server).to.include({ host: '0.0.0.0', port: 8787, trustProxy: 1 });
