@@ -97,8 +97,9 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
   };
   const folderOf = async ({ port }: TestServer): Promise<string> =>
     (await askRedis(port, 'CONFIG', 'GET', 'dir')).trim().split('\r\n').at(-1) ?? '';
-  const isTrue = async ({ port }: Pick<TestServer, 'port'>, field: string): Promise<void> =>
-    eventually(async () => expect(await askRedis(port, 'INFO', 'persistence')).to.include(field));
+  const isTrue = async ({ port }: Pick<TestServer, 'port'>, field: string): Promise<void> => {
+    await eventually(async () => expect(await askRedis(port, 'INFO', 'persistence')).to.include(field));
+  };
   const folder = useTempFolder('redis-copy');
   afterEach(async () => {
     for (const server of servers) await server.close();
