@@ -19,6 +19,7 @@ export interface TlsConfig {
 }
 
 const NAME = { type: 'string', minLength: 1 } as const;
+const FILE = { ...NAME, format: 'path' } as const;
 
 /** `server.tls` in the schema of the configuration. */
 export const TLS_SCHEMA = {
@@ -27,8 +28,8 @@ export const TLS_SCHEMA = {
   required: ['cert', 'key'],
   description: 'The certificate by which the gateway speaks HTTPS in place of HTTP. A reload reads the files anew.',
   properties: {
-    cert: { ...NAME, description: 'The file of the certificate, then those between it and its authority, as PEM.' },
-    key: { ...NAME, description: 'The file of its private key, as PEM.' },
+    cert: { ...FILE, description: 'The file of the certificate, then those between it and its authority, as PEM.' },
+    key: { ...FILE, description: 'The file of its private key, as PEM.' },
     passphrase: { ...NAME, secret: true, description: 'What the key is encrypted with.' },
     minVersion: {
       type: 'string',
@@ -37,7 +38,7 @@ export const TLS_SCHEMA = {
       description: 'The oldest version of TLS that clients may speak.',
     },
     clientCa: {
-      ...NAME,
+      ...FILE,
       description: 'A file of authorities, as PEM: clients are asked for a certificate that one of them signed.',
     },
     clientAuth: {

@@ -1,8 +1,13 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
+import { checkConfig } from '../../../core/config/check.ts';
+import type { GatewayConfig } from '../../../core/config/core-schema.ts';
 import { diffConfigs, formatChange } from '../../../core/config/diff.ts';
+import { readRawConfig } from '../../../core/config/read.ts';
 import { certificateWarnings, listenWarnings } from '../../../core/config/warnings.ts';
-import { removeFolders } from '../../support/config-folder.ts';
-import { checkText, problemLines } from '../../support/config-plugins.ts';
+import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { checkText, PLUGINS, problemLines } from '../../support/config-plugins.ts';
 import { createSelfSigned } from '../../support/self-signed.ts';
 
 const [own, other, encrypted, expired] = [
@@ -116,7 +121,8 @@ describe('server.tls of a configuration', () => {
   ] as const)
     it(`refuses ${title}, at its place`, async () => {
       const told = await problemLines(tls(...lines), { files });
-      expect(told.map((line) => line.replace('tollgate.config.yaml:', ''))).to.deep.equal(problems);
+      const shown = told.map((line) => line.replace('tollgate.config.yaml:', '').replace(/ \/\S+\//, ' '));
+      expect(shown).to.deep.equal(problems);
     });
 
   it('never shows a key that stands where its file’s name belongs', async () => {
@@ -130,15 +136,25 @@ describe('server.tls of a configuration', () => {
     const text = tls('cert: encrypted.crt', 'key: encrypted.key', 'passphrase: open sesame');
     const shown = (await checkText(text, { files })).printable();
     expect(JSON.stringify(shown)).to.not.include('sesame').and.not.include('BEGIN');
-    expect(shown).to.have.nested.property('server.tls.cert', 'encrypted.crt');
+    expect(shown)
+      .to.have.nested.property('server.tls.cert')
+      .that.matches(/\/encrypted\.crt$/);
   });
 });
 
 describe('what a reload changes of server.tls', () => {
   afterEach(removeFolders);
   const pair = ['cert: own.crt', 'key: own.key'] as const;
-  const changesOf = async (before: string, after: string, renewed = files): Promise<readonly string[]> =>
-    diffConfigs(await checkText(before, { files }), await checkText(after, { files: renewed })).map(formatChange);
+  const changesOf = async (before: string, after: string, renewed = files): Promise<readonly string[]> => {
+    const cwd = makeFolder(files);
+    const read = async (text: string): Promise<GatewayConfig> => {
+      writeFileSync(path.join(cwd, 'tollgate.config.yaml'), text);
+      return checkConfig(await readRawConfig({ cwd, env: {} }), PLUGINS);
+    };
+    const old = await read(before);
+    for (const [name, text] of Object.entries(renewed)) writeFileSync(path.join(cwd, name), text);
+    return diffConfigs(old, await read(after)).map(formatChange);
+  };
 
   it('is told when the files say something else under the same names, without the key', async () => {
     const told = await changesOf(tls(...pair), tls(...pair), { ...files, 'own.crt': other.cert, 'own.key': other.key });
