@@ -24,13 +24,13 @@ import { tollgate } from './targets/tollgate.ts';
 import { chatRequest } from './wires.ts';
 
 const ENDLESS = 1_000_000;
-const HANDSHAKES = 300;
+const HANDSHAKES = 200;
 
 const base = {
   reference: 'sqlite',
   connections: 32,
-  rounds: 3,
-  windowMs: 1500,
+  rounds: 5,
+  windowMs: 1000,
   warmUp: 15_000,
   request: { wire: 'openai', kind: 'json', body: chatRequest(2048, 'm-0-0', false) },
 } as const;
@@ -50,20 +50,19 @@ async function startStores(): Promise<Readonly<Record<string, string>>> {
   return { sqlite: 'sqlite:./data', ...Object.fromEntries(urls) };
 }
 
-/** The medians of what a case measured, by target. */
-async function measure(which: Case, upstreams: Upstreams): Promise<Readonly<Record<string, Sample>>> {
+/** What the rounds of a case measured, by target. */
+async function measure(which: Case, upstreams: Upstreams): Promise<Readonly<Record<string, readonly Sample[]>>> {
   const { targets } = await measureCase(which, upstreams, say);
   return Object.fromEntries(
     targets.map(({ name, samples, error }) => {
       if (error !== undefined) throw new Error(`${which.id}: ${error}`);
-      const of = (field: keyof Sample): number => median(samples.map((sample) => sample[field] ?? Number.NaN));
-      return [name, { cpuUs: of('cpuUs'), rssMb: of('rssMb'), kbEach: of('kbEach') }];
+      return [name, samples];
     }),
   );
 }
 
-/** CPU of the gateway for a new connection with TLS and one request on it, in microseconds. */
-async function measureHandshakes(upstreams: Upstreams): Promise<number> {
+/** CPU of the gateway for a new connection with TLS and one request on it, in microseconds, round by round. */
+async function measureHandshakes(upstreams: Upstreams): Promise<readonly Sample[]> {
   const { cert, key } = createSelfSigned();
   const files = { cert: path.join(folder, 'tls.crt'), key: path.join(folder, 'tls.key') };
   writeFileSync(files.cert, cert);
@@ -81,12 +80,24 @@ async function measureHandshakes(upstreams: Upstreams): Promise<number> {
   };
   try {
     await all(HANDSHAKES);
-    const before = cpuMicros(gateway.pid);
-    await all(HANDSHAKES);
-    return (cpuMicros(gateway.pid) - before) / HANDSHAKES;
+    const samples: Sample[] = [];
+    for (let round = 0; round < base.rounds; round += 1) {
+      const before = cpuMicros(gateway.pid);
+      await all(HANDSHAKES);
+      samples.push({ cpuUs: (cpuMicros(gateway.pid) - before) / HANDSHAKES });
+    }
+    return samples;
   } finally {
     await gateway.stop();
   }
+}
+
+/** The median of some rounds, and between what they lie. */
+function describe(samples: readonly Sample[] = [], field: keyof Sample, unit: string): string {
+  const values = samples.flatMap((sample) => sample[field] ?? []);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const range = values.length > 1 ? ` (${least.toFixed(0)}–${most.toFixed(0)})` : '';
+  return `${median(values).toFixed(0)} ${unit}${range}`;
 }
 
 async function main(): Promise<void> {
@@ -96,7 +107,10 @@ async function main(): Promise<void> {
   const upstreams = { folder, json: url, stream: url };
   const stores = Object.entries(await startStores()).map(([name, store]) => tollgate(name, `store ${name}`, { store }));
   const one = stores.slice(0, 1);
-  const idle = await measure({ ...base, id: 'idle', title: 'a start', measures: 'boot', targets: one, rounds: 1 }, upstreams);
+  const idle = await measure(
+    { ...base, id: 'idle', title: 'a start', measures: 'boot', targets: one, rounds: 2 },
+    upstreams,
+  );
   const calls = await measure(
     { ...base, id: 'calls', title: 'calls', measures: 'requests', targets: stores },
     upstreams,
@@ -126,27 +140,17 @@ async function main(): Promise<void> {
     },
     upstreams,
   );
-  const handshake = await measureHandshakes(upstreams);
-  const perSecond = (cpuUs = Number.NaN): string => Math.round(1e6 / cpuUs).toLocaleString('en-US');
+  const handshakes = await measureHandshakes(upstreams);
   const rows = [
-    ...Object.entries(idle).map(([name, { rssMb }]) => [
-      `memory of a process that just started, ${name}`,
-      `${rssMb?.toFixed(0)} MB`,
+    ['memory of a process that just started', describe(idle['sqlite'], 'rssMb', 'MB')],
+    ...Object.entries(calls).map(([name, samples]) => [`memory under load, ${name}`, describe(samples, 'rssMb', 'MB')]),
+    ['memory of an open stream', describe(open['sqlite'], 'kbEach', 'KB')],
+    ...Object.entries(calls).map(([name, samples]) => [
+      `CPU of a call of 2 KB, ${name}`,
+      describe(samples, 'cpuUs', 'µs'),
     ]),
-    ...Object.entries(calls).map(([name, { rssMb }]) => [
-      `the same under load, ${name}`,
-      `${rssMb?.toFixed(0)} MB`,
-    ]),
-    ['memory of an open stream', `${open['sqlite']?.kbEach?.toFixed(0)} KB`],
-    ...Object.entries(calls).map(([name, { cpuUs }]) => [
-      `a call of 2 KB, ${name}`,
-      `${cpuUs?.toFixed(0)} µs of CPU: ${perSecond(cpuUs)} a second on one processor`,
-    ]),
-    [
-      'a chunk of a stream',
-      `${chunks['sqlite']?.cpuUs?.toFixed(0)} µs of CPU: ${perSecond(chunks['sqlite']?.cpuUs)} a second`,
-    ],
-    ['a new connection with TLS', `${handshake.toFixed(0)} µs of CPU: ${perSecond(handshake)} a second`],
+    ['CPU of a chunk of a stream', describe(chunks['sqlite'], 'cpuUs', 'µs')],
+    ['CPU of a new connection with TLS and its first request', describe(handshakes, 'cpuUs', 'µs')],
   ];
   process.stdout.write(
     `${machine.cpu}, ${machine.cores} processors, load ${machine.loadBefore.toFixed(1)}, Node ${process.versions.node}\n\n` +
