@@ -15,6 +15,7 @@ import { InnerRequests } from './http/inner-requests.ts';
 import { Lifecycle } from './http/lifecycle.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/live-generation.ts';
 import { createHttpServer, listen, setServerOptions } from './http/server.ts';
+import { renewTls, watchHandshakes } from './http/tls.ts';
 import { Websockets } from './http/websockets.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
@@ -22,7 +23,7 @@ import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {
-  /** Such as `http://127.0.0.1:8787`. */
+  /** Such as `http://127.0.0.1:8787`, or `https://…` with `server.tls`. */
   readonly url: string;
   readonly server: Server;
   /** What plugins want shown once at start, such as the first API key. */
@@ -82,6 +83,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   try {
     (await live.prepare(await createGeneration(foundation, loaded), deps)).commit();
     const server = createHttpServer(live.listener, config);
+    const handshakes = watchHandshakes(server, log);
     deps.inner.attach(server);
     const sockets = new Websockets({
       ...{ server, log, maxMessageBytes: config.bodyLimitBytes },
@@ -98,19 +100,24 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
         commit() {
           prepared.commit();
           setServerOptions(server, next.config.server);
+          renewTls(server, config.tls, next.config.server.tls);
         },
       };
     };
     const close = async (): Promise<void> => {
       const { drainDelayMs: delayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
-      await deps.lifecycle.drain(server, { delayMs, deadlineMs, sockets });
+      const drain = (): void => {
+        handshakes.cut();
+        sockets.drain();
+      };
+      await deps.lifecycle.drain(server, { delayMs, deadlineMs, sockets: { drain, close: () => sockets.close() } });
       sockets.close();
       await live.close();
       await foundation.close();
     };
     let closing: Promise<void> | undefined;
     return {
-      url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      url: `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
       server,
       ...describeGeneration(live),
       prepare,

@@ -17,6 +17,8 @@ export interface TollgateOptions {
   readonly plugins?: number;
   /** Without limits, metering, metrics and access log: what is left is key, validation and the way of a call. */
   readonly bareBones?: boolean;
+  /** Files of a certificate and its key, by which it speaks HTTPS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
   /** Options of Node. */
   readonly nodeFlags?: readonly string[];
 }
@@ -58,7 +60,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
         child.stdout?.pipe(createWriteStream(path.join(folder, 'access.log')));
         child.stderr?.on('data', (text: Buffer) => (said += text.toString()));
       }
-      const port = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(said)?.[1];
+      const port = /listens on https?:\/\/127\.0\.0\.1:(\d+)/.exec(said)?.[1];
       const key = /\b(tg_\w{62})\b/.exec(said)?.[1];
       return port && key ? { port: Number(port), key, bootMs: performance.now() - began } : undefined;
     },
@@ -72,10 +74,10 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
 }
 
 function configOf(options: TollgateOptions, { json, stream }: Upstreams): object {
-  const { store = 'sqlite:./data', plugins = 0, bareBones = false } = options;
+  const { store = 'sqlite:./data', plugins = 0, bareBones = false, tls } = options;
   const common = { apiKey: 'upstream-key', models: ['*'], prices: { '*': { input: 1, output: 4 } } };
   return {
-    server: { host: '127.0.0.1', port: 0, maxConnections: 20_000, drainTimeout: '1s' },
+    server: { host: '127.0.0.1', port: 0, maxConnections: 20_000, drainTimeout: '1s', ...(tls && { tls }) },
     store,
     logging: { format: 'json' },
     providers: {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import type { ServerConfig } from '../config/core-schema.ts';
 import { nearest } from '../config/nearest.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
 import type { CommandContext } from './commands.ts';
@@ -28,7 +29,7 @@ export async function printClientSetup(context: CommandContext, name: string): P
   const setup = findSetup(name);
   const { loadFor } = await import('./load.ts');
   const { server, models } = (await loadFor(context)).config;
-  const base = baseUrl(server.host, server.port);
+  const base = baseUrl(server);
   const model = modelFor(setup, Object.keys(models));
   const values = { base, key: KEY, model };
   const steps = setup.steps.map((step) => ({ ...step, lines: step.lines.map((line) => fillLine(line, values)) }));
@@ -61,9 +62,9 @@ function findSetup(name: string): ClientSetup {
 }
 
 /** Where a client on this machine finds the gateway: an address that means all of them is none to connect to. */
-function baseUrl(host: string, port: number): string {
+function baseUrl({ host, port, tls }: Pick<ServerConfig, 'host' | 'port' | 'tls'>): string {
   const own = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${own.includes(':') ? `[${own}]` : own}:${port}`;
+  return `${tls ? 'https' : 'http'}://${own.includes(':') ? `[${own}]` : own}:${port}`;
 }
 
 /** An alias that the client knows by its name, or the first alias. */

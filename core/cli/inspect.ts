@@ -15,13 +15,15 @@ import { trySetUp } from './trial.ts';
  */
 export async function checkConfig(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
-  const { config } = loaded;
+  const { config, raw } = loaded;
   await trySetUp(loaded, quietLog());
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
+  const warnings = createConfigError(listenWarnings(config.server), raw).problems.map(formatProblem);
+  for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
   io.result(
-    { file: config.file, plugins: names, ...(store !== undefined && { store }) },
+    { file: config.file, plugins: names, warnings, ...(store !== undefined && { store }) },
     `${config.file} is fine: ${names.length} plugins${store === undefined ? '' : `; the store ${config.store.name} can be used: ${store}`}`,
   );
 }

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type ConfigChange, diffConfigs } from '../config/diff.ts';
 import { ConfigError, formatProblem } from '../config/problems.ts';
 import type { ReloadControl, ReloadReport } from '../config/reload-report.ts';
+import { certificateWarnings, logWarnings } from '../config/warnings.ts';
 import type { Log } from '../contract/log.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { describeError } from './failure.ts';
@@ -90,6 +91,7 @@ function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: 
   );
   if (waiting.length > 0)
     log.warn({ paths: waiting.slice(0, MAX_NAMED) }, 'changes of the configuration that count only after a restart');
+  logWarnings(log, certificateWarnings(config.server));
 }
 
 /** How much of what is wrong `/readyz` tells: it has no credential. */

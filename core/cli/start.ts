@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { createGateway, type Gateway } from '../app.ts';
+import { listenWarnings, logWarnings } from '../config/warnings.ts';
 import type { Log } from '../contract/log.ts';
 import { createWorkerGatherer, tell } from '../plugins/gather.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
@@ -62,10 +63,12 @@ export async function run(context: CommandContext): Promise<void> {
   gateway.reloadBy(reloads?.control ?? primaryReloads());
   // Before the banner: a program that waits for it may stop the gateway at once.
   const stopped = untilStopped(gateway, terminal, strays, reloads);
-  if (worker === undefined || worker === 1)
+  if (worker === undefined || worker === 1) {
+    logWarnings(log, listenWarnings({ ...config.server, ...(host !== undefined && { host }) }));
     terminal.err.write(
       formatBanner(gateway, { file: config.file, configPath: globals.config, workers: count, terminal }),
     );
+  }
   if (worker !== undefined) tell({ tollgate: 'ready' });
   await stopped;
   reloads?.close();

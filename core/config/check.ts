@@ -12,6 +12,7 @@ import { createLookup, interpolateTree } from './interpolate.ts';
 import { childPointer, createConfigError, type ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
+import { checkTls } from './tls.ts';
 import { createAjv, type SchemaProblem, validateValue } from './validate.ts';
 
 /** What the loader found out about the plugins that a configuration names. */
@@ -84,6 +85,7 @@ export function checkConfig(
     ...checkPlans(values, providers),
     ...checkBudgets(values, named),
     ...checkTags(values['tags']),
+    ...checkTls(isObject(values['server']) ? values['server']['tls'] : undefined, lookup),
   ];
   if (problems.length > 0 || !store) throw createConfigError(problems, raw);
   return finishConfig(raw, core, store, checked);

@@ -5,6 +5,7 @@ import type { Plan, PluginKind } from '../contract/plugin.ts';
 import type { TagRules } from '../contract/tags.ts';
 import type { Group } from './groups.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
+import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 
 /** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */
 
@@ -71,6 +72,7 @@ const SERVER = map('Where and how the gateway listens.', {
     default: false,
     description: 'How many proxies stand in front and may be believed about the client address; `true` is 1.',
   },
+  tls: TLS_SCHEMA,
 });
 
 const LOGGING = map('What the gateway logs, on standard output.', {
@@ -207,6 +209,8 @@ export interface ServerConfig
   readonly idempotency: { readonly keepForMs: number; readonly maxBytes: number };
   /** How many proxies in front are believed about the client's address; 0 is none. */
   readonly trustProxy: number;
+  /** Undefined for plain HTTP. */
+  readonly tls?: TlsConfig;
 }
 
 /** A plugin's place in the configuration. */

@@ -1,6 +1,7 @@
 import { isObject } from '../contract/json.ts';
 import type { GatewayConfig } from './core-schema.ts';
 import { childPointer, formatPath } from './problems.ts';
+import { firstCertificate, type TlsConfig } from './tls.ts';
 
 /** One place at which two configurations differ. Secrets are masked. */
 export interface ConfigChange {
@@ -22,7 +23,7 @@ export function diffConfigs(before: GatewayConfig, after: GatewayConfig): readon
   const [old, fresh] = [leavesOf(before.plain()), leavesOf(after.plain())];
   const [oldShown, freshShown] = [leavesOf(before.printable()), leavesOf(after.printable())];
   const pointers = [...new Set([...old.keys(), ...fresh.keys()])];
-  return pointers
+  const changes = pointers
     .filter(
       (pointer) => old.get(pointer) !== fresh.get(pointer) && !hasBelow(old, pointer) && !hasBelow(fresh, pointer),
     )
@@ -32,9 +33,37 @@ export function diffConfigs(before: GatewayConfig, after: GatewayConfig): readon
         path: formatPath(pointer),
         ...(was !== undefined && { before: was }),
         ...(is !== undefined && { after: is }),
-        needsRestart: FIXED.test(pointer),
+        needsRestart: FIXED.test(pointer) || isFixedTls(pointer, before.server.tls, after.server.tls),
       };
     });
+  return [...changes, ...diffFiles(before, after)];
+}
+
+/** A server that listens goes on with or without TLS, and asks clients for certificates or does not, as it began. */
+function isFixedTls(pointer: string, before: TlsConfig | undefined, after: TlsConfig | undefined): boolean {
+  if (!pointer.startsWith('/server/tls')) return false;
+  if (before === undefined || after === undefined || pointer === '/server/tls/clientAuth') return true;
+  return pointer === '/server/tls/clientCa' && (before.clientCa === undefined || after.clientCa === undefined);
+}
+
+/** Files of TLS that say something else than before under the same name; of certificates which. */
+function diffFiles(
+  { server: { tls: before } }: GatewayConfig,
+  { server: { tls: after } }: GatewayConfig,
+): readonly ConfigChange[] {
+  const names = ['cert', 'key', 'clientCa'] as const;
+  return names.flatMap((name) => {
+    const [was, is] = [before?.[name], after?.[name]];
+    if (was === undefined || is === undefined || was === is) return [];
+    const [old, fresh] = name === 'key' ? ['"****"', '"****"'] : [describe(was), describe(is)];
+    return [{ path: `server.tls.${name} (the file)`, before: old, after: fresh, needsRestart: false }];
+  });
+}
+
+/** Which certificate it is. */
+function describe(pem: string): string {
+  const { serialNumber, validTo } = firstCertificate(pem);
+  return JSON.stringify(`number ${serialNumber.slice(0, 16)}, until ${new Date(validTo).toISOString().slice(0, 10)}`);
 }
 
 /** `~ providers.openai.apiKey: "****" → "****"`; of a value that is new or gone only the one. */

@@ -2,11 +2,13 @@ import { readBudget } from '../contract/budgets.ts';
 import { isObject, type JsonObject, type Schema } from '../contract/json.ts';
 import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
+import { createLookup, type Lookup } from './interpolate.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { type ProblemAt, pointerKeys } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { planOf } from './read-plan.ts';
 import { mapLeaves } from './schema-at.ts';
+import { readTls } from './tls.ts';
 
 /** A part of the configuration that one schema describes, checked. */
 export interface Section {
@@ -26,18 +28,19 @@ export interface CheckedInstance extends Section {
 
 /** Makes the configuration out of sections without problems: units converted, aliases made lists, all frozen. */
 export function finishConfig(
-  { file, isDefault, baseDir }: RawConfig,
+  raw: RawConfig,
   core: Section,
   store: CheckedInstance,
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
+  const { file, isDefault, baseDir } = raw;
   const { server, logging, models, plans, defaultPlan, budgets, tags, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   return deepFreeze({
     file,
     isDefault,
     baseDir,
-    server: readServer(server),
+    server: readServer(server, createLookup(raw)),
     logging,
     store: readInstance(store),
     models: dictionary(routes.map(([name, route]) => [name, targetNames(route)] as const)),
@@ -59,19 +62,24 @@ function readInstance({ ref, value }: CheckedInstance): PluginInstance {
   return { ...ref, config: value as PluginInstance['config'] };
 }
 
-function readServer({
-  bodyLimit,
-  requestTimeout,
-  drainTimeout,
-  drainDelay,
-  keepAlive,
-  sseKeepAlive,
-  idempotency,
-  trustProxy,
-  ...rest
-}: CoreValues['server']): ServerConfig {
+function readServer(
+  {
+    bodyLimit,
+    requestTimeout,
+    drainTimeout,
+    drainDelay,
+    keepAlive,
+    sseKeepAlive,
+    idempotency,
+    trustProxy,
+    tls,
+    ...rest
+  }: CoreValues['server'],
+  files: Lookup,
+): ServerConfig {
   return {
     ...rest,
+    ...(tls !== undefined && { tls: readTls(tls, files) }),
     bodyLimitBytes: parseSize(bodyLimit),
     requestTimeoutMs: parseDuration(requestTimeout),
     drainTimeoutMs: parseDuration(drainTimeout),

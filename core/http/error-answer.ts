@@ -112,7 +112,8 @@ const BY_STATUS: Readonly<Record<number, ErrorCode>> = Object.freeze({
 
 /** Answers bytes that are no HTTP request, or one that came too slowly: the same format, straight to the socket. */
 export function answerClientError({ code }: Error & { code?: string }, socket: Duplex): void {
-  if (!socket.writable || code === 'ECONNRESET') {
+  // Where a handshake failed nothing can be told, and nothing would be understood.
+  if (!socket.writable || code === 'ECONNRESET' || /^ERR_(?:SSL|TLS)_|^EPROTO$/.test(code ?? '')) {
     socket.destroy();
     return;
   }

@@ -1,5 +1,6 @@
 import http, { type IncomingMessage, type Server } from 'node:http';
 import { type Duplex, duplexPair } from 'node:stream';
+import { feedConnection } from './tls.ts';
 
 export interface LocalRequest {
   readonly path: string;
@@ -24,7 +25,7 @@ export function postLocally(
     onSocket(far);
     // Not every Node does so: a caller who leaves would not be missed on the other side.
     near.once('close', () => far.destroy());
-    server.emit('connection', Object.assign(far, { remoteAddress: address }));
+    feedConnection(server, Object.assign(far, { remoteAddress: address }));
     const request = http.request({
       ...{ method: 'POST', path, signal },
       headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },

@@ -1,6 +1,9 @@
 import http, { type RequestListener, type Server } from 'node:http';
+import https from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { TlsConfig } from '../config/tls.ts';
 import { answerClientError } from './error-answer.ts';
+import { tlsOptions } from './tls.ts';
 
 export interface ServerOptions {
   readonly host: string;
@@ -9,23 +12,25 @@ export interface ServerOptions {
   readonly requestTimeoutMs: number;
   readonly keepAliveMs: number;
   readonly maxConnections?: number;
+  /** Undefined for plain HTTP. */
+  readonly tls?: TlsConfig;
 }
 
 /** Headers a request may have; counted before anything else looks at it. */
 export const MAX_HEADERS = 100;
 
-/** An HTTP server with bounds on slow and large requests (`docs/security.md` lists them). */
+/** An HTTP or HTTPS server with bounds on slow and large requests (`docs/security.md` lists them). */
 export function createHttpServer(listener: RequestListener, options: ServerOptions): Server {
-  const server = http.createServer(
-    {
-      connectionsCheckingInterval: Math.min(5_000, options.requestTimeoutMs),
-      maxHeaderSize: 16 * 1024,
-      requireHostHeader: true,
-      insecureHTTPParser: false,
-      noDelay: true,
-    },
-    listener,
-  );
+  const settings = {
+    connectionsCheckingInterval: Math.min(5_000, options.requestTimeoutMs),
+    maxHeaderSize: 16 * 1024,
+    requireHostHeader: true,
+    insecureHTTPParser: false,
+    noDelay: true,
+  };
+  const server = options.tls
+    ? https.createServer({ ...settings, ...tlsOptions(options.tls) }, listener)
+    : http.createServer(settings, listener);
   // One more than is allowed, so that too many are seen and refused rather than silently dropped.
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.maxRequestsPerSocket = 0;
@@ -38,7 +43,7 @@ export function createHttpServer(listener: RequestListener, options: ServerOptio
 /** What may change while it listens: from the next connection on. */
 export function setServerOptions(
   server: Server,
-  { requestTimeoutMs, keepAliveMs, maxConnections }: Omit<ServerOptions, 'host' | 'port'>,
+  { requestTimeoutMs, keepAliveMs, maxConnections }: Omit<ServerOptions, 'host' | 'port' | 'tls'>,
 ): void {
   server.headersTimeout = Math.min(15_000, requestTimeoutMs);
   server.requestTimeout = requestTimeoutMs;

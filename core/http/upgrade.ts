@@ -4,6 +4,7 @@ import { requestIdOf } from '../calls/ids.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { errorHeaders, type GatewayError } from '../contract/errors.ts';
 import { normalisePath } from './paths.ts';
+import { feedConnection } from './tls.ts';
 
 /** Whether a request asks for a websocket; every other protocol (h2c, which curl offers) may be ignored, as HTTP has it. */
 export function isWebsocket({ method, headers: { upgrade } }: IncomingMessage): boolean {
@@ -21,7 +22,7 @@ export function serveWithoutUpgrade(server: Server, request: IncomingMessage, so
     lines.push(`${name}: ${isConnection ? value.replace(/\b(?:upgrade|http2-settings)\b/gi, 'keep-alive') : value}`);
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
-  server.emit('connection', socket);
+  feedConnection(server, socket);
 }
 
 /** Refuses an upgrade with a whole HTTP response, in the format of the dialect whose path it is; returns the status. */

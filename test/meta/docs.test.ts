@@ -13,6 +13,7 @@ import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/config-folder.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { readBlocks } from '../support/read-blocks.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
 import { useTempFolder } from '../support/temp-folder.ts';
 import { LAYERS } from './layers.ts';
 
@@ -172,11 +173,12 @@ describe('TypeScript in the docs', function () {
 const MADE_UP = /the package "tollgate-plugin-\w+" is not installed|there is no built-in provider plugin "acme"/;
 
 describe('configurations in the docs', () => {
+  const { cert, key } = createSelfSigned();
   afterEach(removeFolders);
   for (const { page, line, text } of blocks.filter(({ language }) => language === 'yaml')) {
     it(`${page}:${line} has no fault`, async () => {
       const env = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, 'x'.repeat(40)]));
-      const cwd = makeFolder({ 'tollgate.config.yaml': text });
+      const cwd = makeFolder({ 'tollgate.config.yaml': text, 'tls/gateway.crt': cert, 'tls/gateway.key': key });
       const faults = await loadConfig({ cwd, env }).then(
         () => [],
         (error: Error) => error.message.split('\n').slice(0, -1),

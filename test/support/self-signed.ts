@@ -5,13 +5,22 @@ export interface Certificate {
   readonly cert: string;
 }
 
+export interface CertificateOptions {
+  readonly expired?: boolean;
+  /** Who it is for; several that one client trusts need names of their own. */
+  readonly subject?: string;
+  /** Encrypts the key. */
+  readonly passphrase?: string;
+}
+
 /** A certificate for `localhost`, signed by itself and valid for a day (or until yesterday): no key lies in the repository. */
-export function createSelfSigned(options: { readonly expired?: boolean } = {}): Certificate {
+export function createSelfSigned(options: CertificateOptions = {}): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const { passphrase, subject = 'localhost' } = options;
   const dayMs = 86_400_000;
   const end = Date.now() + (options.expired ? -dayMs : dayMs);
   const algorithm = der(0x30, oid('1.2.840.10045.4.3.2'));
-  const name = der(0x30, der(0x31, der(0x30, oid('2.5.4.3'), der(0x0c, Buffer.from('localhost')))));
+  const name = der(0x30, der(0x31, der(0x30, oid('2.5.4.3'), der(0x0c, Buffer.from(subject)))));
   const validity = der(0x30, time(end - 2 * dayMs), time(end));
   const extensions = der(
     0xa3,
@@ -28,9 +37,11 @@ export function createSelfSigned(options: { readonly expired?: boolean } = {}): 
   const body = der(0x30, version, der(0x02, serial), algorithm, name, validity, name, spki, extensions);
   const signature = sign('sha256', body, privateKey);
   const certificate = der(0x30, body, algorithm, der(0x03, Buffer.from([0]), signature));
-  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n');
+  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n').trimEnd();
   return {
-    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    key: privateKey
+      .export({ type: 'pkcs8', format: 'pem', ...(passphrase !== undefined && { cipher: 'aes-256-cbc', passphrase }) })
+      .toString(),
     cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
   };
 }

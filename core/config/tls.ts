@@ -1,0 +1,170 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import type { FromSchema } from '../contract/from-schema.ts';
+import { isObject, type Schema } from '../contract/json.ts';
+import type { Lookup } from './interpolate.ts';
+import type { ProblemAt } from './problems.ts';
+
+/** `server.tls` of a configuration: the files are read, their texts are PEM. */
+export interface TlsConfig {
+  /** The certificate of the gateway, then those between it and its authority. */
+  readonly cert: string;
+  readonly key: string;
+  readonly passphrase?: string;
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** The authorities of clients' certificates; without them clients are not asked for one. */
+  readonly clientCa?: string;
+  /** Whether a client without a certificate is refused. */
+  readonly clientAuth: 'required' | 'optional';
+}
+
+const NAME = { type: 'string', minLength: 1 } as const;
+const FILE = { ...NAME, format: 'path' } as const;
+
+/** `server.tls` in the schema of the configuration. */
+export const TLS_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['cert', 'key'],
+  description: 'The certificate by which the gateway speaks HTTPS in place of HTTP. A reload reads the files anew.',
+  properties: {
+    cert: { ...FILE, description: 'The file of the certificate, then those between it and its authority, as PEM.' },
+    key: { ...FILE, description: 'The file of its private key, as PEM.' },
+    passphrase: { ...NAME, secret: true, description: 'What the key is encrypted with.' },
+    minVersion: {
+      type: 'string',
+      enum: ['TLSv1.2', 'TLSv1.3'],
+      default: 'TLSv1.2',
+      description: 'The oldest version of TLS that clients may speak.',
+    },
+    clientCa: {
+      ...FILE,
+      description: 'A file of authorities, as PEM: clients are asked for a certificate that one of them signed.',
+    },
+    clientAuth: {
+      type: 'string',
+      enum: ['required', 'optional'],
+      description:
+        '`required`, the default with `clientCa`, refuses clients without a certificate; `optional` only those with a wrong one.',
+    },
+  },
+} as const satisfies Schema;
+
+/** `server.tls` as it stands in the configuration: names of files. */
+export type TlsValues = FromSchema<typeof TLS_SCHEMA>;
+
+const POINTER = '/server/tls';
+const FILES = ['cert', 'key', 'clientCa'] as const;
+const MISSING = 'Create it, or correct the path; a relative one is relative to the configuration file.';
+const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Reads the files of `server.tls`, which {@link checkTls} found to be fine. */
+export function readTls(
+  { cert, key, clientCa, clientAuth = 'required', ...rest }: TlsValues,
+  files: Lookup,
+): TlsConfig {
+  return {
+    ...rest,
+    cert: files.file(cert),
+    key: files.file(key),
+    ...(clientCa !== undefined && { clientCa: files.file(clientCa) }),
+    clientAuth,
+  };
+}
+
+/** What is wrong with `server.tls`, whose shape may be wrong too: files, what they hold, and whether they belong together. */
+export function checkTls(values: unknown, files: Lookup): readonly ProblemAt[] {
+  if (!isObject(values)) return [];
+  const texts: Partial<Record<(typeof FILES)[number], string>> = {};
+  const problems = FILES.flatMap((name): readonly ProblemAt[] => {
+    const value = values[name];
+    if (typeof value !== 'string') return [];
+    const read = readFile(value, files);
+    if (typeof read !== 'string') return [{ pointer: `${POINTER}/${name}`, ...read }];
+    texts[name] = read;
+    return [];
+  });
+  if (values['clientAuth'] !== undefined && values['clientCa'] === undefined)
+    problems.push({
+      pointer: `${POINTER}/clientAuth`,
+      message: 'asks clients for certificates, and nothing says whose',
+      hint: 'Name the file of their authority as server.tls.clientCa, or remove clientAuth.',
+    });
+  const { passphrase } = values;
+  return [...problems, ...checkPair(texts, typeof passphrase === 'string' ? passphrase : undefined)];
+}
+
+/** The text of a file, or what is wrong with its name. */
+function readFile(name: string, files: Lookup): string | Pick<ProblemAt, 'message' | 'hint'> {
+  // What is no name is not shown: it may be the key.
+  if (name.includes('-----BEGIN'))
+    return { message: 'is the text of a file, not its name', hint: 'Write the path alone, without a reference.' };
+  try {
+    return files.file(name);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === undefined ? message : `cannot be read (${code})`;
+    return { message: `needs the file ${name.slice(0, 200)}, which ${why}`, hint: MISSING };
+  }
+}
+
+/** What is wrong with the texts of the files; those that could not be read are told already. */
+function checkPair(
+  { cert, key, clientCa }: Partial<Record<(typeof FILES)[number], string>>,
+  passphrase: string | undefined,
+): readonly ProblemAt[] {
+  const certificate = cert === undefined ? undefined : parse(() => firstCertificate(cert));
+  const secret =
+    key === undefined ? undefined : parse(() => createPrivateKey({ key, ...(passphrase && { passphrase }) }));
+  const isAuthority = clientCa === undefined || parse(() => certificatesIn(clientCa)).value?.length;
+  const problems: ProblemAt[] = [];
+  const add = (name: string, message: string, hint: string): void =>
+    void problems.push({ pointer: `${POINTER}/${name}`, message, hint });
+  if (certificate?.code !== undefined)
+    add('cert', 'names a file that holds no certificate', 'Put it there as PEM, “-----BEGIN CERTIFICATE-----” first.');
+  if (secret?.code !== undefined) add('key', ...describeKey(key ?? '', passphrase));
+  if (!isAuthority)
+    add('clientCa', 'names a file that holds no certificates', 'Put those of the authority there, as PEM.');
+  if (problems.length > 0 || !certificate?.value || !secret?.value || cert === undefined || key === undefined)
+    return problems;
+  if (!certificate.value.checkPrivateKey(secret.value)) {
+    add(
+      'key',
+      'does not belong to the certificate',
+      'Name the key it was made with; the gateway’s own certificate comes first in its file.',
+    );
+    return problems;
+  }
+  const whole = parse(() => createSecureContext({ cert, key, ca: clientCa, ...(passphrase && { passphrase }) }));
+  if (whole.code !== undefined) add('cert', `cannot be used (${whole.code})`, 'Make one that OpenSSL takes.');
+  return problems;
+}
+
+/** What a parser made of a text, or the code of its error: its message may show the text. */
+function parse<T>(work: () => T): { readonly value?: T; readonly code?: string } {
+  try {
+    return { value: work() };
+  } catch (error) {
+    return { code: (error as NodeJS.ErrnoException).code ?? 'unknown' };
+  }
+}
+
+function describeKey(key: string, passphrase: string | undefined): [message: string, hint: string] {
+  if (passphrase === undefined && key.includes('ENCRYPTED'))
+    return ['names a key that is encrypted', 'Set server.tls.passphrase.'];
+  return passphrase === undefined
+    ? ['names a file that holds no private key', 'Put it there as PEM, “-----BEGIN PRIVATE KEY-----” first.']
+    : [
+        'names a file that holds no private key, or another one than the passphrase is for',
+        'Correct the file or the passphrase.',
+      ];
+}
+
+function certificatesIn(text: string): readonly X509Certificate[] {
+  return (text.match(PEM) ?? []).map((part) => new X509Certificate(part));
+}
+
+/** The certificate that a server shows as its own. */
+export function firstCertificate(text: string): X509Certificate {
+  return new X509Certificate(text);
+}

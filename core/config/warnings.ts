@@ -1,0 +1,50 @@
+import { isIP } from 'node:net';
+import type { Log } from '../contract/log.ts';
+import type { ServerConfig } from './core-schema.ts';
+import { formatPath, type ProblemAt } from './problems.ts';
+import { firstCertificate } from './tls.ts';
+
+/** What works and is not wise: told, and never a reason to refuse. */
+
+/** How long before its end a certificate is told of. */
+const SOON_MS = 14 * 86_400_000;
+
+/** What an operator should know of how a gateway listens; `host` is where it does. */
+export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trustProxy'>): readonly ProblemAt[] {
+  const { host, tls, trustProxy } = server;
+  if (tls !== undefined) return certificateWarnings(server);
+  if (isLoopback(host) || trustProxy > 0) return [];
+  const message = `listens on ${host} without TLS and without a proxy that it trusts: keys and prompts cross the network in the clear`;
+  const hint = 'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/deploy.md).';
+  return [{ pointer: '/server/host', message, hint }];
+}
+
+/** A certificate that clients refuse now, or will soon. */
+export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Date.now()): readonly ProblemAt[] {
+  if (tls === undefined) return [];
+  const { validFrom, validTo } = firstCertificate(tls.cert);
+  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
+  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+  const message =
+    to <= now
+      ? `names a certificate that ended on ${day(to)}: clients refuse it`
+      : from > now
+        ? `names a certificate that begins on ${day(from)} only: clients refuse it until then`
+        : to - now < SOON_MS
+          ? `names a certificate that ends on ${day(to)}`
+          : undefined;
+  if (message === undefined) return [];
+  return [{ pointer: '/server/tls/cert', message, hint: 'Put another one in its place, and reload.' }];
+}
+
+/** Whether only this machine reaches an address. A name other than `localhost` may be anything. */
+function isLoopback(host: string): boolean {
+  const address = host.replace(/^::ffff:/i, '');
+  return host === 'localhost' || host === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
+}
+
+/** One line of the log each. */
+export function logWarnings(log: Log, warnings: readonly ProblemAt[]): void {
+  for (const { pointer, message, hint } of warnings)
+    log.warn({ path: formatPath(pointer) }, `${formatPath(pointer)} ${message}. ${hint ?? ''}`.trim());
+}

@@ -1,0 +1,182 @@
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import https from 'node:https';
+import path from 'node:path';
+import { expect } from 'chai';
+import { WebSocket } from 'ws';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { eventually } from '../support/eventually.ts';
+import { delta } from '../support/fault-rig.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { type RunningProxy, startProxy } from '../support/proxy-process.ts';
+import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
+import { findProgram, freePort } from '../support/server-process.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+import { portOf, requestTls, trusting } from '../support/tls-client.ts';
+import { until } from '../support/until.ts';
+
+const certificate = createSelfSigned();
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, 'deploy', file), 'utf8');
+
+/** What a proxy is started with: the file of `deploy/`, with the ports and the certificate of the test. */
+interface Example {
+  readonly program: string | undefined;
+  readonly args: readonly string[];
+  config(ports: { readonly own: number; readonly gateway: number }, folder: string): string;
+}
+
+const EXAMPLES: Readonly<Record<string, Example>> = {
+  nginx: {
+    program: findProgram('nginx', ['/usr/sbin', '/usr/local/sbin']),
+    args: ['-p', '.', '-e', 'stderr', '-c', 'proxy.conf'],
+    config({ own, gateway }, folder) {
+      const site = read('nginx/tollgate.conf')
+        .replace('listen 443 ssl', `listen 127.0.0.1:${own} ssl`)
+        .replace('127.0.0.1:8787', `127.0.0.1:${gateway}`)
+        .replace('/etc/nginx/tls/gateway.crt', path.join(folder, 'tls.crt'))
+        .replace('/etc/nginx/tls/gateway.key', path.join(folder, 'tls.key'));
+      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path tmp;`);
+      return `daemon off; pid nginx.pid; user root; events {} http { access_log off; ${temporary.join(' ')}\n${site}\n}`;
+    },
+  },
+  Caddy: {
+    program: findProgram('caddy', ['/usr/bin', '/usr/local/bin']),
+    args: ['run', '--adapter', 'caddyfile', '--config', 'proxy.conf'],
+    config({ own, gateway }, folder) {
+      const site = read('caddy/Caddyfile')
+        .replace(
+          '{$TOLLGATE_DOMAIN:localhost} {',
+          `https://localhost:${own} {\n\ttls ${folder}/tls.crt ${folder}/tls.key`,
+        )
+        .replace('{$TOLLGATE_UPSTREAM:127.0.0.1:8787}', `127.0.0.1:${gateway}`);
+      return `{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n${site}`;
+    },
+  },
+};
+
+// Not in CI's list of programs: the docs say that the examples were run where they are installed.
+for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
+  (program === undefined ? describe.skip : describe)(
+    `a gateway behind ${name} as deploy/ has it${program === undefined ? ' (not installed)' : ''}`,
+    function () {
+      this.timeout(60_000);
+      const folder = useTempFolder('proxy');
+      let upstream: ScriptedUpstream;
+      let gateway: TestGateway;
+      let proxy: RunningProxy;
+      let url = '';
+
+      before(async () => {
+        upstream = await startScriptedUpstream();
+        gateway = await startGateway({
+          server: { port: 0, drainTimeout: '2s', trustProxy: 1, keepAlive: '65s' },
+          providers: {
+            echo: {},
+            slow: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] },
+          },
+        });
+        await writeFile(path.join(folder, 'tls.crt'), certificate.cert);
+        await writeFile(path.join(folder, 'tls.key'), certificate.key);
+        const own = await freePort();
+        await writeFile(path.join(folder, 'proxy.conf'), config({ own, gateway: portOf(gateway.url) }, folder));
+        url = `https://localhost:${own}`;
+        proxy = startProxy(program ?? name, args, folder);
+        await eventually(async () => {
+          const { status } = await requestTls(url, '/livez', trusting(certificate));
+          expect(status, proxy.output()).to.equal(200);
+        });
+      });
+      after(async () => {
+        await proxy.stop();
+        await gateway.stop();
+        await upstream.close();
+      });
+
+      const headers = () => ({
+        host: `localhost:${portOf(url)}`,
+        authorization: `Bearer ${gateway.key}`,
+        'content-type': 'application/json',
+      });
+
+      it('passes on each part of a stream at once', async () => {
+        const held = heldSse(delta('one'), delta('two', 'stop'), '[DONE]');
+        upstream.script(held.script);
+        let text = '';
+        const ended = new Promise<void>((resolve, reject) => {
+          const request = https.request(
+            {
+              host: '127.0.0.1',
+              port: portOf(url),
+              path: '/v1/chat/completions',
+              method: 'POST',
+              headers: headers(),
+              agent: false,
+              ca: certificate.cert,
+              servername: 'localhost',
+            },
+            (response) => {
+              response.setEncoding('utf8');
+              response.on('data', (part: string) => {
+                text += part;
+              });
+              response.on('end', resolve);
+            },
+          );
+          request.on('error', reject);
+          request.end(JSON.stringify({ model: 'slow/m', stream: true, messages: [{ role: 'user', content: 'x' }] }));
+        });
+        await until('the first part is here', () => text.includes('one'));
+        expect(text).to.not.include('two');
+        held.finish();
+        await ended;
+        expect(text).to.include('two').and.include('[DONE]');
+      });
+
+      it('passes on websockets', async () => {
+        const socket = new WebSocket(`${url.replace('https', 'wss')}/v1/responses`, {
+          headers: { authorization: `Bearer ${gateway.key}`, 'openai-beta': 'responses_websockets=2026-02-06' },
+          ca: certificate.cert,
+        });
+        const events: string[] = [];
+        socket.on('message', (data) => events.push(String(data)));
+        socket.on('error', (error) => events.push(String(error)));
+        await until('it is open', () => socket.readyState === WebSocket.OPEN || events.length > 0);
+        socket.send(JSON.stringify({ type: 'response.create', model: 'echo/echo', input: 'hello there' }));
+        await until('the response is over', () => events.some((event) => event.includes('"response.completed"')));
+        socket.close();
+      });
+
+      it('passes on a body of 15 MB, and not one that the gateway would refuse', async () => {
+        const send = (megabytes: number) =>
+          requestTls(url, '/v1/chat/completions', {
+            ...trusting(certificate),
+            headers: headers(),
+            body: JSON.stringify({
+              model: 'echo/echo',
+              messages: [{ role: 'user', content: 'x'.repeat(megabytes * 1_000_000) }],
+            }),
+          });
+        expect((await send(15)).status).to.equal(200);
+        const large = await send(25).then(
+          ({ status }) => status,
+          () => 'cut',
+        );
+        expect(large).to.be.oneOf([413, 'cut']);
+      });
+
+      it('tells the gateway the address of the client, whatever that claims itself', async () => {
+        await requestTls(url, '/v1/models', {
+          ...trusting(certificate),
+          headers: { ...headers(), 'x-forwarded-for': '9.9.9.9' },
+        });
+        await eventually(async () => expect(gateway.logText()).to.include('/v1/models'));
+        expect(gateway.logText()).to.include('"ip":"127.0.0.1"').and.not.include('9.9.9.9');
+      });
+
+      it('keeps /metrics inside', async () => {
+        expect((await requestTls(url, '/metrics', trusting(certificate))).status).to.equal(404);
+        expect((await gateway.get('/metrics')).status).to.equal(200);
+      });
+    },
+  );

@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Ajv } from 'ajv';
+import { expect } from 'chai';
+import { parse, parseAllDocuments } from 'yaml';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { startGateway } from '../support/gateway.ts';
+import { renderTemplates } from '../support/helm-template.ts';
+
+// What can be shown without Helm: the chart renders in a subset of its language, and what comes out fits together and the gateway.
+
+const CHART = path.join(PACKAGE_ROOT, 'deploy/helm/tollgate');
+const read = (file: string): string => readFileSync(path.join(CHART, file), 'utf8');
+const templates = Object.fromEntries(
+  readdirSync(path.join(CHART, 'templates')).map((name) => [name, read(`templates/${name}`)]),
+);
+const chart = parse(read('Chart.yaml')) as { version: string; appVersion: string };
+const defaults = parse(read('values.yaml')) as Record<string, unknown>;
+const validate = new Ajv({ strict: false }).compile(JSON.parse(read('values.schema.json')));
+
+/** Kubernetes objects have more shapes than are worth types here. */
+// biome-ignore lint/suspicious/noExplicitAny: read by path, in tests alone.
+type Manifest = any;
+
+const SECRETS = { existingSecrets: ['tollgate'] };
+
+function render(more: Record<string, unknown> = SECRETS): Readonly<Record<string, Manifest>> {
+  const values = { ...defaults, ...more };
+  expect(validate(values), JSON.stringify(validate.errors)).to.equal(true);
+  const Chart = { Name: 'tollgate', Version: chart.version, AppVersion: chart.appVersion };
+  const scope = { Values: values, Chart, Release: { Name: 'prod', Namespace: 'ai', Service: 'Helm' } };
+  const rendered = renderTemplates(templates, scope);
+  const manifests = Object.entries(rendered).filter(([name]) => name.endsWith('.yaml'));
+  return Object.fromEntries(
+    manifests.flatMap(([name, text]) =>
+      // Helm reads YAML 1.1.
+      parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
+        expect(document.errors, name).to.deep.equal([]);
+        const value = document.toJS() as Manifest;
+        return value === null ? [] : [[value.kind, value]];
+      }),
+    ),
+  );
+}
+
+describe('the Helm chart', () => {
+  after(removeFolders);
+
+  it('has the version of the package', () => {
+    const { version } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    expect(chart).to.include({ version, appVersion: version });
+  });
+
+  it('renders to objects that belong together', () => {
+    const { Deployment, Service, ConfigMap, PodDisruptionBudget, Ingress } = render();
+    const { template, selector } = Deployment.spec;
+    expect(Ingress).to.equal(undefined);
+    expect(template.metadata.labels).to.include(selector.matchLabels);
+    expect(Service.spec.selector).to.deep.equal(selector.matchLabels);
+    expect(PodDisruptionBudget.spec.selector).to.deep.equal(selector);
+    const [container] = template.spec.containers;
+    expect(container.ports).to.deep.equal([{ name: 'http', containerPort: 8787 }]);
+    expect(Service.spec.ports[0].targetPort).to.equal('http');
+    expect(template.spec.volumes[0].configMap.name).to.equal(ConfigMap.metadata.name);
+    expect(container.envFrom).to.deep.equal([{ secretRef: { name: 'tollgate' } }]);
+    expect(container.image).to.equal(`tollgate:${chart.appVersion}`);
+    const volumes = template.spec.volumes.map(({ name }: Manifest) => name);
+    expect(container.volumeMounts.map(({ name }: Manifest) => name)).to.have.members(volumes);
+    for (const { metadata } of Object.values(render())) expect(metadata.name).to.equal('prod-tollgate');
+  });
+
+  it('runs as nobody special', () => {
+    const { spec } = render()['Deployment'].spec.template;
+    expect(spec.securityContext).to.include({ runAsNonRoot: true, runAsUser: 1000 });
+    expect(spec.automountServiceAccountToken).to.equal(false);
+    expect(spec.containers[0].securityContext).to.deep.include({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+  });
+
+  it('probes paths that a gateway has, and gives it the time to drain', async () => {
+    const { spec } = render()['Deployment'].spec.template;
+    const [container] = spec.containers;
+    const probes = ['startupProbe', 'livenessProbe', 'readinessProbe'].map((name) => container[name].httpGet);
+    const gateway = await startGateway();
+    try {
+      for (const { path: at, port, scheme } of probes) {
+        expect({ port, scheme }).to.deep.equal({ port: 'http', scheme: 'HTTP' });
+        expect((await gateway.get(at)).status, at).to.equal(200);
+      }
+    } finally {
+      await gateway.stop();
+    }
+    const { server } = defaults['config'] as Manifest;
+    expect(spec.terminationGracePeriodSeconds).to.be.above(
+      Number.parseInt(server.drainDelay, 10) + Number.parseInt(server.drainTimeout, 10) + 15,
+    );
+  });
+
+  it('gives the gateway a configuration that tollgate check takes', async () => {
+    const text = render()['ConfigMap'].data['tollgate.config.yaml'] as string;
+    const env = {
+      STORE_URL: 'redis://redis:6379',
+      TOLLGATE_PEPPER: randomBytes(32).toString('hex'),
+      OPENAI_API_KEY: 'k',
+    };
+    const { config } = await loadConfig({ cwd: makeFolder({ 'tollgate.config.yaml': text }), env });
+    expect(config.store.plugin).to.equal('redis');
+    expect(config.server).to.include({ host: '0.0.0.0', port: 8787, trustProxy: 1 });
+  });
+
+  it('has an ingress, TLS of the gateway and names where they are asked for', () => {
+    const { Ingress, Deployment } = render({
+      ...SECRETS,
+      fullnameOverride: 'gate',
+      tlsSecret: 'gate-tls',
+      ingress: {
+        ...(defaults['ingress'] as object),
+        enabled: true,
+        className: 'nginx',
+        host: 'ai.example',
+        tlsSecret: 'ai',
+      },
+      extraEnv: [{ name: 'A', value: 'b' }],
+    });
+    expect(Ingress.spec.rules[0].http.paths[0].backend.service).to.deep.equal({ name: 'gate', port: { name: 'http' } });
+    expect(Ingress.spec.tls).to.deep.equal([{ hosts: ['ai.example'], secretName: 'ai' }]);
+    expect(Ingress.spec.ingressClassName).to.equal('nginx');
+    const [container] = Deployment.spec.template.spec.containers;
+    expect(container.readinessProbe.httpGet.scheme).to.equal('HTTPS');
+    expect(container.env).to.deep.equal([{ name: 'A', value: 'b' }]);
+    expect(Deployment.spec.template.spec.volumes).to.deep.include({
+      name: 'tls',
+      secret: { secretName: 'gate-tls', defaultMode: 0o440 },
+    });
+  });
+
+  it('has every other value in its place', () => {
+    const lists = {
+      tolerations: [{ key: 'a' }],
+      imagePullSecrets: [{ name: 'b' }],
+      topologySpreadConstraints: [{ maxSkew: 1 }],
+    };
+    const maps = { nodeSelector: { a: 'b' }, affinity: { podAntiAffinity: {} }, resources: {} };
+    const { Deployment, Service } = render({
+      ...{ ...SECRETS, ...lists, ...maps, podLabels: { team: 'ai' }, podAnnotations: { note: 'x' } },
+      service: { type: 'LoadBalancer', port: 80, annotations: { scheme: 'internal' } },
+    });
+    const { spec, metadata } = Deployment.spec.template;
+    expect(spec).to.deep.include({ ...lists, nodeSelector: { a: 'b' }, affinity: { podAntiAffinity: {} } });
+    expect(spec.containers[0]).to.not.have.property('resources');
+    expect(metadata.labels).to.include({ team: 'ai' });
+    expect(metadata.annotations).to.include({ note: 'x' });
+    expect(Service.metadata.annotations).to.deep.equal({ scheme: 'internal' });
+    expect(Service.spec).to.deep.include({ type: 'LoadBalancer' });
+  });
+
+  it('rolls its pods when the configuration changes', () => {
+    const sum = (more: object) =>
+      render({ ...SECRETS, ...more })['Deployment'].spec.template.metadata.annotations['checksum/config'];
+    const { config } = defaults as { config: object };
+    expect(sum({ config: { ...config, billing: 'off' } })).to.not.equal(sum({}));
+  });
+
+  it('uses every value of values.yaml, and its schema knows them all', () => {
+    const used = Object.values(templates).join('\n');
+    for (const name of Object.keys(defaults)) expect(used, name).to.include(`.Values.${name}`);
+    expect(validate(defaults), JSON.stringify(validate.errors)).to.equal(true);
+  });
+
+  for (const [title, more, told] of [
+    [
+      'several gateways on a store of one pod',
+      { config: { ...(defaults['config'] as object), store: 'sqlite:./data' } },
+      /config\.store lives in one pod/,
+    ],
+    ['no secret', { existingSecrets: [] }, /existingSecrets needs/],
+  ] as const)
+    it(`refuses ${title}`, () => {
+      expect(() => render({ ...SECRETS, ...more })).to.throw(told);
+    });
+
+  for (const [title, more] of [
+    ['an unknown value', { replicas: 3 }],
+    ['no replicas', { replicaCount: 0 }],
+    ['an ingress without a host', { ingress: { enabled: true, host: '' } }],
+    [
+      'a gateway that listens to its own pod alone',
+      { config: { server: { host: '127.0.0.1', port: 8787 }, store: 'x' } },
+    ],
+  ] as const)
+    it(`has a schema that refuses ${title}`, () => {
+      expect(validate({ ...defaults, ...more })).to.equal(false);
+    });
+});
