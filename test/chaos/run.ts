@@ -2,7 +2,7 @@
  * Chaos: two gateways on one Redis, before six vendors that die, hang, limit, fail, lie and come back, under load, while
  * gateways are reloaded, workers are killed and clocks jump. `npm run chaos -- --minutes 10 --rate 100 --seed 1`.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -96,8 +96,10 @@ console.log(report.text);
 if (values.write) writePage(report.page);
 await Promise.all(vendors.map((vendor) => vendor.close()));
 await installation.redis.close();
-if (values.keep) console.log(folder);
-else await rm(folder, { recursive: true, force: true });
+if (values.keep) {
+  await writeFile(path.join(folder, 'evidence.json'), JSON.stringify({ plan, done, calls, verdict }));
+  console.log(folder);
+} else await rm(folder, { recursive: true, force: true });
 process.exit(report.isGood ? 0 : 1);
 
 async function whatIsLeft() {
