@@ -105,8 +105,9 @@ function makeDeeds(random: Random, lengthMs: number): readonly Deed[] {
   const deeds: Deed[] = [];
   const node = (): number => Math.floor(random() * NODES);
   const each = (everyMs: number, add: (atMs: number) => void): void => {
-    for (let at = everyMs * between(random, 0.3, 0.7); at < lengthMs; at += everyMs * between(random, 0.7, 1.3))
-      add(at);
+    // Once at least, however short the run is.
+    const first = Math.min(everyMs, lengthMs) * between(random, 0.2, 0.7);
+    for (let at = first; at < lengthMs; at += everyMs * between(random, 0.7, 1.3)) add(at);
   };
   each(EVERY_MS.reload, (atMs) =>
     deeds.push({ atMs, node: node(), do: 'reload', by: pick(random, ['signal', 'command'] as const) }),

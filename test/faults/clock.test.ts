@@ -58,6 +58,24 @@ describe('a clock that jumps', function () {
     });
   }
 
+  it('P12: an Idempotency-Key is still that of a running request, which is not run a second time', async () => {
+    const mark = await rig.mark();
+    const headers = { 'idempotency-key': 'while-the-clock-jumps' };
+    const seen = rig.vendor.requests.length;
+    let second: Awaited<ReturnType<FaultRig['ask']>> | undefined;
+    rig.vendor.script(
+      async (wire) => {
+        offsetMs = TEN_MINUTES_MS;
+        second = await rig.ask({}, headers);
+        await wire.send(answer(200, completion()));
+      },
+      answer(200, completion()),
+    );
+    expect((await rig.ask({}, headers)).status).to.equal(200);
+    expect([second?.status, rig.vendor.requests.length - seen]).to.deep.equal([409, 1]);
+    await rig.expectOrder(mark, 1, USAGE_COST);
+  });
+
   it('P12: a call that another node takes for forgotten is charged what it cost when it ends', async () => {
     const mark = await rig.mark();
     const folder = path.join(rig.gateway.folder, 'data');
