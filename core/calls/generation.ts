@@ -13,7 +13,7 @@ import type { LoadedConfig } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import { PluginError, Registry } from '../plugins/registry.ts';
-import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
+import { type RequestSchemas, SchemaCompiler } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, setUpPlugins } from '../plugins/set-up.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
@@ -85,8 +85,8 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     );
     for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
-    const requests = createRequestSchemas([...registry.schemas.values()]);
     const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
+    const requests = keep('schemas', () => new SchemaCompiler()).begin([...registry.schemas.values()]);
     const { counters } = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));
