@@ -20,6 +20,7 @@ export interface Served {
   readonly id: string;
   /** `refused` says that it did nothing; `silent` never got to say anything whole; `broken` stopped amid its words. */
   kind: 'served' | 'refused' | 'silent' | 'broken';
+  readonly mood: Mood;
   /** Of the prompt, estimated. */
   readonly promptTokens: number;
   /** Of its words that it sent. */
@@ -62,9 +63,9 @@ export async function startChaosVendor(spell: () => Spell, clock: () => number, 
     const request = wire.request.json() as ChatRequest;
     const id = CALL_ID.exec(wire.request.body.toString())?.[0] ?? 'unknown';
     const promptTokens = estimateInputTokens(request);
-    const note: Served = { id, kind: 'silent', promptTokens, textBytes: 0, usage: undefined };
-    served.push(note);
     const now = spell();
+    const note: Served = { id, kind: 'silent', mood: now.mood, promptTokens, textBytes: 0, usage: undefined };
+    served.push(note);
     const context = { wire, note, random, spell: now, nowMs: clock(), isStream: request.stream === true };
     await DEEDS[now.mood](context);
   };
