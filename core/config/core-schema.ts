@@ -29,8 +29,8 @@ const SERVER = map('Where and how the gateway listens.', {
   drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
   drainDelay: duration('The wait between "not ready" and closing the listener, so that load balancers notice.', '0s'),
   keepAlive: duration(
-    'How long an idle connection stays open; longer than clients and load balancers keep theirs, or one of them sends a request as it is closed.',
-    '65s',
+    'How long an idle connection stays open; behind a load balancer more than its own idle time, such as `65s`.',
+    '5s',
   ),
   sseKeepAlive: duration('The silence in a stream after which a comment is sent.', '15s'),
   maxConnections: { ...limit('Open connections of one worker; more are refused.'), minimum: 1, default: 10_000 },

@@ -19,6 +19,8 @@ const ACCOUNTS = { longestCall: '5s', holdMargin: '5s', sweepEvery: '1s' };
 export const USER = 'chaos';
 const CREDIT_USD = '10000';
 const DRAIN = '30s';
+/** As behind a load balancer: a worker that was busy for longer would close connections under requests that wait there. */
+const KEEP_ALIVE = '65s';
 /** Gateways of one store know each other's keys by it. */
 const PEPPER = 'a pepper that is shared by both gateways of a chaos run';
 
@@ -59,7 +61,7 @@ function configOf(port: number, store: string, ports: readonly number[], generat
   // Another first target and other weights with each generation.
   const turned = names.map((_, at) => names[(at + generation) % names.length] ?? '');
   return {
-    server: { port, workers: 2, drainTimeout: DRAIN },
+    server: { port, workers: 2, drainTimeout: DRAIN, keepAlive: KEEP_ALIVE },
     ...{
       store,
       billing: 'enforce',
