@@ -59,6 +59,9 @@ describe('a provider that cannot be reached', function () {
         nowhere: { ...out, baseUrl: 'http://tollgate-no-such-host.invalid/v1' },
         hole: { ...out, baseUrl: hole.baseUrl, timeouts: { connect: '300ms' } },
       },
+      models: Object.fromEntries(
+        formsOf(undefined).map((_, at) => [`all-fail-${at}`, [`one/fails-${at}`, `two/fails-${at}`]]),
+      ),
     });
   });
   after(async () => {
@@ -71,11 +74,15 @@ describe('a provider that cannot be reached', function () {
     ['U02: has a name that does not resolve', 'nowhere/m', 'provider_unavailable'],
     ['U03: takes a connection and does nothing with it', 'hole/m', 'provider_timeout'],
   ] as const) {
-    it(`${title}: nothing was sent, nothing is charged`, async () => {
+    it(`${title}: nothing was sent, nothing is charged, in every form`, async () => {
       const mark = await rig.mark();
-      const error = rig.expectError(await rig.ask({ model }), code);
-      expect(error.message).not.to.match(/invalid\/|no-such-host|ENOTFOUND|EAI_AGAIN/);
-      await rig.expectOrder(mark, 1, 0);
+      const forms = formsOf(undefined);
+      const heard = await Promise.all(forms.map((form) => rig.askAs(form, model)));
+      for (const [at, form] of forms.entries()) {
+        const error = rig.expectErrorAs(form, heard[at] as Heard, code);
+        expect(error.message).not.to.match(/invalid\/|no-such-host|ENOTFOUND|EAI_AGAIN/);
+      }
+      await rig.expectOrder(mark, forms.length, 0);
     });
   }
 
@@ -86,6 +93,19 @@ describe('a provider that cannot be reached', function () {
     expect(heard.status, heard.text).to.equal(200);
     expect(heard.headers['x-tollgate-provider']).to.equal('two');
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
+  });
+
+  it('U54: all targets fail: one error, in every form', async () => {
+    const mark = await rig.mark();
+    rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));
+    rig.second.script(answer(500, { error: { message: 'no', type: 'server_error' } }));
+    const forms = formsOf(undefined);
+    for (const [at, form] of forms.entries()) {
+      const heard = await rig.askAs(form, `all-fail-${at}`);
+      rig.expectErrorAs(form, heard, 'upstream_rate_limited');
+      expect(heard.headers['x-should-retry'], form.name).to.equal('false');
+    }
+    await rig.expectOrder(mark, forms.length, 0);
   });
 
   it('U54: all targets fail: one error after one retry, and the caller’s SDK is told to stop', async () => {

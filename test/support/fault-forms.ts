@@ -26,6 +26,10 @@ export interface FaultForm {
   body(asked: Asked): object;
   /** The text of a response that came to its proper end; fails for any other. */
   text(heard: Heard): string;
+  /** The calls of tools in a stream: name and arguments, as text. */
+  calls(heard: Heard): readonly (readonly [name: string, text: string])[];
+  /** Why the model stopped, by the form's own word. */
+  finish(heard: Heard): unknown;
   /** What an error says; fails unless it is this one, in the form's own way, after this text where it is a stream. */
   error(heard: Heard, code: ErrorCode, before: string): { readonly message: string };
 }
@@ -55,6 +59,11 @@ const chat = (stream: boolean): FaultForm => ({
       .map((frame) => textOfChoice(objectOf(frame), 'delta'))
       .join('');
   },
+  calls: (heard) => joinCalls(heard.frames.slice(0, -1).map(objectOf)),
+  finish(heard) {
+    const parts = stream ? heard.frames.slice(0, -1).map(objectOf) : [objectOf(heard.text)];
+    return parts.flatMap((part) => choiceOf(part)?.['finish_reason'] ?? []).at(-1);
+  },
   error(heard, code, before) {
     if (!isStream(heard)) return wholeError(heard, code);
     const { error } = objectOf(heard.frames.at(-1) ?? '') as { error: { code: string; message: string } };
@@ -66,9 +75,30 @@ const chat = (stream: boolean): FaultForm => ({
   },
 });
 
+function choiceOf(value: JsonObject): JsonObject | undefined {
+  return (value['choices'] as readonly JsonObject[])[0];
+}
+
 function textOfChoice(value: JsonObject, field: 'message' | 'delta'): string {
-  const [choice] = value['choices'] as readonly Record<string, { readonly content?: string | null } | undefined>[];
-  return choice?.[field]?.content ?? '';
+  const said = choiceOf(value)?.[field] as { readonly content?: string | null } | undefined;
+  return said?.content ?? '';
+}
+
+interface CallPiece {
+  readonly index: number;
+  readonly function: { readonly name?: string; readonly arguments?: string };
+}
+
+function joinCalls(chunks: readonly JsonObject[]): readonly (readonly [string, string])[] {
+  const calls: [string, string][] = [];
+  for (const chunk of chunks) {
+    const { tool_calls = [] } = (choiceOf(chunk)?.['delta'] ?? {}) as { readonly tool_calls?: readonly CallPiece[] };
+    for (const { index, function: piece } of tool_calls) {
+      const [name, text] = calls[index] ?? ['', ''];
+      calls[index] = [name + (piece.name ?? ''), text + (piece.arguments ?? '')];
+    }
+  }
+  return calls;
 }
 
 const messages = (stream: boolean): FaultForm => ({
@@ -80,6 +110,11 @@ const messages = (stream: boolean): FaultForm => ({
     expect(read?.error).to.equal(undefined);
     return textOfParts(read?.content ?? objectOf(heard.text)['content']);
   },
+  calls: (heard) =>
+    readMessagesStream(heard.text).content.flatMap(({ type, name, input }) =>
+      type === 'tool_use' ? [[String(name), JSON.stringify(input)] as const] : [],
+    ),
+  finish: (heard) => (stream ? readMessagesStream(heard.text).delta : objectOf(heard.text))['stop_reason'],
   error(heard, code, before) {
     const { type, status } = MESSAGES_ERRORS[code];
     const read = isStream(heard) ? readMessagesStream(heard.text) : undefined;
@@ -101,6 +136,15 @@ const responses = (stream: boolean): FaultForm => ({
     const response = stream ? (lastEvent(heard)['response'] as JsonObject) : objectOf(heard.text);
     expect(response['status'], heard.text).to.equal('completed');
     return textOfItems(response);
+  },
+  calls: (heard) =>
+    itemsOf(lastEvent(heard)['response'] as JsonObject).flatMap(({ type, name, arguments: text }) =>
+      type === 'function_call' ? [[String(name), String(text)] as const] : [],
+    ),
+  finish(heard) {
+    const response = stream ? (lastEvent(heard)['response'] as JsonObject) : objectOf(heard.text);
+    const details = response['incomplete_details'] as { readonly reason?: string } | null | undefined;
+    return details?.reason ?? response['status'];
   },
   error(heard, code, before) {
     if (!isStream(heard)) return wholeError(heard, code);
@@ -125,8 +169,14 @@ function textOfParts(parts: unknown): string {
   return (parts as readonly { readonly text?: string }[]).map(({ text = '' }) => text).join('');
 }
 
-function textOfItems({ output }: JsonObject): string {
-  return (output as readonly { readonly content?: unknown }[]).map(({ content = [] }) => textOfParts(content)).join('');
+function itemsOf({ output }: JsonObject): readonly JsonObject[] {
+  return output as readonly JsonObject[];
+}
+
+function textOfItems(response: JsonObject): string {
+  return itemsOf(response)
+    .map(({ content = [] }) => textOfParts(content))
+    .join('');
 }
 
 export const CHAT = chat(false);
