@@ -11,6 +11,7 @@ import {
   startFaultRig,
   USAGE_COST,
 } from '../support/fault-rig.ts';
+import { notePassed } from '../support/passed-forms.ts';
 import { answer, chunk, head, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
 
 interface OddCase {
@@ -151,6 +152,7 @@ describe('a provider that is odd', function () {
         check?.(heard[at] as Heard);
       }
       await rig.expectOrder(mark, forms.length, cost * forms.length);
+      notePassed(title, forms);
     });
 
   it('U09: resets a kept connection: the request is sent again on a new one, in every form', async () => {
@@ -161,6 +163,7 @@ describe('a provider that is odd', function () {
       expect(form.text(await rig.askAs(form)), form.name).to.equal('second');
     }
     await rig.expectOrder(mark, 2 * formsOf(undefined).length, 2 * USAGE_COST * formsOf(undefined).length);
+    notePassed('U09', formsOf(undefined));
   });
 
   it('U24: sends an error amid a stream: what came, then the error, and nobody else is asked, in every form', async () => {
@@ -181,6 +184,7 @@ describe('a provider that is odd', function () {
       rig.expectErrorAs(form, heard[at] as Heard, 'provider_unavailable', 'abcdefgh');
     expect(rig.second.requests.length).to.equal(asked);
     await rig.expectOrder(mark, forms.length, (PROMPT_COST + 4) * forms.length);
+    notePassed('U24', forms);
   });
 
   it('U50: answers twice: the second answer reaches nobody, in every form', async () => {
@@ -192,6 +196,7 @@ describe('a provider that is odd', function () {
       expect(form.text(await rig.askAs(form))).to.equal('mine');
       expect(form.text(await rig.askAs(form)), form.name).to.equal('yours');
     }
+    notePassed('U50', formsOf(undefined));
   });
 
   it('U52: splits tool calls: every piece comes to its call, in every streamed form', async () => {
@@ -214,6 +219,7 @@ describe('a provider that is odd', function () {
         ['f0', text],
       ]);
     }
+    notePassed('U52', formsOf(true));
   });
 
   for (const reason of ['length', 'content_filter', 'stop'])
@@ -225,6 +231,7 @@ describe('a provider that is odd', function () {
         const heard = await rig.askAs(form);
         expect(form.finish(heard), form.name).to.equal(WORDS[form.path]?.[reason]);
       }
+      notePassed('U53', formsOf(undefined));
     });
 
   it('U53: a stream whose finish reason stays null is cut short, not finished, in every form', async () => {

@@ -10,6 +10,7 @@ import {
   startFaultRig,
   USAGE_COST,
 } from '../support/fault-rig.ts';
+import { notePassed } from '../support/passed-forms.ts';
 import { answer, chunk, head, SSE_HEAD, startScriptedUpstream } from '../support/scripted-upstream.ts';
 import { NO_ANSWERS, refusal } from './upstream-cases.ts';
 
@@ -36,6 +37,7 @@ describe('an answer of a provider that is none', function () {
         for (const [name, value] of Object.entries(headers)) expect(own.headers[name], name).to.equal(value);
       }
       await rig.expectOrder(mark, forms.length, cost * forms.length);
+      notePassed(title, forms);
     });
   }
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { formsOf } from '../support/fault-forms.ts';
 import { completion, type FaultRig, type Heard, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
 import { startBlackHole } from '../support/given-upstream.ts';
+import { notePassed } from '../support/passed-forms.ts';
 import { answer } from '../support/scripted-upstream.ts';
 import { BREAKS } from './upstream-cases.ts';
 
@@ -29,6 +30,7 @@ describe('a provider that breaks off', function () {
       expect(rig.vendor.requests.length - seen, 'requests').to.equal(forms.length);
       expect(process.memoryUsage().rss - rss).to.be.lessThan(160 << 20);
       await rig.expectOrder(mark, forms.length, cost * forms.length);
+      notePassed(title, forms);
     });
   }
 
@@ -83,6 +85,7 @@ describe('a provider that cannot be reached', function () {
         expect(error.message).not.to.match(/invalid\/|no-such-host|ENOTFOUND|EAI_AGAIN/);
       }
       await rig.expectOrder(mark, forms.length, 0);
+      notePassed(title, forms);
     });
   }
 
@@ -106,6 +109,7 @@ describe('a provider that cannot be reached', function () {
       expect(heard.headers['x-should-retry'], form.name).to.equal('false');
     }
     await rig.expectOrder(mark, forms.length, 0);
+    notePassed('U54', forms);
   });
 
   it('U54: all targets fail: one error after one retry, and the caller’s SDK is told to stop', async () => {

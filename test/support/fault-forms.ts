@@ -17,6 +17,7 @@ export interface Asked {
   readonly model: string;
   readonly max_tokens: number;
   readonly messages: readonly object[];
+  readonly user?: string;
 }
 
 export interface FaultForm {
@@ -103,7 +104,7 @@ function joinCalls(chunks: readonly JsonObject[]): readonly (readonly [string, s
 
 const messages = (stream: boolean): FaultForm => ({
   ...{ name: 'Messages', stream, path: '/v1/messages' },
-  body: (asked) => ({ ...asked, stream }),
+  body: ({ user, ...asked }) => ({ ...asked, stream, ...(user && { metadata: { user_id: user } }) }),
   text(heard) {
     expect(heard.status, heard.text).to.equal(200);
     const read = stream ? readMessagesStream(heard.text) : undefined;
@@ -130,7 +131,7 @@ const messages = (stream: boolean): FaultForm => ({
 
 const responses = (stream: boolean): FaultForm => ({
   ...{ name: 'Responses', stream, path: '/v1/responses' },
-  body: ({ model, max_tokens, messages: input }) => ({ model, input, max_output_tokens: max_tokens, stream }),
+  body: ({ max_tokens, messages: input, ...rest }) => ({ ...rest, input, max_output_tokens: max_tokens, stream }),
   text(heard) {
     expect(heard.status, heard.text).to.equal(200);
     const response = stream ? (lastEvent(heard)['response'] as JsonObject) : objectOf(heard.text);

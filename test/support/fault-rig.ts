@@ -79,7 +79,7 @@ export interface FaultRig {
   /** The books now, and what was counted; to be compared with by {@link FaultRig.expectOrder}. */
   mark(): Promise<Mark>;
   /** Asks for the same in a form that clients speak. */
-  askAs(form: FaultForm, model?: string, headers?: Record<string, string>): Promise<Heard>;
+  askAs(form: FaultForm, model?: string, headers?: Record<string, string>, user?: string): Promise<Heard>;
   /** Rules (a) and (b) in a form that clients speak: its own error, after what came before, that gives nothing away. */
   expectErrorAs(form: FaultForm, heard: Heard, code: ErrorCode, before?: string): { readonly message: string };
   /** Rules (a) and (b): one error of the one format that gives nothing away, or one such frame that ends a stream. */
@@ -149,8 +149,8 @@ export async function startFaultRig(
     gateway,
     vendor,
     second,
-    askAs(form, model = 'one/m', headers = {}) {
-      const asked = { model, max_tokens: 100, messages: [{ role: 'user', content: PROMPT }] };
+    askAs(form, model = 'one/m', headers = {}, user = '') {
+      const asked = { model, max_tokens: 100, messages: [{ role: 'user', content: PROMPT }], ...(user && { user }) };
       return hear(gateway.url + form.path, gateway.key, headers, form.body(asked));
     },
     expectErrorAs(form, heard, code, before = '') {
