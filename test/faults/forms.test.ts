@@ -173,8 +173,8 @@ describe('a provider that is odd', function () {
     rig.vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${delta('abcd')}\n\n`));
-      // So that it was passed on: nobody else is asked after that.
-      await wire.pause(30);
+      // So that it was passed on, also by a busy process: nobody else is asked after that.
+      for (let turn = 0; turn < 10; turn += 1) await wire.pause(10);
       const error = '{"error":{"message":"no","type":"server_error"}}';
       await wire.send(chunk(`data: ${delta('efgh')}\n\ndata: ${error}\n\n`));
       await wire.send('0\r\n\r\n');

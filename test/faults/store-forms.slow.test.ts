@@ -63,8 +63,8 @@ describe('a gateway that ends, in every form', function () {
       rig.vendor.script(script);
       const asked = forms.map((form) => rig.askAs(form));
       await rig.vendor.request(forms.length - 1);
-      // The first words of a stream are out.
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      // The first words of a stream are out, also by a busy process.
+      for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
       await rig.gateway.close();
       check(rig, await Promise.all(asked));
     } finally {
