@@ -52,6 +52,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'has a bad certificate',
     '503 `provider_unavailable`; nothing is sent, also with `NODE_TLS_REJECT_UNAUTHORIZED=0`',
     NOTHING,
+    BREAKS,
     'test/core/upstream/tls.test.ts#sends nothing to a server whose certificate is',
   ),
   U05: row('takes the request and is silent', '503 `provider_timeout` after `timeouts.firstByte`', PROMPT, CASES),

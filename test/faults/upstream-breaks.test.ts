@@ -1,9 +1,12 @@
+import type net from 'node:net';
+import tls from 'node:tls';
 import { expect } from 'chai';
 import { formsOf } from '../support/fault-forms.ts';
 import { completion, type FaultRig, type Heard, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
 import { startBlackHole } from '../support/given-upstream.ts';
 import { notePassed } from '../support/passed-forms.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
 import { BREAKS } from './upstream-cases.ts';
 
 describe('a provider that breaks off', function () {
@@ -53,12 +56,18 @@ describe('a provider that cannot be reached', function () {
   this.timeout(30_000);
   let rig: FaultRig;
   let hole: Awaited<ReturnType<typeof startBlackHole>>;
+  let untrusted: ScriptedUpstream;
   before(async () => {
     hole = await startBlackHole();
+    const { key, cert } = createSelfSigned();
+    untrusted = await startScriptedUpstream(answer(200, completion()), {
+      createServer: (onConnection) => tls.createServer({ key, cert }, onConnection) as net.Server,
+    });
     const out = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'], prices: { '*': { input: 1, output: 2 } } };
     rig = await startFaultRig({
       providers: {
         nowhere: { ...out, baseUrl: 'http://tollgate-no-such-host.invalid/v1' },
+        untrusted: { ...out, baseUrl: `https://localhost:${untrusted.port}/v1` },
         hole: { ...out, baseUrl: hole.baseUrl, timeouts: { connect: '300ms' } },
       },
       models: Object.fromEntries(
@@ -69,11 +78,13 @@ describe('a provider that cannot be reached', function () {
   after(async () => {
     await rig?.stop();
     hole?.close();
+    await untrusted?.close();
   });
 
   for (const [title, model, code] of [
     ['U01: refuses connections', 'dead/m', 'provider_unavailable'],
     ['U02: has a name that does not resolve', 'nowhere/m', 'provider_unavailable'],
+    ['U04: has a certificate that nobody knows', 'untrusted/m', 'provider_unavailable'],
     ['U03: takes a connection and does nothing with it', 'hole/m', 'provider_timeout'],
   ] as const) {
     it(`${title}: nothing was sent, nothing is charged, in every form`, async () => {
@@ -84,6 +95,7 @@ describe('a provider that cannot be reached', function () {
         const error = rig.expectErrorAs(form, heard[at] as Heard, code);
         expect(error.message).not.to.match(/invalid\/|no-such-host|ENOTFOUND|EAI_AGAIN/);
       }
+      expect(untrusted.requests, 'requests that were sent all the same').to.have.lengthOf(0);
       await rig.expectOrder(mark, forms.length, 0);
       notePassed(title, forms);
     });
