@@ -39,6 +39,7 @@ const forms: FormsOfFaults = Object.fromEntries(
     .map((id) => [id, FORM_NAMES.filter((form) => passed.has(`${id} ${form}`))] as const)
     .filter(([, names]) => names.length > 0),
 );
-writeFileSync(FORMS, `${JSON.stringify(forms, null, 2)}\n`);
+const lines = Object.entries(forms).map(([id, names]) => `  "${id}": [${names.map((name) => `"${name}"`).join(', ')}]`);
+writeFileSync(FORMS, `{\n${lines.join(',\n')}\n}\n`);
 writeFileSync(PAGE, withFaults(readFileSync(PAGE, 'utf8'), FAULTS, forms));
 process.exit(status ?? 1);
