@@ -2,7 +2,7 @@ import path from 'node:path';
 import { startRedisServer } from '../support/redis-server.ts';
 import { freePort, type TestServer } from '../support/server-process.ts';
 import { PRICE } from './charges.ts';
-import { type ChaosNode, startNode, tollgate, writeNode } from './node.ts';
+import { type ChaosNode, startNode, tollgate, WORKERS, writeNode } from './node.ts';
 import { NODES } from './plan.ts';
 
 /** The clocks of every vendor, as an operator of fast models would set them. */
@@ -61,7 +61,7 @@ function configOf(port: number, store: string, ports: readonly number[], generat
   // Another first target and other weights with each generation.
   const turned = names.map((_, at) => names[(at + generation) % names.length] ?? '');
   return {
-    server: { port, workers: 2, drainTimeout: DRAIN, keepAlive: KEEP_ALIVE },
+    server: { port, workers: WORKERS, drainTimeout: DRAIN, keepAlive: KEEP_ALIVE },
     ...{
       store,
       billing: 'enforce',

@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '../support/eventually.ts';
+import { pause } from '../support/server-process.ts';
 import { childrenOf } from './processes.ts';
 import { pick, type Random } from './random.ts';
 
@@ -35,6 +37,12 @@ export interface ChaosNode {
   /** SIGTERM; answers the exit code. */
   stop(): Promise<number | null>;
 }
+
+/** Of each gateway. */
+export const WORKERS = 2;
+const START_MS = 120_000;
+/** From opening the store to listening. */
+const SETTLE_MS = 3_000;
 
 /** A run that fails leaves none behind. */
 const running = new Set<ChildProcess>();
@@ -83,6 +91,11 @@ export async function startNode(folder: string): Promise<ChaosNode> {
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   void ended.then(() => running.delete(child));
   const url = await log.url(ended);
+  // The first worker listens before the second one is started; each opens the store of its own.
+  await eventually(async () => {
+    if (log.count('the store answers') < WORKERS) throw new Error('not all workers have started');
+  }, START_MS);
+  await pause(SETTLE_MS);
   const write = (text: string) => writeFile(path.join(folder, 'tollgate.config.json'), text);
   const pid = child.pid ?? 0;
   return {
