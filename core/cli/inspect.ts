@@ -1,5 +1,7 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
+import { createConfigError, formatProblem } from '../config/problems.ts';
+import { listenWarnings } from '../config/warnings.ts';
 import type { Log } from '../contract/log.ts';
 import { probeStore } from '../plugins/foundation.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';

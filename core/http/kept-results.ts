@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type Keyv from 'keyv';
+import { steadyNow } from '../calls/routing/steady-now.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Counters } from '../contract/store.ts';
 
@@ -70,7 +71,7 @@ export function createKeptResults({ documents, counters, keepForMs }: KeptResult
       const known = await find(name, fingerprint);
       if (known) return known;
       const holder = randomUUID();
-      const lease = (): Promise<boolean> => counters().lease(name, holder, 1, LEASE_MS, Date.now());
+      const lease = (): Promise<boolean> => counters().lease(name, holder, 1, LEASE_MS, steadyNow());
       if (!(await lease())) throw stillRuns();
       const renewal = setInterval(() => void lease().catch(() => undefined), RENEW_MS).unref();
       const release = async (): Promise<void> => {

@@ -38,11 +38,51 @@ function isDate(text: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
+/** What was compiled, by the text of the schema. */
+interface Compiled {
+  /** The text of the schemas that others refer to. */
+  readonly shared: string;
+  readonly validators: ReadonlyMap<string, Validate>;
+}
+
 /**
- * Makes the one Ajv of all requests; `schemas` are those that others refer to by their `$id`. Throws a PluginError for one that
- * is wrong.
+ * Compiles the schemas of one configuration after the other. Each has mostly those of the one before: compiling all of them anew
+ * would keep a process that serves calls from doing so for most of a second.
  */
+export class SchemaCompiler {
+  #former: Compiled | undefined;
+
+  /** `schemas` are those that others refer to by their `$id`. Throws a PluginError for one that is wrong. */
+  begin(schemas: readonly Owned<Schema>[]): RequestSchemas {
+    const shared = JSON.stringify(schemas);
+    const former = this.#former?.shared === shared ? this.#former : undefined;
+    let ajv = former ? undefined : createAjv(schemas);
+    const validators = new Map<string, Validate>();
+    this.#former = { shared, validators };
+    const compile = (schema: Schema): Validate => {
+      ajv ??= createAjv(schemas);
+      const validate = ajv.compile(schema);
+      return (value) => (validate(value) ? undefined : validate.errors?.[0]);
+    };
+    return {
+      compile(owner, schema, what) {
+        const text = JSON.stringify(schema);
+        const known = validators.get(text) ?? former?.validators.get(text);
+        const validate = known ?? asOwner(owner, what, () => compile(schema));
+        validators.set(text, validate);
+        return validate;
+      },
+    };
+  }
+}
+
+/** Compiles the schemas of one configuration. */
 export function createRequestSchemas(schemas: readonly Owned<Schema>[]): RequestSchemas {
+  return new SchemaCompiler().begin(schemas);
+}
+
+/** Makes the one Ajv of all requests. */
+function createAjv(schemas: readonly Owned<Schema>[]): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
     strictTypes: false,
@@ -58,10 +98,5 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
     },
   });
   for (const { owner, value } of schemas) asOwner(owner, `the schema "${value.$id}"`, () => ajv.addSchema(value));
-  return {
-    compile(owner, schema, what) {
-      const validate = asOwner(owner, what, () => ajv.compile(schema));
-      return (value) => (validate(value) ? undefined : validate.errors?.[0]);
-    },
-  };
+  return ajv;
 }

@@ -4,7 +4,9 @@ import { expect } from 'chai';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { readBooks } from '../support/books.ts';
 import { eventually } from '../support/eventually.ts';
+import { formsOf } from '../support/fault-forms.ts';
 import { completion, delta, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
+import { notePassed } from '../support/passed-forms.ts';
 import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/scripted-upstream.ts';
 
 const TEN_MINUTES_MS = 600_000;
@@ -57,6 +59,48 @@ describe('a clock that jumps', function () {
       await rig.expectOrder(mark, 3, 3 * USAGE_COST);
     });
   }
+
+  it('P12: forward by a day under running calls: none is cut, each is charged once, in every form', async () => {
+    const mark = await rig.mark();
+    const forms = formsOf(undefined);
+    for (const form of forms) {
+      rig.vendor.script(async (wire) => {
+        if (!form.stream) {
+          offsetMs = 86_400_000;
+          await wire.pause(50);
+          return wire.send(answer(200, completion('one')));
+        }
+        await wire.send(SSE_HEAD);
+        await wire.send(chunk(`data: ${delta('one')}\n\n`));
+        offsetMs = 86_400_000;
+        await wire.pause(50);
+        await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
+        await wire.send(LAST_CHUNK);
+      });
+      expect(form.text(await rig.askAs(form)), form.name).to.equal('one');
+      offsetMs = 0;
+    }
+    await rig.expectOrder(mark, forms.length, USAGE_COST * forms.length);
+    notePassed('P12', forms);
+  });
+
+  it('P12: an Idempotency-Key is still that of a running request, which is not run a second time', async () => {
+    const mark = await rig.mark();
+    const headers = { 'idempotency-key': 'while-the-clock-jumps' };
+    const seen = rig.vendor.requests.length;
+    let second: Awaited<ReturnType<FaultRig['ask']>> | undefined;
+    rig.vendor.script(
+      async (wire) => {
+        offsetMs = TEN_MINUTES_MS;
+        second = await rig.ask({}, headers);
+        await wire.send(answer(200, completion()));
+      },
+      answer(200, completion()),
+    );
+    expect((await rig.ask({}, headers)).status).to.equal(200);
+    expect([second?.status, rig.vendor.requests.length - seen]).to.deep.equal([409, 1]);
+    await rig.expectOrder(mark, 1, USAGE_COST);
+  });
 
   it('P12: a call that another node takes for forgotten is charged what it cost when it ends', async () => {
     const mark = await rig.mark();

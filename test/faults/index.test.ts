@@ -3,9 +3,12 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { corpusJson } from '../support/corpus.ts';
-import { withFaults } from '../support/reliability-page.ts';
+import { formsOf } from '../support/fault-forms.ts';
+import { type FormsOfFaults, withFaults } from '../support/reliability-page.ts';
 import { FAULTS } from './index.ts';
+import { BREAKS, NO_ANSWERS } from './upstream-cases.ts';
 
+const FORMS = JSON.parse(readFileSync(new URL('./forms.json', import.meta.url), 'utf8')) as FormsOfFaults;
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 
 describe('the list of faults', () => {
@@ -25,8 +28,17 @@ describe('the list of faults', () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it('is what docs/reliability.md shows (node --import tsx/esm test/support/write-reliability-page.ts)', () => {
+  it('has every fault of a provider tested in each form in which it can happen', () => {
+    const missing = Object.keys(FAULTS).filter((id) => /^[UC]/.test(id) && !FORMS[id]);
+    expect(missing).to.deep.equal([]);
+    for (const { title, stream } of [...BREAKS, ...NO_ANSWERS]) {
+      const names = formsOf(stream).map(({ name }) => name);
+      expect(FORMS[title.slice(0, 3)], title).to.include.members(names);
+    }
+  });
+
+  it('is what docs/reliability.md shows (npm run reliability)', () => {
     const page = read('docs/reliability.md');
-    expect(page).to.equal(withFaults(page, FAULTS));
+    expect(page).to.equal(withFaults(page, FAULTS, FORMS));
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Every fault of the list in `test/fixtures/corpora/gateway-cases/faults.json`: what the gateway does, and the tests that hold it to that.
- * `docs/reliability.md` is written from this table (`node --import tsx/esm test/support/write-reliability-page.ts`).
+ * `docs/reliability.md` is written from this table (`npm run reliability`).
  */
 export interface Fault {
   readonly fault: string;
@@ -13,6 +13,11 @@ export interface Fault {
 }
 
 const BREAKS = 'test/faults/upstream-breaks.test.ts';
+/** What `upstream-breaks`, `upstream-answers` and `rescue` do in every form. */
+const CASES = 'test/faults/upstream-cases.ts';
+/** What is odd and no failure, in every form. */
+const ODD = 'test/faults/forms.test.ts';
+const CALLERS = 'test/faults/client-forms.test.ts';
 const ANSWERS = 'test/faults/upstream-answers.test.ts';
 const USAGE = 'test/faults/upstream-usage.test.ts';
 const CLIENT = 'test/faults/client.test.ts';
@@ -21,6 +26,7 @@ const CONFIG = 'test/faults/config.slow.test.ts';
 const PLUGIN = 'test/faults/plugin.test.ts';
 const STORES = 'test/plugins/stores/faults.slow.test.ts';
 const KEY_STORES = 'test/plugins/auth/api-key/stores.slow.test.ts';
+const STORE_FORMS = 'test/faults/store-forms.slow.test.ts';
 const KEYS = 'test/plugins/auth/api-key/verify.test.ts';
 const OUTAGE = 'test/app/store-outage.slow.test.ts#answers as declared';
 const CRASHES = 'test/app/crashes.slow.test.ts#loses and doubles nothing, wherever a gateway is killed';
@@ -46,99 +52,129 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'has a bad certificate',
     '503 `provider_unavailable`; nothing is sent, also with `NODE_TLS_REJECT_UNAUTHORIZED=0`',
     NOTHING,
+    BREAKS,
     'test/core/upstream/tls.test.ts#sends nothing to a server whose certificate is',
   ),
-  U05: row('takes the request and is silent', '503 `provider_timeout` after `timeouts.firstByte`', PROMPT, BREAKS),
+  U05: row('takes the request and is silent', '503 `provider_timeout` after `timeouts.firstByte`', PROMPT, CASES),
   U06: row(
     'is silent after a stream’s head',
     '503 `provider_timeout`: no byte was passed on, so the status can still tell',
     PROMPT,
-    BREAKS,
+    CASES,
   ),
-  U07: row('falls silent in a stream', 'what came, then one `provider_timeout` frame', PARTIAL, BREAKS),
+  U07: row('falls silent in a stream', 'what came, then one `provider_timeout` frame', PARTIAL, CASES),
   U08: row(
     'resets a fresh connection',
     '503 `provider_unavailable`; the prompt is sent again only with an `Idempotency-Key`',
     PROMPT,
-    BREAKS,
+    CASES,
   ),
-  U09: row('resets a kept connection', 'the request is sent again on a new one; 200', ONCE, BREAKS),
-  U10: row('resets in an answer', '503 `provider_unavailable`', PROMPT, BREAKS),
-  U11: row('resets in a stream', 'what came, then one `provider_unavailable` frame', PARTIAL, BREAKS),
-  U12: row('ends a stream without a finish reason', 'as U11, never a quiet end', PARTIAL, BREAKS),
-  U13: row('leaves out `[DONE]` after a finish reason', 'a whole stream with its `[DONE]`', ONCE, BREAKS),
-  U14: row('drips bytes of an event without end', '503 `provider_timeout` after `timeouts.total`', PROMPT, BREAKS),
-  U15: row('sends only comments', '503 `provider_timeout` after `timeouts.total`', PROMPT, BREAKS),
-  U16: row('answers 200 with broken JSON', '503 `provider_invalid_response`', PROMPT, ANSWERS),
-  U17: row('answers 200 with a web page', '503 `provider_invalid_response`', NOTHING, ANSWERS),
+  U09: row('resets a kept connection', 'the request is sent again on a new one; 200', ONCE, ODD, BREAKS),
+  U10: row('resets in an answer', '503 `provider_unavailable`', PROMPT, CASES),
+  U11: row('resets in a stream', 'what came, then one `provider_unavailable` frame', PARTIAL, CASES),
+  U12: row('ends a stream without a finish reason', 'as U11, never a quiet end', PARTIAL, CASES),
+  U13: row('leaves out `[DONE]` after a finish reason', 'a whole stream with its `[DONE]`', ONCE, ODD),
+  U14: row('drips bytes of an event without end', '503 `provider_timeout` after `timeouts.total`', PROMPT, CASES),
+  U15: row('sends only comments', '503 `provider_timeout` after `timeouts.total`', PROMPT, CASES),
+  U16: row('answers 200 with broken JSON', '503 `provider_invalid_response`', PROMPT, CASES),
+  U17: row('answers 200 with a web page', '503 `provider_invalid_response`', NOTHING, CASES),
   U18: row(
     'answers 502, 503 or 504 with a page',
     '503 `provider_unavailable`, for 503 `provider_overloaded`, for 504 `provider_timeout`',
     NOTHING,
+    CASES,
+  ),
+  U19: row(
+    'answers JSON under another content type',
+    '200: what parses is taken, from every provider',
+    ONCE,
+    ODD,
     ANSWERS,
   ),
-  U19: row('answers JSON under another content type', '200: what parses is taken, from every provider', ONCE, ANSWERS),
-  U20: row('answers a stream request with JSON', 'an error is its status, an answer becomes a stream', ONCE, ANSWERS),
-  U21: row('answers with a stream unasked', '503 `provider_invalid_response`', PROMPT, ANSWERS),
-  U22: row('puts an error into a 200', 'the error’s own status', NOTHING, ANSWERS),
-  U23: row('sends an error first in a stream', 'the next target; else the error’s status', NOTHING, ANSWERS),
-  U24: row('sends an error amid a stream', 'what came, then one error frame; nobody else is asked', PARTIAL, ANSWERS),
-  U25: row('sends `[DONE]` twice', 'one `[DONE]`', ONCE, USAGE),
-  U26: row('sends data after `[DONE]`', 'it is dropped', ONCE, USAGE),
-  U27: row('counts usage again and again', 'the last count', ONCE, USAGE),
-  U28: row('counts beside the last words', 'found, and told in a chunk of its own', ONCE, USAGE),
-  U29: row('counts nothing', 'an estimate, in the answer too', 'the estimate, never nothing', USAGE),
+  U20: row(
+    'answers a stream request with JSON',
+    'an error is its status, an answer becomes a stream',
+    ONCE,
+    CASES,
+    ODD,
+    ANSWERS,
+  ),
+  U21: row('answers with a stream unasked', '503 `provider_invalid_response`', PROMPT, CASES),
+  U22: row('puts an error into a 200', 'the error’s own status', NOTHING, CASES),
+  U23: row('sends an error first in a stream', 'the next target; else the error’s status', NOTHING, CASES, ANSWERS),
+  U24: row(
+    'sends an error amid a stream',
+    'what came, then one error frame; nobody else is asked',
+    PARTIAL,
+    ODD,
+    ANSWERS,
+  ),
+  U25: row('sends `[DONE]` twice', 'one `[DONE]`', ONCE, ODD, USAGE),
+  U26: row('sends data after `[DONE]`', 'it is dropped', ONCE, ODD, USAGE),
+  U27: row('counts usage again and again', 'the last count', ONCE, ODD, USAGE),
+  U28: row('counts beside the last words', 'found, and told in a chunk of its own', ONCE, ODD, USAGE),
+  U29: row('counts nothing', 'an estimate, in the answer too', 'the estimate, never nothing', ODD, USAGE),
   U30: row(
     'counts nonsense',
     'numbers that cannot be (negative, text, over 100 million) are worked out from the total, or estimated',
     'the estimate; a balance never grows by it',
+    ODD,
     USAGE,
   ),
-  U31: row('splits code points, or sends bad UTF-8', 'whole code points; U+FFFD for bad bytes', ONCE, ANSWERS),
+  U31: row('splits code points, or sends bad UTF-8', 'whole code points; U+FFFD for bad bytes', ONCE, ODD, ANSWERS),
   U32: row(
     'ends lines by CR, CRLF or LF, with a BOM',
     'the same events',
     ONCE,
+    ODD,
     ANSWERS,
     'test/core/upstream/event-reader.test.ts#at every split',
   ),
-  U33: row('sends an event without end', '503 `provider_unavailable` after 4 MiB', PROMPT, BREAKS),
-  U34: row('sends an answer without end', '503 `provider_unavailable` after 32 MiB', PROMPT, BREAKS),
-  U35: row('compresses its answer', '503 `provider_unavailable`: none is asked for, none unpacked', PROMPT, ANSWERS),
-  U36: row('sends a decompression bomb', 'as U35', PROMPT, ANSWERS),
-  U37: row('cuts a compressed answer', 'as U35', PROMPT, ANSWERS),
+  U33: row('sends an event without end', '503 `provider_unavailable` after 4 MiB', PROMPT, CASES),
+  U34: row('sends an answer without end', '503 `provider_unavailable` after 32 MiB', PROMPT, CASES),
+  U35: row('compresses its answer', '503 `provider_unavailable`: none is asked for, none unpacked', PROMPT, CASES),
+  U36: row('sends a decompression bomb', 'as U35', PROMPT, CASES),
+  U37: row('cuts a compressed answer', 'as U35', PROMPT, CASES),
   U38: row(
     'answers 429 with a wait',
     'the next target; else once more after a wait of up to 5 s, then 429 `upstream_rate_limited` with the wait',
     NOTHING,
-    ANSWERS,
+    CASES,
   ),
-  U39: row('dates the wait', 'the seconds until then; a past date or rubbish is no hint', NOTHING, ANSWERS),
+  U39: row('dates the wait', 'the seconds until then; a past date or rubbish is no hint', NOTHING, CASES, ANSWERS),
   U40: row(
     'asks to wait for an hour, or for days',
     '`retry-after: 60` and `x-should-retry: false`; over a day is no hint. The gateway waits for neither',
     NOTHING,
+    CASES,
+  ),
+  U41: row('rejects the operator’s key', '503 `provider_auth_failed`, never 401', NOTHING, CASES),
+  U42: row('is out of the operator’s credit', '503 `provider_quota_exhausted`', NOTHING, CASES),
+  U43: row('answers 400', '400 with its words, keys and hosts cut out', NOTHING, CASES),
+  U44: row('does not know the model', '404 `unsupported_model`', NOTHING, CASES),
+  U45: row(
+    'redirects to another origin',
+    '503 `provider_unavailable`; that origin sees nothing',
+    NOTHING,
+    CASES,
     ANSWERS,
   ),
-  U41: row('rejects the operator’s key', '503 `provider_auth_failed`, never 401', NOTHING, ANSWERS),
-  U42: row('is out of the operator’s credit', '503 `provider_quota_exhausted`', NOTHING, ANSWERS),
-  U43: row('answers 400', '400 with its words, keys and hosts cut out', NOTHING, ANSWERS),
-  U44: row('does not know the model', '404 `unsupported_model`', NOTHING, ANSWERS),
-  U45: row('redirects to another origin', '503 `provider_unavailable`; that origin sees nothing', NOTHING, ANSWERS),
-  U46: row('redirects to itself', 'as U45', NOTHING, ANSWERS),
+  U46: row('redirects to itself', 'as U45', NOTHING, CASES, ANSWERS),
   U47: row(
     'sends 103, or 101',
     '103 is passed over; 101, and a 100 that nobody asked for, are 503 `provider_unavailable`',
     PROMPT,
+    CASES,
+    ODD,
     ANSWERS,
     'test/core/upstream/answers.test.ts#ignores early hints',
   ),
-  U48: row('answers 204, 205 or 304', '503 `provider_unavailable`', NOTHING, ANSWERS),
-  U49: row('sends a broken or huge head', '503 `provider_unavailable`', PROMPT, ANSWERS),
-  U50: row('answers twice', 'the second answer reaches nobody', ONCE, ANSWERS),
-  U51: row('sends cookies and headers of its own', 'only `x-ratelimit-*` come through', NONE, ANSWERS),
-  U52: row('splits tool calls', 'numbered in the order of their appearance, every piece to its call', ONCE, USAGE),
-  U53: row('finishes by length or filter', 'the reason as it is; none at all is U12', ONCE, USAGE),
+  U48: row('answers 204, 205 or 304', '503 `provider_unavailable`', NOTHING, CASES),
+  U49: row('sends a broken or huge head', '503 `provider_unavailable`', PROMPT, CASES),
+  U50: row('answers twice', 'the second answer reaches nobody', ONCE, ODD, ANSWERS),
+  U51: row('sends cookies and headers of its own', 'only `x-ratelimit-*` come through', NONE, ODD, ANSWERS),
+  U52: row('splits tool calls', 'numbered in the order of their appearance, every piece to its call', ONCE, ODD, USAGE),
+  U53: row('finishes by length or filter', 'the reason as it is; none at all is U12', ONCE, ODD, USAGE),
   U54: row('fails at all targets', 'one error after one retry, with `x-should-retry: false`', NOTHING, BREAKS),
   C01: row(
     'leaves before the first byte',
@@ -151,8 +187,15 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'the provider’s call is read on for half a second, for what it tells of its usage, then ended',
     'as the provider counted, where it told so in time; else the prompt and all that came, estimated',
     CLIENT,
+    CALLERS,
   ),
-  C03: row('closes its half after the request', 'taken for leaving: the two look the same on the wire', PROMPT, CLIENT),
+  C03: row(
+    'closes its half after the request',
+    'taken for leaving: the two look the same on the wire',
+    PROMPT,
+    CLIENT,
+    CALLERS,
+  ),
   C04: row(
     'reads nothing',
     'the provider is paused; the stream is cut after 60 s',
@@ -160,7 +203,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     CLIENT,
     'test/core/streaming.test.ts#stops the vendor while the caller reads nothing',
   ),
-  C05: row('sends headers or a body slowly', '408 `request_timeout`, closed', NOTHING, CLIENT),
+  C05: row('sends headers or a body slowly', '408 `request_timeout`, closed', NOTHING, CLIENT, CALLERS),
   C06: row('sends too large a body', '413 `request_too_large`, closed', NOTHING, CLIENT),
   C07: row('sends a compressed body, or a bomb', '415 `unsupported_media_type`; nothing is unpacked', NOTHING, CLIENT),
   C08: row(
@@ -174,6 +217,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'the second gets what the first got ([http.md](http.md#idempotency-key))',
     'once',
     'test/faults/idempotency.test.ts',
+    CALLERS,
   ),
   S01: row(
     'is down at start',
@@ -188,10 +232,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     '503 `store_unavailable`, never 401; or as `onStoreFailure` says',
     'settled once it is back',
     STORES,
+    STORE_FORMS,
     KEYS,
     OUTAGE,
   ),
-  S03: row('hangs', '503 within its `timeout`; nothing of it happens later', NOTHING, STORES, KEY_STORES),
+  S03: row('hangs', '503 within its `timeout`; nothing of it happens later', NOTHING, STORES, STORE_FORMS, KEY_STORES),
   S04: row(
     'comes back empty',
     '401, since the store says for sure; no account is taken for funded',
@@ -248,12 +293,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'gets SIGTERM with streams open',
     'not ready at once; streams finish; exit 0',
     ONCE,
+    STORE_FORMS,
     'test/app/drain.test.ts#lets running streams finish',
   ),
   P04: row(
     'gets SIGTERM with a stream without end',
     'one `shutting_down` frame after `server.drainTimeout`; exit 0',
     PARTIAL,
+    STORE_FORMS,
     'test/app/drain.test.ts#ends a stream that is longer than the deadline',
   ),
   P05: row(

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { HOOK_TIMEOUT_MS } from '../../core/plugins/hook-call.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { setUpPlugins } from '../../core/plugins/set-up.ts';
+import { formsOf } from '../support/fault-forms.ts';
 import {
   completion,
   delta,
@@ -14,6 +15,7 @@ import {
   USAGE_COST,
 } from '../support/fault-rig.ts';
 import { startGateway } from '../support/gateway.ts';
+import { notePassed } from '../support/passed-forms.ts';
 import { answer } from '../support/scripted-upstream.ts';
 
 const plugin = (name: string, setup: string) =>
@@ -121,19 +123,24 @@ describe('a plugin at fault', function () {
       ['X06: returns a number for a request', 'send', 0],
       ['X06: returns a text for an answer, which is paid for', 'receive', USAGE_COST],
     ] as const) {
-      it(`${title}: 500, without a word of it, and with the reason in the log`, async () => {
+      it(`${title}: 500, without a word of it, and with the reason in the log, in every form`, async () => {
         const mark = await rig.mark();
-        const heard = await rig.ask({ user });
-        const { message } = rig.expectError(heard, 'internal_error', 500);
-        expect(message)
-          .to.match(/plugin/)
-          .and.not.match(/home|secret|bad/);
-        const lines = rig.gateway.logs.filter(
-          ({ level, request_id }) => level === 'error' && request_id === heard.headers['x-request-id'],
-        );
-        expect(lines, 'one line in the log').to.have.lengthOf(1);
-        expect(JSON.stringify(lines)).to.include(`plugin \\"./bad.mjs\\", hook \\"${user}\\"`);
-        await rig.expectOrder(mark, 1, cost);
+        // A stream does not come through the hook of whole responses.
+        const forms = formsOf(user === 'receive' ? false : undefined);
+        for (const form of forms) {
+          const heard = await rig.askAs(form, 'one/m', {}, user);
+          const { message } = rig.expectErrorAs(form, heard, 'internal_error');
+          expect(message)
+            .to.match(/plugin/)
+            .and.not.match(/home|secret|bad/);
+          const lines = rig.gateway.logs.filter(
+            ({ level, request_id }) => level === 'error' && request_id === heard.headers['x-request-id'],
+          );
+          expect(lines, 'one line in the log').to.have.lengthOf(1);
+          expect(JSON.stringify(lines)).to.include(`plugin \\"./bad.mjs\\", hook \\"${user}\\"`);
+        }
+        await rig.expectOrder(mark, forms.length, cost * forms.length);
+        notePassed(title, forms);
       });
     }
 
@@ -158,6 +165,19 @@ describe('a plugin at fault', function () {
       if (heard.status === 200) rig.expectError(heard, 'internal_error');
       expect(shown).not.to.include('dddd');
       await rig.expectOrder(mark, 1, PROMPT_COST + 4);
+    });
+
+    it('X05: throws on the third chunk of a stream: an error, charged once, in every form', async () => {
+      const mark = await rig.mark();
+      rig.vendor.script(events(['aaaa', 'bbbb', 'cccc', 'dddd'].map((text) => delta(text))));
+      const forms = formsOf(true);
+      for (const form of forms) {
+        const heard = await rig.askAs(form, 'one/m', {}, 'stream');
+        rig.expectErrorAs(form, heard, 'internal_error', heard.text.includes('aaaa') ? 'aaaabbbb' : '');
+        expect(heard.text).not.to.include('dddd');
+      }
+      await rig.expectOrder(mark, forms.length, (PROMPT_COST + 4) * forms.length);
+      notePassed('X05', forms);
     });
 
     for (const [title, where, status] of [

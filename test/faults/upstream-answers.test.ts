@@ -1,193 +1,20 @@
 import { expect } from 'chai';
+import { formsOf } from '../support/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
+  type Heard,
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
 } from '../support/fault-rig.ts';
-import { answer, chunk, head, type Script, SSE_HEAD, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { notePassed } from '../support/passed-forms.ts';
+import { answer, chunk, head, SSE_HEAD, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { NO_ANSWERS, refusal } from './upstream-cases.ts';
 
 const STREAM = { stream: true };
-const PAGE = '<html><head><title>502 Bad Gateway</title></head><body>nginx at 127.0.0.1</body></html>';
-const html = { 'content-type': 'text/html' };
-const refusal = (status: number, error: object, headers: Record<string, string> = {}) =>
-  answer(status, { error }, headers);
-const RATE = { message: 'slow down', type: 'rate_limit_error' };
-
-interface Case {
-  readonly title: string;
-  readonly script: Script | string | Uint8Array;
-  readonly request?: object;
-  readonly code: string;
-  readonly status?: number;
-  readonly cost?: number;
-  readonly message?: RegExp;
-  readonly headers?: Readonly<Record<string, string | undefined>>;
-}
-
-/** What a provider may say that is not an answer, and what the caller gets for it; nothing is charged unless told. */
-const CASES: readonly Case[] = [
-  {
-    title: 'U16: a 200 that is not JSON',
-    script: answer(200, '{"id":', { 'content-type': 'application/json' }),
-    code: 'provider_invalid_response',
-    cost: PROMPT_COST,
-  },
-  { title: 'U17: a 200 that is a page', script: answer(200, PAGE, html), code: 'provider_invalid_response' },
-  {
-    title: 'U17: a 200 that is a page, for a stream',
-    script: answer(200, PAGE, html),
-    request: STREAM,
-    code: 'provider_invalid_response',
-  },
-  { title: 'U18: a 502 that is a page', script: answer(502, PAGE, html), code: 'provider_unavailable' },
-  { title: 'U18: a 503 that is a page', script: answer(503, PAGE, html), code: 'provider_overloaded' },
-  { title: 'U18: a 504 that is a page', script: answer(504, PAGE, html), code: 'provider_timeout' },
-  {
-    title: 'U20: an error as JSON where a stream was asked for',
-    script: answer(200, { error: { message: 'no', type: 'server_error' } }),
-    request: STREAM,
-    code: 'provider_unavailable',
-  },
-  {
-    title: 'U21: a stream where none was asked for',
-    script: events([delta('x', 'stop'), '[DONE]']),
-    code: 'provider_invalid_response',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U22: an error inside a 200',
-    script: answer(200, { error: { message: 'no', code: 'overloaded' } }),
-    code: 'provider_overloaded',
-  },
-  {
-    title: 'U23: an error in the first event of a stream',
-    script: events([JSON.stringify({ error: { message: 'no', type: 'server_error' } })]),
-    request: STREAM,
-    code: 'provider_unavailable',
-  },
-  {
-    title: 'U35: a compressed answer, which nobody asked for',
-    script: answer(200, completion(), { 'content-encoding': 'gzip' }),
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U36: an answer encoded a thousand times',
-    script: answer(200, completion(), { 'content-encoding': Array(1000).fill('gzip').join(', ') }),
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U37: a cut compressed stream',
-    script: answer(200, Buffer.from([31, 139, 8, 0, 0]), {
-      'content-encoding': 'gzip',
-      'content-type': 'text/event-stream',
-    }),
-    request: STREAM,
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U38: a rate limit with a wait',
-    script: refusal(429, RATE, { 'retry-after': '2' }),
-    code: 'upstream_rate_limited',
-    status: 429,
-    headers: { 'retry-after': '2', 'retry-after-ms': '2000' },
-  },
-  {
-    title: 'U39: a rate limit with a date gone by',
-    script: refusal(429, RATE, { 'retry-after': 'Sun, 06 Nov 1994 08:49:37 GMT' }),
-    code: 'upstream_rate_limited',
-    status: 429,
-    headers: { 'x-should-retry': undefined },
-  },
-  {
-    title: 'U39: a rate limit with a wait nobody can read',
-    script: refusal(429, RATE, { 'retry-after': 'soon' }),
-    code: 'upstream_rate_limited',
-    status: 429,
-    headers: { 'retry-after': undefined },
-  },
-  {
-    title: 'U40: a rate limit of an hour: the caller’s SDK is told not to wait for it',
-    script: refusal(429, RATE, { 'retry-after': '3600' }),
-    code: 'upstream_rate_limited',
-    status: 429,
-    headers: { 'retry-after': '60', 'x-should-retry': 'false' },
-  },
-  {
-    title: 'U40: a rate limit of many days, which is taken for a mistake',
-    script: refusal(429, RATE, { 'retry-after': '999999' }),
-    code: 'upstream_rate_limited',
-    status: 429,
-    headers: { 'retry-after': undefined },
-  },
-  {
-    title: 'U41: a 401 for the operator’s key',
-    script: refusal(401, {
-      message: 'Incorrect API key provided: sk-operator-canary-0123456789abcdef',
-      type: 'invalid_request_error',
-      code: 'invalid_api_key',
-    }),
-    code: 'provider_auth_failed',
-    headers: { 'www-authenticate': undefined, 'x-should-retry': undefined },
-  },
-  { title: 'U41: a 403 for the operator’s key', script: refusal(403, { message: 'no' }), code: 'provider_auth_failed' },
-  { title: 'U42: a 402', script: refusal(402, { message: 'pay' }), code: 'provider_quota_exhausted' },
-  {
-    title: 'U42: a used-up quota as 429',
-    script: refusal(429, { message: 'pay', type: 'insufficient_quota', code: 'insufficient_quota' }),
-    code: 'provider_quota_exhausted',
-  },
-  {
-    title: 'U43: a 400, with the vendor’s words and none of its secrets',
-    script: refusal(400, {
-      message: 'Bad value for org-abc123def456 with key sk-operator-canary-0123456789abcdef at http://127.0.0.1/x',
-      type: 'invalid_request_error',
-      param: 'top_k',
-    }),
-    code: 'invalid_request',
-    status: 400,
-    message: /^one: Bad value for \[redacted\] with key \[redacted\]/,
-  },
-  {
-    title: 'U44: a model that the vendor does not have',
-    script: refusal(404, { message: 'The model m does not exist', code: 'model_not_found' }),
-    code: 'unsupported_model',
-    status: 404,
-  },
-  {
-    title: 'U47: 101',
-    script: head(101, { upgrade: 'websocket', connection: 'upgrade' }),
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  { title: 'U48: 204', script: head(204), code: 'provider_unavailable' },
-  { title: 'U48: 205 with a body', script: answer(205, 'surprise'), code: 'provider_unavailable' },
-  { title: 'U48: 304', script: head(304), code: 'provider_unavailable' },
-  {
-    title: 'U49: a header with a zero byte',
-    script: 'HTTP/1.1 200 OK\r\nx\0y: z\r\ncontent-length: 0\r\n\r\n',
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U49: 100 KB of headers',
-    script: head(200, { 'x-large': 'x'.repeat(100_000), 'content-length': '0' }),
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U49: two lengths',
-    script: 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nabc',
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-];
 
 describe('an answer of a provider that is none', function () {
   this.timeout(30_000);
@@ -197,21 +24,26 @@ describe('an answer of a provider that is none', function () {
   });
   after(() => rig?.stop());
 
-  for (const { title, script, request, code, status = 503, cost = 0, message = /./, headers = {} } of CASES) {
-    it(`${title}: ${status} ${code}`, async () => {
+  for (const { title, script, stream, code, cost = 0, message = /./, headers = {} } of NO_ANSWERS) {
+    it(`${title}: ${code}, in every form`, async () => {
       const mark = await rig.mark();
+      const forms = formsOf(stream);
       rig.vendor.script(script);
-      const heard = await rig.ask(request);
-      expect(rig.expectError(heard, code, status).message).to.match(message);
-      expect(heard.text).not.to.match(/html|nginx/i);
-      for (const [name, value] of Object.entries(headers)) expect(heard.headers[name], name).to.equal(value);
-      await rig.expectOrder(mark, 1, cost);
+      const heard = await Promise.all(forms.map((form) => rig.askAs(form)));
+      for (const [at, form] of forms.entries()) {
+        const own = heard[at] as Heard;
+        expect(rig.expectErrorAs(form, own, code).message).to.match(message);
+        expect(own.text).not.to.match(/html|nginx/i);
+        for (const [name, value] of Object.entries(headers)) expect(own.headers[name], name).to.equal(value);
+      }
+      await rig.expectOrder(mark, forms.length, cost * forms.length);
+      notePassed(title, forms);
     });
   }
 
   it('U39: a rate limit with a date to come is counted down', async () => {
     const date = new Date(Date.now() + 30_000).toUTCString();
-    rig.vendor.script(refusal(429, RATE, { 'retry-after': date }));
+    rig.vendor.script(refusal(429, { message: 'slow down', type: 'rate_limit_error' }, { 'retry-after': date }));
     const heard = await rig.ask();
     rig.expectError(heard, 'upstream_rate_limited', 429);
     expect(Number(heard.headers['retry-after'])).to.be.within(1, 31);

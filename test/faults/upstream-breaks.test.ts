@@ -1,149 +1,13 @@
+import type net from 'node:net';
+import tls from 'node:tls';
 import { expect } from 'chai';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/fault-rig.ts';
+import { formsOf } from '../support/fault-forms.ts';
+import { completion, type FaultRig, type Heard, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
 import { startBlackHole } from '../support/given-upstream.ts';
-import { answer, chunk, head, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
-
-interface Case {
-  readonly title: string;
-  readonly script: Script | string | Uint8Array;
-  readonly request?: object;
-  /** The error the caller gets; undefined for an answer. */
-  readonly code?: string;
-  readonly status?: number;
-  /** The text that comes, before the error if there is one. */
-  readonly text?: string;
-  /** In micro-dollars. */
-  readonly cost: number;
-}
-
-const STREAM = { stream: true };
-const HASTY = { model: 'hasty/m' };
-const THREE = [delta('a'.repeat(20)), delta('b'.repeat(20)), delta('c'.repeat(20))];
-const THREE_TEXT = 'a'.repeat(20) + 'b'.repeat(20) + 'c'.repeat(20);
-/** The prompt and 60 bytes of text, 4 a token, 2 micro-dollars each. */
-const THREE_COST = PROMPT_COST + 30;
-const hang: Script = (wire) => wire.hang();
-const dripping =
-  (text: string): Script =>
-  async (wire) => {
-    await wire.send(SSE_HEAD);
-    while (!wire.isGone) {
-      await wire.send(chunk(text));
-      await wire.pause(20);
-    }
-  };
-
-const CASES: readonly Case[] = [
-  { title: 'U05: is silent', script: hang, request: HASTY, code: 'provider_timeout', cost: PROMPT_COST },
-  {
-    title: 'U05: is silent on a stream',
-    script: hang,
-    request: { ...HASTY, ...STREAM },
-    code: 'provider_timeout',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U06: is silent after the head of a stream, when the status can still tell',
-    script: events([], hang),
-    request: { ...HASTY, ...STREAM },
-    code: 'provider_timeout',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U07: falls silent in the middle of a stream',
-    script: events(THREE, hang),
-    request: { ...HASTY, ...STREAM },
-    code: 'provider_timeout',
-    text: THREE_TEXT,
-    cost: THREE_COST,
-  },
-  {
-    title: 'U08: resets a fresh connection before it answers: the prompt is not sent twice',
-    script: (wire) => wire.reset(),
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U10: resets in the middle of an answer',
-    script: async (wire) => {
-      await wire.send(head(200, { 'content-type': 'application/json', 'content-length': '100' }));
-      await wire.send('{"id":1');
-      wire.reset();
-    },
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U11: resets in the middle of a stream',
-    script: events(THREE, async (wire) => {
-      await wire.pause(20);
-      wire.reset();
-    }),
-    request: STREAM,
-    code: 'provider_unavailable',
-    text: THREE_TEXT,
-    cost: THREE_COST,
-  },
-  {
-    title: 'U12: ends a stream without a finish reason',
-    script: events(THREE),
-    request: STREAM,
-    code: 'provider_unavailable',
-    text: THREE_TEXT,
-    cost: THREE_COST,
-  },
-  {
-    title: 'U13: ends a stream without [DONE]',
-    script: events([...THREE, delta('', 'stop')]),
-    request: STREAM,
-    text: THREE_TEXT,
-    cost: THREE_COST,
-  },
-  {
-    title: 'U14: drips bytes of an event that never ends',
-    script: dripping('x'),
-    request: { ...HASTY, ...STREAM },
-    code: 'provider_timeout',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U15: sends comments and nothing else',
-    script: dripping(': ping\n\n'),
-    request: { ...HASTY, ...STREAM },
-    code: 'provider_timeout',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U33: sends an event without end',
-    script: async (wire) => {
-      await wire.send(head(200, { 'content-type': 'text/event-stream', 'content-length': String(64 << 20) }));
-      await wire.send('data: ');
-      const piece = Buffer.alloc(256 * 1024, 'x');
-      for (let n = 0; n < 255 && !wire.isGone; n++) await wire.send(piece);
-    },
-    request: STREAM,
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-  {
-    title: 'U34: sends an answer without end',
-    script: async (wire) => {
-      await wire.send(head(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
-      const piece = chunk(Buffer.alloc(1024 * 1024, ' '));
-      while (!wire.isGone) await wire.send(piece);
-    },
-    code: 'provider_unavailable',
-    cost: PROMPT_COST,
-  },
-];
+import { notePassed } from '../support/passed-forms.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { createSelfSigned } from '../support/self-signed.ts';
+import { BREAKS } from './upstream-cases.ts';
 
 describe('a provider that breaks off', function () {
   this.timeout(30_000);
@@ -153,23 +17,23 @@ describe('a provider that breaks off', function () {
   });
   after(() => rig?.stop());
 
-  for (const { title, script, request, code, text = '', cost } of CASES) {
-    it(title, async () => {
+  for (const { title, script, stream, isHasty, code, text = '', cost = 0 } of BREAKS) {
+    it(`${title}: ${code}, and the prompt is sent once, in every form`, async () => {
+      const model = isHasty ? 'hasty/m' : 'one/m';
+      const forms = formsOf(stream);
       // So that no connection is kept, on which a reset would be worth another try.
       rig.vendor.script(answer(200, completion(), { connection: 'close' }));
-      await rig.ask(request && 'model' in request ? { ...request, stream: false } : {});
+      await rig.ask({ model });
       const mark = await rig.mark();
       const seen = rig.vendor.requests.length;
       const rss = process.memoryUsage().rss;
       rig.vendor.script(script);
-      const heard = await rig.ask(request);
-      if (code) rig.expectError(heard, code);
-      else expect(heard.frames.filter((frame) => frame === '[DONE]')).to.have.lengthOf(1);
-      expect(textOf(heard.frames)).to.equal(text);
-      expect(heard.text.includes('[DONE]')).to.equal(code === undefined);
-      expect(rig.vendor.requests.length - seen, 'requests').to.equal(1);
+      const heard = await Promise.all(forms.map((form) => rig.askAs(form, model)));
+      for (const [at, form] of forms.entries()) rig.expectErrorAs(form, heard[at] as Heard, code, text);
+      expect(rig.vendor.requests.length - seen, 'requests').to.equal(forms.length);
       expect(process.memoryUsage().rss - rss).to.be.lessThan(160 << 20);
-      await rig.expectOrder(mark, 1, cost);
+      await rig.expectOrder(mark, forms.length, cost * forms.length);
+      notePassed(title, forms);
     });
   }
 
@@ -192,31 +56,48 @@ describe('a provider that cannot be reached', function () {
   this.timeout(30_000);
   let rig: FaultRig;
   let hole: Awaited<ReturnType<typeof startBlackHole>>;
+  let untrusted: ScriptedUpstream;
   before(async () => {
     hole = await startBlackHole();
+    const { key, cert } = createSelfSigned();
+    untrusted = await startScriptedUpstream(answer(200, completion()), {
+      createServer: (onConnection) => tls.createServer({ key, cert }, onConnection) as net.Server,
+    });
     const out = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'], prices: { '*': { input: 1, output: 2 } } };
     rig = await startFaultRig({
       providers: {
         nowhere: { ...out, baseUrl: 'http://tollgate-no-such-host.invalid/v1' },
+        untrusted: { ...out, baseUrl: `https://localhost:${untrusted.port}/v1` },
         hole: { ...out, baseUrl: hole.baseUrl, timeouts: { connect: '300ms' } },
       },
+      models: Object.fromEntries(
+        formsOf(undefined).map((_, at) => [`all-fail-${at}`, [`one/fails-${at}`, `two/fails-${at}`]]),
+      ),
     });
   });
   after(async () => {
     await rig?.stop();
     hole?.close();
+    await untrusted?.close();
   });
 
   for (const [title, model, code] of [
     ['U01: refuses connections', 'dead/m', 'provider_unavailable'],
     ['U02: has a name that does not resolve', 'nowhere/m', 'provider_unavailable'],
+    ['U04: has a certificate that nobody knows', 'untrusted/m', 'provider_unavailable'],
     ['U03: takes a connection and does nothing with it', 'hole/m', 'provider_timeout'],
   ] as const) {
-    it(`${title}: nothing was sent, nothing is charged`, async () => {
+    it(`${title}: nothing was sent, nothing is charged, in every form`, async () => {
       const mark = await rig.mark();
-      const error = rig.expectError(await rig.ask({ model }), code);
-      expect(error.message).not.to.match(/invalid\/|no-such-host|ENOTFOUND|EAI_AGAIN/);
-      await rig.expectOrder(mark, 1, 0);
+      const forms = formsOf(undefined);
+      const heard = await Promise.all(forms.map((form) => rig.askAs(form, model)));
+      for (const [at, form] of forms.entries()) {
+        const error = rig.expectErrorAs(form, heard[at] as Heard, code);
+        expect(error.message).not.to.match(/invalid\/|no-such-host|ENOTFOUND|EAI_AGAIN/);
+      }
+      expect(untrusted.requests, 'requests that were sent all the same').to.have.lengthOf(0);
+      await rig.expectOrder(mark, forms.length, 0);
+      notePassed(title, forms);
     });
   }
 
@@ -227,6 +108,20 @@ describe('a provider that cannot be reached', function () {
     expect(heard.status, heard.text).to.equal(200);
     expect(heard.headers['x-tollgate-provider']).to.equal('two');
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
+  });
+
+  it('U54: all targets fail: one error, in every form', async () => {
+    const mark = await rig.mark();
+    rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));
+    rig.second.script(answer(500, { error: { message: 'no', type: 'server_error' } }));
+    const forms = formsOf(undefined);
+    for (const [at, form] of forms.entries()) {
+      const heard = await rig.askAs(form, `all-fail-${at}`);
+      rig.expectErrorAs(form, heard, 'upstream_rate_limited');
+      expect(heard.headers['x-should-retry'], form.name).to.equal('false');
+    }
+    await rig.expectOrder(mark, forms.length, 0);
+    notePassed('U54', forms);
   });
 
   it('U54: all targets fail: one error after one retry, and the caller’s SDK is told to stop', async () => {
@@ -243,13 +138,3 @@ describe('a provider that cannot be reached', function () {
     await rig.expectOrder(mark, 1, 0);
   });
 });
-
-function textOf(frames: readonly string[]): string {
-  return frames
-    .filter((frame) => frame.startsWith('{') && !frame.startsWith('{"error"'))
-    .map((frame) => {
-      const { choices } = JSON.parse(frame) as { choices: { delta?: { content?: string } }[] };
-      return choices[0]?.delta?.content ?? '';
-    })
-    .join('');
-}

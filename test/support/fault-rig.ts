@@ -1,8 +1,10 @@
 /** A whole gateway before a scripted vendor, and the rules that hold whatever fault the vendor or the caller shows. */
 import http from 'node:http';
 import { expect } from 'chai';
+import type { ErrorCode } from '../../core/index.ts';
 import { type Books, readBooks, settledBooks } from './books.ts';
 import { eventually } from './eventually.ts';
+import type { FaultForm } from './fault-forms.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import {
   answer,
@@ -76,6 +78,10 @@ export interface FaultRig {
   ask(request?: object, headers?: Record<string, string>): Promise<Heard>;
   /** The books now, and what was counted; to be compared with by {@link FaultRig.expectOrder}. */
   mark(): Promise<Mark>;
+  /** Asks for the same in a form that clients speak. */
+  askAs(form: FaultForm, model?: string, headers?: Record<string, string>, user?: string): Promise<Heard>;
+  /** Rules (a) and (b) in a form that clients speak: its own error, after what came before, that gives nothing away. */
+  expectErrorAs(form: FaultForm, heard: Heard, code: ErrorCode, before?: string): { readonly message: string };
   /** Rules (a) and (b): one error of the one format that gives nothing away, or one such frame that ends a stream. */
   expectError(heard: Heard, code: string, status?: number): { readonly message: string; readonly param: string | null };
   /** Rules (c) to (e): each call has one outcome and is charged `cost` in all, sockets are gone, `rest` further calls work. */
@@ -134,10 +140,24 @@ export async function startFaultRig(
     gateway.folder,
   ];
 
+  const expectNoSecret = (heard: Heard): void => {
+    const shown = heard.text + JSON.stringify(heard.headers);
+    for (const secret of secrets) expect(shown).not.to.include(secret);
+  };
+
   const rig: FaultRig = {
     gateway,
     vendor,
     second,
+    askAs(form, model = 'one/m', headers = {}, user = '') {
+      const asked = { model, max_tokens: 100, messages: [{ role: 'user', content: PROMPT }], ...(user && { user }) };
+      return hear(gateway.url + form.path, gateway.key, headers, form.body(asked));
+    },
+    expectErrorAs(form, heard, code, before = '') {
+      expect(heard.whole, 'the answer has its end').to.equal(true);
+      expectNoSecret(heard);
+      return form.error(heard, code, before);
+    },
     ask: (request = {}, headers = {}) =>
       hear(`${gateway.url}/v1/chat/completions`, gateway.key, headers, {
         model: 'one/m',
@@ -159,8 +179,7 @@ export async function startFaultRig(
       };
       expect(error).to.have.all.keys('message', 'type', 'code', 'param', 'request_id');
       expect(error.code, error.message).to.equal(code);
-      const shown = heard.text + JSON.stringify(heard.headers);
-      for (const secret of secrets) expect(shown).not.to.include(secret);
+      expectNoSecret(heard);
       return error;
     },
     async expectOrder(since, calls, cost, rest = 3) {

@@ -1,4 +1,5 @@
 import type { Fault } from '../faults/index.ts';
+import { FORM_NAMES, type FormName } from './fault-forms.ts';
 
 const GROUPS: Readonly<Record<string, readonly [title: string, subject: string]>> = Object.freeze({
   U: ['Providers', 'A provider …'],
@@ -9,14 +10,19 @@ const GROUPS: Readonly<Record<string, readonly [title: string, subject: string]>
   X: ['Plugins', 'A plugin …'],
 });
 
-/** The generated half of `docs/reliability.md`: one table a group of faults. */
-export function formatFaults(faults: Readonly<Record<string, Fault>>): string {
+/** In which forms each fault came out as it should, in the last run. */
+export type FormsOfFaults = Readonly<Record<string, readonly FormName[]>>;
+
+/** The generated part of `docs/reliability.md`: one table a group of faults, with a column for each form where one was tested. */
+export function formatFaults(faults: Readonly<Record<string, Fault>>, forms: FormsOfFaults): string {
   return Object.entries(GROUPS)
     .map(([letter, [title, subject]]) => {
-      const rows = Object.entries(faults)
-        .filter(([id]) => id.startsWith(letter))
-        .map(([id, { fault, does, money }]) => `| ${id} | ${fault} | ${does} | ${money} |`);
-      return [`### ${title}`, '', `| | ${subject} | Then | Charged |`, '|---|---|---|---|', ...rows].join('\n');
+      const own = Object.entries(faults).filter(([id]) => id.startsWith(letter));
+      const names = own.some(([id]) => forms[id]) ? FORM_NAMES : [];
+      const marks = (id: string) => names.map((name) => ` ${forms[id]?.includes(name) ? '✓' : ''} |`).join('');
+      const rows = own.map(([id, { fault, does, money }]) => `| ${id} | ${fault} | ${does} | ${money} |${marks(id)}`);
+      const head = `| | ${subject} | Then | Charged |${names.map((name) => ` ${name} |`).join('')}`;
+      return [`### ${title}`, '', head, `|${'---|'.repeat(4 + names.length)}`, ...rows].join('\n');
     })
     .join('\n\n');
 }
@@ -24,9 +30,9 @@ export function formatFaults(faults: Readonly<Record<string, Fault>>): string {
 const START = '<!-- faults: written by test/support/write-reliability-page.ts -->';
 const END = '<!-- end -->';
 
-/** The page with its generated half as the table has it. */
-export function withFaults(page: string, faults: Readonly<Record<string, Fault>>): string {
+/** The page with its generated part as the tables have it. */
+export function withFaults(page: string, faults: Readonly<Record<string, Fault>>, forms: FormsOfFaults): string {
   const [before = '', rest = ''] = page.split(START);
   const [, after = ''] = rest.split(END);
-  return `${before}${START}\n\n${formatFaults(faults)}\n\n${END}${after}`;
+  return `${before}${START}\n\n${formatFaults(faults, forms)}\n\n${END}${after}`;
 }

@@ -58,6 +58,8 @@ export interface ScriptedOptions {
   readonly createServer?: (onConnection: (socket: net.Socket) => void) => net.Server;
   /** A script is started as soon as the head is complete, without waiting for the body. */
   readonly eager?: boolean;
+  /** Where it listens; any free port unless set. */
+  readonly port?: number;
 }
 
 export async function startScriptedUpstream(
@@ -120,7 +122,7 @@ export async function startScriptedUpstream(
     else await wire.send(script);
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,

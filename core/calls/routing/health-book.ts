@@ -1,5 +1,6 @@
 import type { Target } from '../../contract/call.ts';
 import type { OpenCause, TargetReport } from '../../contract/routing.ts';
+import { steadyNow } from './steady-now.ts';
 import {
   begin,
   forget,
@@ -31,7 +32,7 @@ export class HealthBook {
   /** Tells others, when there are any. */
   onChange: HealthListener = () => {};
 
-  constructor(now: () => number = Date.now) {
+  constructor(now: () => number = steadyNow) {
     this.#now = now;
   }
 

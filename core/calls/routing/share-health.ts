@@ -1,5 +1,6 @@
 import type { Counters } from '../../contract/store.ts';
 import type { HealthBook } from './health-book.ts';
+import { steadyNow } from './steady-now.ts';
 
 /** How often it is looked what others found out, at most, and only while there are calls. */
 const EVERY_MS = 2_000;
@@ -30,7 +31,7 @@ export interface SharedHealth {
  * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. Nobody
  * waits for the store: what it does not answer is not known.
  */
-export function shareHealth(counters: Counters, health: HealthBook, now: () => number = Date.now): SharedHealth {
+export function shareHealth(counters: Counters, health: HealthBook, now: () => number = steadyNow): SharedHealth {
   let readAt = 0;
   let isReading = false;
   let version = 0;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Sticky } from '../../config/model-routes.ts';
 import type { ChatRequest } from '../../contract/chat.ts';
+import { steadyNow } from './steady-now.ts';
 
 /** How long a vendor keeps a prompt after it was used last, about. */
 const LIFETIME_MS = 5 * 60_000;
@@ -16,7 +17,7 @@ export class StickyTargets {
   readonly #targets = new Map<string, { readonly target: string; readonly until: number }>();
   readonly #now: () => number;
 
-  constructor(now: () => number = Date.now) {
+  constructor(now: () => number = steadyNow) {
     this.#now = now;
   }
 

@@ -39,7 +39,8 @@ export function createWriteQueue({
   firstPauseMs = FIRST_PAUSE_MS,
   maxWaiting = MAX_WAITING,
 }: WriteQueueOptions): WriteQueue {
-  const waiting = new Set<PendingWrite>();
+  /** With when each is pointless, by the clock that does not jump: a charge must not be lost because somebody sets the other one. */
+  const waiting = new Map<PendingWrite, number>();
   let pauseMs = firstPauseMs;
   let timer: NodeJS.Timeout | undefined;
   let isOverflowing = false;
@@ -63,12 +64,12 @@ export function createWriteQueue({
 
   const flush = async (): Promise<void> => {
     const total = waiting.size;
-    const now = Date.now();
-    for (const pending of waiting) if (pending.until < now) waiting.delete(pending);
+    const now = performance.now();
+    for (const [pending, until] of waiting) if (until < now) waiting.delete(pending);
     if (waiting.size < total) log.error({ late: total - waiting.size }, `changes waited too long; ${otherwise}`);
     let isBack = true;
     while (isBack && waiting.size > 0) {
-      const batch = [...waiting].slice(0, BATCH);
+      const batch = [...waiting.keys()].slice(0, BATCH);
       const repeats = await Promise.all(batch.map(isToRepeat));
       for (const [at, pending] of batch.entries()) if (!repeats[at]) waiting.delete(pending);
       isBack = !repeats.includes(true);
@@ -81,9 +82,10 @@ export function createWriteQueue({
 
   return {
     async add(pending) {
+      const until = performance.now() + pending.until - Date.now();
       if (!(await isToRepeat(pending))) return;
       if (waiting.size < maxWaiting) {
-        waiting.add(pending);
+        waiting.set(pending, until);
         schedule();
       } else if (!isOverflowing) {
         isOverflowing = true;

@@ -1,4 +1,5 @@
 import { type Call, type Counters, GatewayError, type Outcome, type WindowState } from '../../../core/index.ts';
+import { steadyNow } from '../kit/steady-now.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import { describeOrigin, type Limit, type Limits, MINUTE_MS, type Slot } from './collect-limits.ts';
 
@@ -30,7 +31,7 @@ export async function reserveLimits(
   { windows, slots }: Limits,
   leaseMs: number,
 ): Promise<LimitHold> {
-  const now = Date.now();
+  const now = steadyNow();
   if (slots.length > 0) await reserveSlots(counters, call.id, slots, leaseMs, now);
   if (windows.length === 0) return { counters, tokens: [], slots };
   try {
@@ -69,7 +70,7 @@ export function settleLimits(
       const delta = used - reserved;
       if (delta === 0) continue;
       const write = (): Promise<void> => {
-        const at = Date.now();
+        const at = steadyNow();
         // What was reserved too much in a window that has ended must not be credited to the next.
         return delta > 0 || at < endsAt ? counters.adjust(key, MINUTE_MS, delta, at) : Promise.resolve();
       };

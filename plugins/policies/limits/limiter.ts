@@ -1,4 +1,5 @@
 import { type Call, createLocalCounters, type NamedPlan, type Outcome, type PluginApi } from '../../../core/index.ts';
+import { steadyNow } from '../kit/steady-now.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import {
   type CountedRequest,
@@ -122,7 +123,7 @@ function createLeases(leaseMs: number): Leases {
   const everyMs = leaseMs / RENEWALS;
 
   const renew = (): void => {
-    const now = Date.now();
+    const now = steadyNow();
     for (const [callId, { since, holds }] of held) {
       if (now - since < everyMs) continue;
       if (now - since > LONGEST_CALL_MS) {
@@ -141,7 +142,7 @@ function createLeases(leaseMs: number): Leases {
       if (hold.slots.length === 0) return;
       const known = held.get(callId);
       if (known) known.holds.push(hold);
-      else held.set(callId, { since: Date.now(), holds: [hold] });
+      else held.set(callId, { since: steadyNow(), holds: [hold] });
     },
     remove: (callId) => void held.delete(callId),
     start() {

@@ -123,10 +123,13 @@ class NoResponse extends Error {
   override readonly name = 'NoResponse';
 }
 
-/** Rejects when a promise takes longer than `ms`; what it comes to after that is dropped. */
+/**
+ * Rejects when a promise takes longer than `ms`; what it comes to after that is dropped. Where this process was busy for so long, the
+ * response may be there already and only not read: it is read before the time counts as over.
+ */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const bound = setTimeout(() => reject(new NoResponse(`no response within ${ms} ms`)), ms);
+    const bound = setTimeout(() => setImmediate(() => reject(new NoResponse(`no response within ${ms} ms`))), ms);
     promise.then(resolve, reject).finally(() => clearTimeout(bound));
   });
 }

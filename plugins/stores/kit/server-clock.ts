@@ -19,12 +19,12 @@ export function createServerClock(): ServerClock {
   let aheadMs = 0;
   return {
     observe: (serverMs) => {
-      aheadMs = serverMs - Date.now();
+      aheadMs = serverMs - performance.now();
     },
     correct: (serverMs) => {
-      aheadMs = Math.max(aheadMs, serverMs - Date.now());
+      aheadMs = Math.max(aheadMs, serverMs - performance.now());
     },
-    deadline: (boundMs) => Math.floor(Date.now() + aheadMs + boundMs - MARGIN_MS),
+    deadline: (boundMs) => Math.floor(performance.now() + aheadMs + boundMs - MARGIN_MS),
   };
 }
 

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { GatewayError } from '../../../../core/index.ts';
 import { createWriteQueue, type PendingWrite, type WriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
@@ -52,6 +53,21 @@ describe('the queue of writes', () => {
     for (const about of ['one', 'two', 'three', 'four', 'five']) await queue.add(change(about));
     expect(queue.size).to.equal(3);
     expect(logged().match(/too many changes/g)).to.have.lengthOf(1);
+  });
+
+  it('keeps what is not too late when somebody sets the clock forward by a day', async () => {
+    isAway = true;
+    await queue.add(change('one'));
+    const now = Date.now.bind(Date);
+    const jumped = mock.method(Date, 'now', () => now() + 86_400_000);
+    try {
+      await queue.add(change('two'));
+      isAway = false;
+      await until('the changes are written', () => queue.size === 0);
+      expect(written).to.deep.equal(['one', 'two']);
+    } finally {
+      jumped.mock.restore();
+    }
   });
 
   it('gives up what is too late', async () => {

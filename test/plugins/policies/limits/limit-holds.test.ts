@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import {
   type Counters,
@@ -58,6 +59,24 @@ describe('reserving limits', () => {
     if (!isGatewayError(error)) throw new Error('it was not refused');
     return error;
   };
+
+  it('locks nobody out for longer than a minute when the clock was wrong by a day as a window began', async () => {
+    const [now, steady] = [Date.now.bind(Date), performance.now.bind(performance)];
+    let jumpMs = 86_400_000;
+    let passedMs = 0;
+    const mocks = [
+      mock.method(Date, 'now', () => now() + passedMs + jumpMs),
+      mock.method(performance, 'now', () => steady() + passedMs),
+    ];
+    try {
+      await takeFor('first', [requests('key', 1)]);
+      jumpMs = 0;
+      passedMs = MINUTE_MS + 1_000;
+      expect(await takeFor('second', [requests('key', 1)])).to.have.property('tokens');
+    } finally {
+      for (const each of mocks) each.mock.restore();
+    }
+  });
 
   it('gives every slot back when a window refuses', async () => {
     await takeFor('a', [requests('r', 1)]);

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createServerClock, sendInTime } from '../../../../plugins/stores/kit/server-clock.ts';
 
@@ -41,6 +42,20 @@ describe('deadlines of a server’s clock', () => {
     expect([outcome, sent]).to.deep.equal(['late', 1]);
     expect(clock.deadline(0)).to.be.lessThan(Date.now() + 1);
   });
+
+  for (const jumpMs of [-HOUR, HOUR])
+    it(`are as long as before when somebody sets the clock of this machine by ${jumpMs / HOUR} h`, () => {
+      const clock = createServerClock();
+      const serverMs = Date.now();
+      clock.observe(serverMs);
+      const now = Date.now.bind(Date);
+      const jumped = mock.method(Date, 'now', () => now() + jumpMs);
+      try {
+        expect(clock.deadline(500) - serverMs).to.be.within(480, 600);
+      } finally {
+        jumped.mock.restore();
+      }
+    });
 
   it('leave every other error as it is', async () => {
     const failure = new Error('other');

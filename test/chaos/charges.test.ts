@@ -1,0 +1,60 @@
+import { expect } from 'chai';
+import type { LedgerEntry } from '../../core/index.ts';
+import { chargesOf, findWrongCharges } from './charges.ts';
+import type { Tried } from './client.ts';
+import type { Served } from './vendor.ts';
+
+const ID = 'c-0000001-0';
+const tried = (came: Tried['came']): Tried => ({
+  ...{ id: ID, node: 0, came, status: 200, hadContent: false, fromMs: 0, toMs: 1, firstMs: 1, attempts: 1 },
+  ...{ words: '', shouldRetry: undefined, retryAfterMs: undefined },
+});
+const served = (kind: Served['kind'], more: Partial<Served> = {}): Served => ({
+  ...{ id: ID, kind, mood: 'live', promptTokens: 104, textBytes: 0, usage: undefined, ...more },
+});
+const good = served('served', { usage: { prompt_tokens: 50, completion_tokens: 10 }, textBytes: 40 });
+
+/** Whether a charge is found to be right. */
+const isRight = (came: Tried['came'], by: readonly Served[], charged: number): boolean =>
+  findWrongCharges([tried(came)], new Map([[ID, by]]), new Map([[ID, charged]])).length === 0;
+
+describe('the judge of charges of a chaos run', () => {
+  it('wants of a response what its vendor counted, whoever failed before', () => {
+    expect(isRight('whole', [served('silent'), good], 70)).to.equal(true);
+    for (const charged of [0, 69, 71, 104, 174, 140])
+      expect(isRight('whole', [served('silent'), good], charged)).to.equal(false);
+  });
+
+  it('wants the estimate of a response that nobody counted', () => {
+    const uncounted = served('served', { textBytes: 40 });
+    expect(isRight('whole', [uncounted], 124)).to.equal(true);
+    for (const charged of [0, 104, 130]) expect(isRight('whole', [uncounted], charged)).to.equal(false);
+  });
+
+  it('wants nothing of refusals, the prompt of silence, and the words of a broken stream beside', () => {
+    expect(isRight('error', [served('refused'), served('refused')], 0)).to.equal(true);
+    expect(isRight('error', [served('refused')], 104)).to.equal(false);
+    expect(isRight('error', [served('refused'), served('silent')], 104)).to.equal(true);
+    expect(isRight('error', [served('silent')], 0)).to.equal(false);
+    expect(isRight('broken', [served('broken', { textBytes: 40 })], 124)).to.equal(true);
+    expect(isRight('broken', [served('broken', { textBytes: 40 })], 140)).to.equal(false);
+  });
+
+  it('takes what was reserved for a request whose worker was killed, and nothing when it never began', () => {
+    expect(isRight('lost', [good], 504)).to.equal(true);
+    expect(isRight('lost', [good], 70)).to.equal(true);
+    expect(isRight('lost', [], 0)).to.equal(true);
+    expect(isRight('lost', [good], 0)).to.equal(false);
+    expect(isRight('error', [good], 504)).to.equal(false);
+  });
+
+  it('adds up the entries of a call, and finds those that belong to none', () => {
+    const entry = (ref: string, amount: number, kind: LedgerEntry['kind'] = 'charge'): LedgerEntry => ({
+      ...{ id: `${ref}${amount}`, account: 'chaos', kind, amount, reason: '', ref, at: 0 },
+    });
+    const entries = [entry('call', -504), entry('call', 434), entry('other', -1), entry('paid', 5, 'credit')];
+    const { byRequest, strange } = chargesOf(entries, (call) => (call === 'call' ? ID : undefined));
+    expect([...byRequest]).to.deep.equal([[ID, 70]]);
+    expect(strange.map(({ ref }) => ref)).to.deep.equal(['other']);
+  });
+});

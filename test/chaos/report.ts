@@ -1,0 +1,136 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import type { Sample, Share, Verdict } from './judge.ts';
+
+export interface Report {
+  /** For whoever watches the run. */
+  readonly text: string;
+  /** For the page. */
+  readonly page: string;
+  readonly isGood: boolean;
+}
+
+interface Options {
+  readonly minutes: number;
+  readonly rate: number;
+  readonly seed: number;
+}
+
+const GOAL = 0.999;
+const percent = ({ good, of }: Share): string => `${((100 * good) / Math.max(of, 1)).toFixed(3)} %`;
+const number = (value: number): string => value.toLocaleString('en-US');
+const some = <T>(items: readonly T[], format: (item: T) => string): string[] => items.slice(0, 15).map(format);
+
+export function formatReport(options: Options, verdict: Verdict, exits: readonly (number | null)[]): Report {
+  const rows = rowsOf(verdict, exits);
+  const isGood = rows.every(([, , isRight]) => isRight !== false);
+  const table = ['| | |', '|---|---|', ...rows.map(([what, figure]) => `| ${what} | ${figure} |`)].join('\n');
+  const command = `npm run chaos -- --minutes ${options.minutes} --rate ${options.rate} --seed ${options.seed}`;
+  const date = new Date().toISOString().slice(0, 10);
+  const machine = `${os.availableParallelism()} cores of ${os.cpus()[0]?.model.trim() ?? 'an unknown processor'}, Node ${process.versions.node}`;
+  return {
+    isGood,
+    page: `\`${command}\`, ${date}, ${machine}.\n\n${table}`,
+    text: [
+      ...rows.map(([what, figure, isRight]) => `${isRight === false ? 'NOT GOOD ' : ''}${what}: ${figure}`),
+      ...some(verdict.failures, (each) => `failed ${JSON.stringify(each)}`),
+      ...some(verdict.unexplained, (each) => `lost ${JSON.stringify(each)}`),
+      ...some(verdict.quiet, (each) => `quiet ${JSON.stringify(each)}`),
+      ...some(verdict.wrong, (each) => `wrong charge ${JSON.stringify(each)}`),
+      ...some(verdict.done.failed, (each) => `command failed ${each}`),
+      ...some(verdict.errors, (each) => `error ${each}`),
+    ].join('\n'),
+  };
+}
+
+type Row = readonly [what: string, figure: string, isRight?: boolean];
+
+function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly Row[] {
+  const { withRetries, withoutRetries, ms, firstTokenMs, overClocks, done, left, samples } = verdict;
+  const share = withRetries.good / Math.max(withRetries.of, 1);
+  const [memory, files] = [growth(samples, 'bytes'), growth(samples, 'files')];
+  return [
+    [
+      'calls; HTTP requests; attempts at vendors',
+      [verdict.calls, verdict.requests, verdict.attempts].map(number).join('; '),
+    ],
+    [
+      'done to the gateways',
+      `${verdict.reloaded} reloads of workers and gateways (${done.reloads} files), ${done.spoiled} bad files, ${done.kills.length} workers killed (${verdict.replaced} replaced), ${done.clocks} clocks set wrong`,
+      done.failed.length === 0,
+    ],
+    [
+      'calls that had a live target all the time: come to their end, by the first request',
+      `${percent(withoutRetries)} of ${number(withoutRetries.of)}`,
+    ],
+    ['… with the two retries of an SDK', `${percent(withRetries)} of ${number(withRetries.of)}`, share >= GOAL],
+    ['without a live target all the time', number(verdict.noLiveTarget)],
+    [
+      'streams that their vendor broke off after the first words, not counted above: told as an error; ended quietly',
+      `${number(verdict.broken)}; ${verdict.quiet.length}`,
+      verdict.quiet.length === 0,
+    ],
+    [
+      'connections lost with a killed worker; otherwise',
+      `${verdict.lost - verdict.unexplained.length}; ${verdict.unexplained.length}`,
+      verdict.unexplained.length === 0,
+    ],
+    [
+      'a response took, in ms: median; p99; p99.9; longest',
+      [ms.p50, ms.p99, ms.p999, ms.longest].map(number).join('; '),
+    ],
+    [
+      'the first token of a stream took, in ms: median; p99',
+      [firstTokenMs.p50, firstTokenMs.p99].map(number).join('; '),
+    ],
+    [
+      'the p99 of a response beside the clocks of attempts at vendors that hung, as a share of one clock (whole 5 s, streams 3 s)',
+      `${Math.round(100 * overClocks)} %`,
+      overClocks <= 1,
+    ],
+    [
+      'charges; wrong; the books balance',
+      `${number(verdict.charges)}; ${verdict.wrong.length}; ${verdict.isBalanced ? 'yes' : 'no'}`,
+      verdict.wrong.length === 0 && verdict.isBalanced,
+    ],
+    [
+      'left at the end: micro-dollars held; connections to vendors; from clients',
+      `${left.held}; ${left.toVendors}; ${left.fromClients}`,
+      left.held + left.toVendors + left.fromClients === 0,
+    ],
+    [
+      'memory of a gateway with its workers, in MB: after a fifth of the time; at its end',
+      memory.map((bytes) => Math.round(bytes / 1e6)).join('; '),
+    ],
+    ['open files: after a fifth of the time; at its end; when all was quiet', files.join('; ')],
+    ['exit codes', exits.join('; '), exits.every((code) => code === 0)],
+  ];
+}
+
+/** The median over a fifth of the samples early in a run, and over the last fifth; then the last sample. */
+function growth(samples: readonly Sample[], what: 'bytes' | 'files'): readonly number[] {
+  const values = samples.flatMap(({ nodes }) => [nodes.reduce((sum, node) => sum + node[what], 0) / nodes.length]);
+  const fifth = Math.max(1, Math.floor(values.length / 5));
+  const during = values.slice(0, -1);
+  return [
+    median(during.slice(fifth, 2 * fifth)),
+    median(during.slice(-fifth)),
+    ...(what === 'files' ? values.slice(-1) : []),
+  ];
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}
+
+const PAGE = new URL('../../docs/reliability.md', import.meta.url);
+const START = '<!-- chaos: written by npm run chaos -- --write -->';
+const END = '<!-- end of chaos -->';
+
+/** Puts the figures of a run where the page has those of the one before. */
+export function writePage(figures: string): void {
+  const page = readFileSync(PAGE, 'utf8');
+  const [before = '', rest = ''] = page.split(START);
+  const [, after = ''] = rest.split(END);
+  writeFileSync(PAGE, `${before}${START}\n\n${figures}\n\n${END}${after}`);
+}

@@ -1,0 +1,192 @@
+/** Callers at fault, in every form that they speak. `client.test.ts` has the finer points on chat completions. */
+import { once } from 'node:events';
+import net from 'node:net';
+import zlib from 'node:zlib';
+import { expect } from 'chai';
+import { settledBooks } from '../support/books.ts';
+import { eventually } from '../support/eventually.ts';
+import { type FaultForm, formsOf } from '../support/fault-forms.ts';
+import {
+  completion,
+  delta,
+  events,
+  type FaultRig,
+  PROMPT_COST,
+  startFaultRig,
+  USAGE_COST,
+} from '../support/fault-rig.ts';
+import { notePassed } from '../support/passed-forms.ts';
+import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { until } from '../support/until.ts';
+
+const ASKED = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
+const ALL = formsOf(undefined);
+
+describe('a caller at fault, in every form', function () {
+  this.timeout(30_000);
+  let rig: FaultRig;
+  before(async () => {
+    rig = await startFaultRig({ server: { port: 0, drainTimeout: '2s', requestTimeout: '1s', bodyLimit: '256kb' } });
+  });
+  after(() => rig?.stop());
+  beforeEach(() => rig.vendor.script(answer(200, completion())));
+
+  const request = (form: FaultForm, more = '', asked = ASKED): string => {
+    const text = JSON.stringify(form.body(asked));
+    const head = `POST ${form.path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}`;
+    return `${head}\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
+  };
+  const connect = async (): Promise<net.Socket> => {
+    const socket = net.connect(Number(new URL(rig.gateway.url).port), '127.0.0.1');
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    return socket;
+  };
+  /** All that comes until the other side closes. */
+  const readAll = async (socket: net.Socket): Promise<string> => {
+    let text = '';
+    socket.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    await once(socket, 'close');
+    return text;
+  };
+  /** Sends a request and resolves when the vendor has it. */
+  const reachVendor = async (form: FaultForm) => {
+    const seen = rig.vendor.requests.length;
+    const socket = await connect();
+    socket.write(request(form));
+    return { socket, upstream: await rig.vendor.request(seen) };
+  };
+
+  for (const [title, leave] of [
+    ['C01: leaves before the first byte', (socket: net.Socket) => void socket.destroy()],
+    ['C03: closes its half after the request', (socket: net.Socket) => void socket.end()],
+  ] as const)
+    it(`${title}: the vendor’s call ends, its prompt is charged`, async () => {
+      const mark = await rig.mark();
+      rig.vendor.script((wire) => wire.hang());
+      for (const form of ALL) {
+        const { socket, upstream } = await reachVendor(form);
+        leave(socket);
+        await upstream.closed;
+      }
+      await rig.expectOrder(mark, ALL.length, PROMPT_COST * ALL.length);
+      notePassed(title, ALL);
+    });
+
+  it('C02: leaves in the middle of a stream: the vendor’s call ends, what came is charged', async () => {
+    const forms = formsOf(true);
+    const mark = await rig.mark();
+    const words = ['a', 'b', 'c'].map((letter) => delta(letter.repeat(20)));
+    rig.vendor.script(events(words, (wire) => wire.hang()));
+    for (const form of forms) {
+      const { socket, upstream } = await reachVendor(form);
+      let text = '';
+      socket.on('data', (bytes) => {
+        text += String(bytes);
+      });
+      await until('three events came', () => text.includes('c'.repeat(20)));
+      socket.destroy();
+      await upstream.closed;
+    }
+    await rig.expectOrder(mark, forms.length, (PROMPT_COST + 30) * forms.length);
+    notePassed('C02', forms);
+  });
+
+  it('C04: reads nothing: the vendor is paused', async () => {
+    const forms = formsOf(true);
+    const mark = await rig.mark();
+    const piece = chunk(`data: ${delta('x'.repeat(32 * 1024))}\n\n`);
+    const sent = new Map<number, number>();
+    rig.vendor.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      while (!wire.isGone) {
+        await wire.send(piece);
+        sent.set(wire.request.connection, (sent.get(wire.request.connection) ?? 0) + piece.length);
+      }
+    });
+    const all = await Promise.all(forms.map(() => connect()));
+    for (const [at, form] of forms.entries()) {
+      all[at]?.pause();
+      all[at]?.write(request(form));
+    }
+    let before = '';
+    await eventually(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const now = JSON.stringify([...sent]);
+      const isPaused = now === before && sent.size === forms.length;
+      before = now;
+      expect(isPaused, 'the vendor is paused').to.equal(true);
+    });
+    for (const bytes of sent.values()) expect(bytes).to.be.within(1, 32 << 20);
+    for (const socket of all) socket.destroy();
+    const { spent } = await settledBooks(rig.gateway.url, rig.gateway.key);
+    await rig.expectOrder(mark, forms.length, spent - mark.books.spent);
+    notePassed('C04', forms);
+  });
+
+  it('C05: sends a body too slowly: 408, and the connection is closed', async () => {
+    const mark = await rig.mark();
+    await Promise.all(
+      ALL.map(async (form) => {
+        const socket = await connect();
+        socket.write(request(form).slice(0, -20));
+        expect(await readAll(socket), form.name).to.match(/^HTTP\/1\.1 408 /);
+      }),
+    );
+    await rig.expectOrder(mark, 0, 0);
+    notePassed('C05', ALL);
+  });
+
+  it('C06, C07: sends too large a body, or a compressed one: 413, 415', async () => {
+    const mark = await rig.mark();
+    const messages = [{ role: 'user', content: 'a'.repeat(300_000) }];
+    for (const form of ALL) {
+      const large = await rig.gateway.post(form.path, form.body({ ...ASKED, messages }));
+      expect([large.status, await large.text()].join(' ')).to.match(/^413 .*request_too_large/s);
+      const bomb = await rig.gateway.post(form.path, zlib.gzipSync(Buffer.alloc(20 << 20)), {
+        'content-encoding': 'gzip',
+      });
+      expect([bomb.status, await bomb.text()].join(' ')).to.match(
+        /^415 .*(?:unsupported_media_type|invalid_request_error)/s,
+      );
+    }
+    await rig.expectOrder(mark, 0, 0);
+    notePassed('C06, C07', ALL);
+  });
+
+  it('C08: sends the next request before the first is answered: they are answered in order', async () => {
+    const mark = await rig.mark();
+    for (const form of ALL) {
+      rig.vendor.script(
+        async (wire) => {
+          await wire.pause(20);
+          await wire.send(answer(200, completion('first')));
+        },
+        answer(200, completion('second')),
+      );
+      const socket = await connect();
+      socket.write(request(form) + request(form, 'connection: close\r\n'));
+      const text = await readAll(socket);
+      expect([...text.matchAll(/HTTP\/1\.1 200/g)], form.name).to.have.lengthOf(2);
+      expect(text.indexOf('first'), form.name).to.be.within(1, text.indexOf('second'));
+    }
+    await rig.expectOrder(mark, 2 * ALL.length, 2 * USAGE_COST * ALL.length);
+    notePassed('C08', ALL);
+  });
+
+  it('C09: sends one Idempotency-Key twice: one call, one charge, the same bytes', async () => {
+    const mark = await rig.mark();
+    const seen = rig.vendor.requests.length;
+    for (const [at, form] of ALL.entries()) {
+      const headers = { 'idempotency-key': `the-same-${at}` };
+      const [first, second] = [await rig.askAs(form, 'one/m', headers), await rig.askAs(form, 'one/m', headers)];
+      expect(first.status, first.text).to.equal(200);
+      expect(second.text, form.name).to.equal(first.text);
+    }
+    expect(rig.vendor.requests.length - seen).to.equal(ALL.length);
+    await rig.expectOrder(mark, ALL.length, USAGE_COST * ALL.length);
+    notePassed('C09', ALL);
+  });
+});

@@ -1,0 +1,247 @@
+/** What a provider may do that is odd and no failure: the caller gets a whole response, in every form in which it can happen. */
+import { expect } from 'chai';
+import { type FaultForm, formsOf } from '../support/fault-forms.ts';
+import {
+  completion,
+  delta,
+  events,
+  type FaultRig,
+  type Heard,
+  PROMPT_COST,
+  startFaultRig,
+  USAGE_COST,
+} from '../support/fault-rig.ts';
+import { notePassed } from '../support/passed-forms.ts';
+import { answer, chunk, head, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+
+interface OddCase {
+  readonly title: string;
+  readonly script: Script | Uint8Array;
+  readonly stream?: boolean;
+  readonly text: string;
+  /** What the vendor counted, unless set. */
+  readonly cost?: number;
+  check?(heard: Heard): void;
+}
+
+const usage = (prompt: unknown = 50, output: unknown = 10, total: unknown = 60) => ({
+  usage: { prompt_tokens: prompt, completion_tokens: output, total_tokens: total },
+});
+const FORTY = 'a'.repeat(40);
+const ESTIMATE = PROMPT_COST + 20;
+
+/** One response to whoever does not stream, and another one to those who do. */
+const either =
+  (whole: Uint8Array, stream: Script): Script =>
+  (wire) =>
+    (wire.request.json() as { stream?: boolean }).stream ? stream(wire) : wire.send(whole);
+const fine = (text: string, counts: object = usage()): Script =>
+  either(answer(200, completion(text, counts)), events([delta(text), delta('', 'stop', counts), '[DONE]']));
+const bytes =
+  (...pieces: readonly (string | Uint8Array)[]): Script =>
+  async ({ send, pause }) => {
+    await send(SSE_HEAD);
+    for (const piece of pieces) {
+      await send(chunk(piece));
+      await pause(2);
+    }
+    await send('0\r\n\r\n');
+  };
+
+const THEIRS = { 'set-cookie': 'a=b', server: 'cloudflare', 'openai-organization': 'org-canary' };
+const SPLIT = Buffer.from(`data: ${delta('😀é', 'stop', usage())}\n\ndata: [DONE]\n\n`);
+const SMILE = SPLIT.indexOf(Buffer.from('😀'));
+
+const ODD: readonly OddCase[] = [
+  {
+    title: 'U13: ends a stream without [DONE]',
+    ...{ script: events([delta(FORTY), delta('', 'stop')]), stream: true, text: FORTY, cost: ESTIMATE },
+  },
+  ...['text/plain', 'text/html', 'application/octet-stream'].map((type) => ({
+    title: `U19: says ${type} of its JSON`,
+    ...{ script: answer(200, completion('x'), { 'content-type': type }), stream: false, text: 'x' },
+  })),
+  { title: 'U20: answers a stream with JSON', script: answer(200, completion('whole')), stream: true, text: 'whole' },
+  {
+    title: 'U25, U26: ends twice, and says something between and after',
+    script: events([delta('hi'), delta('', 'stop', usage()), '[DONE]', '[DONE]', delta('too late'), '[DONE]']),
+    ...{ stream: true, text: 'hi', check: ({ text }: Heard) => expect(text).not.to.include('too late') },
+  },
+  {
+    title: 'U27: counts again and again',
+    script: events([
+      delta('a', null, usage(50, 1)),
+      delta('b', null, usage(50, 5)),
+      delta('', 'stop', usage()),
+      '[DONE]',
+    ]),
+    ...{ stream: true, text: 'ab' },
+  },
+  {
+    title: 'U28: counts beside its last words',
+    ...{ script: events([delta('last words', 'stop', usage()), '[DONE]']), stream: true, text: 'last words' },
+  },
+  { title: 'U29: counts nothing', script: fine(FORTY, { usage: undefined }), text: FORTY, cost: ESTIMATE },
+  ...[-5, 1e308, '50', null, { a: 1 }].map((count) => ({
+    title: `U30: counts ${JSON.stringify(count)}`,
+    ...{ script: fine(FORTY, usage(count, count, count)), text: FORTY, cost: ESTIMATE },
+  })),
+  ...[1, 2, 3, 5].map((at) => ({
+    title: `U31: cuts a code point after byte ${at}`,
+    script: bytes(SPLIT.subarray(0, SMILE + at), SPLIT.subarray(SMILE + at)),
+    ...{ stream: true, text: '😀é' },
+  })),
+  {
+    title: 'U31: sends bytes that are no UTF-8',
+    script: bytes(
+      Buffer.from(`data: ${delta('a?b', 'stop', usage())}\n\ndata: [DONE]\n\n`.replace('?', '\xff'), 'latin1'),
+    ),
+    ...{ stream: true, text: 'a\ufffdb' },
+  },
+  ...[
+    ['LF', '\n', ''],
+    ['CRLF', '\r\n', ''],
+    ['CR', '\r', ''],
+    ['LF, after a byte order mark', '\n', '\ufeff'],
+  ].map(([name, end, mark]) => ({
+    title: `U32: ends lines by ${name}`,
+    script: bytes(
+      `${mark}data: ${delta('hi')}${end}${end}data: ${delta('', 'stop', usage())}${end}${end}data: [DONE]${end}${end}`,
+    ),
+    ...{ stream: true, text: 'hi' },
+  })),
+  {
+    title: 'U47: sends early hints',
+    script: async (wire) => {
+      await wire.send(head(103, { link: '</x>' }));
+      await fine('hi')(wire);
+    },
+    text: 'hi',
+  },
+  {
+    title: 'U51: sends cookies and headers of its own',
+    script: either(answer(200, completion('x'), THEIRS), async (wire) => {
+      const headers = { ...THEIRS, 'content-type': 'text/event-stream', 'transfer-encoding': 'chunked' };
+      await wire.send(head(200, headers));
+      await wire.send(chunk(`data: ${delta('x', 'stop', usage())}\n\ndata: [DONE]\n\n`));
+      await wire.send('0\r\n\r\n');
+    }),
+    text: 'x',
+    check({ headers }) {
+      for (const name of Object.keys(THEIRS)) expect(headers[name], name).to.equal(undefined);
+    },
+  },
+];
+
+describe('a provider that is odd', function () {
+  this.timeout(30_000);
+  let rig: FaultRig;
+  before(async () => {
+    rig = await startFaultRig();
+  });
+  after(() => rig?.stop());
+
+  for (const { title, script, stream, text, cost = USAGE_COST, check } of ODD)
+    it(`${title}: a whole response, charged once, in every form`, async () => {
+      const mark = await rig.mark();
+      const forms = formsOf(stream);
+      rig.vendor.script(script);
+      const heard = await Promise.all(forms.map((form) => rig.askAs(form)));
+      for (const [at, form] of forms.entries()) {
+        expect(form.text(heard[at] as Heard), form.name).to.equal(text);
+        check?.(heard[at] as Heard);
+      }
+      await rig.expectOrder(mark, forms.length, cost * forms.length);
+      notePassed(title, forms);
+    });
+
+  it('U09: resets a kept connection: the request is sent again on a new one, in every form', async () => {
+    const mark = await rig.mark();
+    for (const form of formsOf(undefined)) {
+      rig.vendor.script(fine('first'), (wire) => wire.reset(), fine('second'));
+      expect(form.text(await rig.askAs(form))).to.equal('first');
+      expect(form.text(await rig.askAs(form)), form.name).to.equal('second');
+    }
+    await rig.expectOrder(mark, 2 * formsOf(undefined).length, 2 * USAGE_COST * formsOf(undefined).length);
+    notePassed('U09', formsOf(undefined));
+  });
+
+  it('U24: sends an error amid a stream: what came, then the error, and nobody else is asked, in every form', async () => {
+    const mark = await rig.mark();
+    const asked = rig.second.requests.length;
+    const forms = formsOf(true);
+    rig.vendor.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      await wire.send(chunk(`data: ${delta('abcd')}\n\n`));
+      // So that it was passed on, also by a busy process: nobody else is asked after that.
+      for (let turn = 0; turn < 10; turn += 1) await wire.pause(10);
+      const error = '{"error":{"message":"no","type":"server_error"}}';
+      await wire.send(chunk(`data: ${delta('efgh')}\n\ndata: ${error}\n\n`));
+      await wire.send('0\r\n\r\n');
+    });
+    const heard = await Promise.all(forms.map((form) => rig.askAs(form, 'both')));
+    for (const [at, form] of forms.entries())
+      rig.expectErrorAs(form, heard[at] as Heard, 'provider_unavailable', 'abcdefgh');
+    expect(rig.second.requests.length).to.equal(asked);
+    await rig.expectOrder(mark, forms.length, (PROMPT_COST + 4) * forms.length);
+    notePassed('U24', forms);
+  });
+
+  it('U50: answers twice: the second answer reaches nobody, in every form', async () => {
+    for (const form of formsOf(undefined)) {
+      rig.vendor.script(async (wire) => {
+        await fine('mine')(wire);
+        await wire.send(answer(200, completion('of another tenant')));
+      }, fine('yours'));
+      expect(form.text(await rig.askAs(form))).to.equal('mine');
+      expect(form.text(await rig.askAs(form)), form.name).to.equal('yours');
+    }
+    notePassed('U50', formsOf(undefined));
+  });
+
+  it('U52: splits tool calls: every piece comes to its call, in every streamed form', async () => {
+    const call = (index: number, rest: object) =>
+      JSON.stringify({
+        ...JSON.parse(delta('')),
+        choices: [{ index: 0, delta: { tool_calls: [{ index, ...rest }] }, finish_reason: null }],
+      });
+    const name = (index: number) =>
+      call(index, { id: `call_${index}`, type: 'function', function: { name: `f${index}`, arguments: '' } });
+    const text = JSON.stringify({ q: 'x'.repeat(37) });
+    const pieces = [...text].flatMap((letter) =>
+      [1, 0].map((index) => call(index, { function: { arguments: letter } })),
+    );
+    rig.vendor.script(events([name(1), name(0), ...pieces, delta('', 'tool_calls', usage()), '[DONE]']));
+    for (const form of formsOf(true)) {
+      const calls = form.calls(await rig.askAs(form));
+      expect(calls, form.name).to.deep.equal([
+        ['f1', text],
+        ['f0', text],
+      ]);
+    }
+    notePassed('U52', formsOf(true));
+  });
+
+  for (const reason of ['length', 'content_filter', 'stop'])
+    it(`U53: finishes by ${reason}: the form’s own word for it, in every form`, async () => {
+      const { choices } = completion('x');
+      const whole = answer(200, completion('x', { choices: [{ ...choices[0], finish_reason: reason }] }));
+      rig.vendor.script(either(whole, events([delta('x'), delta('', reason, usage()), '[DONE]'])));
+      for (const form of formsOf(undefined)) {
+        const heard = await rig.askAs(form);
+        expect(form.finish(heard), form.name).to.equal(WORDS[form.path]?.[reason]);
+      }
+      notePassed('U53', formsOf(undefined));
+    });
+
+  it('U53: a stream whose finish reason stays null is cut short, not finished, in every form', async () => {
+    rig.vendor.script(events([delta('x'), delta('y'), '[DONE]']));
+    for (const form of formsOf(true)) rig.expectErrorAs(form, await rig.askAs(form), 'provider_unavailable', 'xy');
+  });
+});
+
+const WORDS: Readonly<Record<FaultForm['path'], Readonly<Record<string, string>>>> = {
+  '/v1/chat/completions': { length: 'length', content_filter: 'content_filter', stop: 'stop' },
+  '/v1/messages': { length: 'max_tokens', content_filter: 'refusal', stop: 'end_turn' },
+  '/v1/responses': { length: 'max_output_tokens', content_filter: 'content_filter', stop: 'completed' },
+};

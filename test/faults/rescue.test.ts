@@ -1,0 +1,63 @@
+/** A provider at fault that is the first target of an alias: the next one responds, and the caller pays that response alone. */
+import { expect } from 'chai';
+import { formsOf } from '../support/fault-forms.ts';
+import {
+  completion,
+  delta,
+  events,
+  type FaultRig,
+  type Heard,
+  OPERATOR_KEY,
+  startFaultRig,
+  USAGE_COST,
+} from '../support/fault-rig.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream, type Wire } from '../support/scripted-upstream.ts';
+import { BREAKS, NO_ANSWERS } from './upstream-cases.ts';
+
+/** Those in which the caller got nothing yet, and which are not the request's fault. */
+const RESCUED = [...BREAKS, ...NO_ANSWERS].filter(({ text, isOfRequest }) => text === undefined && !isOfRequest);
+
+const fine = (wire: Wire): unknown =>
+  (wire.request.json() as { stream?: boolean }).stream
+    ? events([delta('rescued', 'stop', { usage: completion().usage }), '[DONE]'])(wire)
+    : wire.send(answer(200, completion('rescued')));
+
+describe('a provider at fault with another target behind it', function () {
+  this.timeout(60_000);
+  let rig: FaultRig;
+  let vendor: ScriptedUpstream;
+  before(async () => {
+    vendor = await startScriptedUpstream();
+    const first = {
+      ...{ plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: OPERATOR_KEY, models: ['*'] },
+      prices: { '*': { input: 1, output: 2 } },
+      timeouts: { connect: '300ms', firstByte: '300ms', firstToken: '300ms', idle: '300ms', total: '1s' },
+    };
+    rig = await startFaultRig({
+      // Each has a health of its own, so that the fault before does not keep calls from the next one.
+      providers: Object.fromEntries(RESCUED.map((_, at) => [`first-${at}`, first])),
+      models: Object.fromEntries(RESCUED.map((_, at) => [`alias-${at}`, [`first-${at}/m`, 'two/m']])),
+    });
+  });
+  after(async () => {
+    await rig?.stop();
+    await vendor?.close();
+  });
+
+  for (const [at, { title, script, stream }] of RESCUED.entries())
+    it(`${title}: costs the caller nothing, in every form`, async () => {
+      const mark = await rig.mark();
+      const forms = formsOf(stream);
+      const seen = vendor.requests.length;
+      vendor.script(script);
+      rig.second.script(fine);
+      const heard = await Promise.all(forms.map((form) => rig.askAs(form, `alias-${at}`)));
+      for (const [each, form] of forms.entries()) {
+        const own = heard[each] as Heard;
+        expect(form.text(own), form.name).to.equal('rescued');
+        expect(own.headers['x-tollgate-provider'], form.name).to.equal('two');
+      }
+      expect(vendor.requests.length, 'the first target was asked').to.be.greaterThan(seen);
+      await rig.expectOrder(mark, forms.length, 10 * USAGE_COST * forms.length, 1);
+    });
+});

@@ -1,0 +1,105 @@
+/** A store that breaks under a running gateway, and a gateway that ends, in every form. */
+import { expect } from 'chai';
+import { eventually } from '../support/eventually.ts';
+import { formsOf } from '../support/fault-forms.ts';
+import { completion, delta, events, type FaultRig, type Heard, startFaultRig } from '../support/fault-rig.ts';
+import { notePassed } from '../support/passed-forms.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
+import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { describeWith, type TestServer } from '../support/server-process.ts';
+
+const ALL = formsOf(undefined);
+const isStream = ({ stream }: { stream?: boolean }): boolean => stream === true;
+const fine: Script = (wire) =>
+  isStream(wire.request.json() as object)
+    ? events([delta('fine', 'stop', { usage: completion().usage }), '[DONE]'])(wire)
+    : wire.send(answer(200, completion()));
+
+describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVER }, () => {
+  let redis: TestServer;
+  let rig: FaultRig;
+  before(async function () {
+    this.timeout(60_000);
+    redis = await startRedisServer();
+    rig = await startFaultRig({ store: { url: redis.url, timeout: '300ms' } });
+    rig.vendor.script(fine);
+  });
+  after(async () => {
+    redis?.thaw();
+    await rig?.stop();
+    await redis?.close();
+  });
+
+  for (const [title, hurt, heal] of [
+    ['S02: dies', () => redis.kill(), () => redis.start()],
+    ['S03: hangs', () => redis.freeze(), () => redis.thaw()],
+  ] as const)
+    it(`${title}: 503 store_unavailable, no vendor is asked, and all is well when it is back`, async function () {
+      this.timeout(60_000);
+      for (const form of ALL) expect(form.text(await rig.askAs(form)), form.name).to.equal('fine');
+      await hurt();
+      const seen = rig.vendor.requests.length;
+      for (const form of ALL) rig.expectErrorAs(form, await rig.askAs(form), 'store_unavailable');
+      expect(rig.vendor.requests.length).to.equal(seen);
+      await heal();
+      await eventually(async () => {
+        for (const form of ALL) expect(form.text(await rig.askAs(form)), form.name).to.equal('fine');
+      });
+      notePassed(title, ALL);
+    });
+});
+
+describe('a gateway that ends, in every form', function () {
+  this.timeout(30_000);
+
+  /** Starts calls in these forms, and ends the gateway when the vendor has all of them. */
+  const endUnder = async (
+    script: Script,
+    forms: typeof ALL,
+    check: (rig: FaultRig, heard: readonly Heard[]) => void,
+  ): Promise<void> => {
+    const rig = await startFaultRig({ server: { port: 0, drainTimeout: '1s' } });
+    try {
+      rig.vendor.script(script);
+      const asked = forms.map((form) => rig.askAs(form));
+      await rig.vendor.request(forms.length - 1);
+      // The first words of a stream are out, also by a busy process.
+      for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+      await rig.gateway.close();
+      check(rig, await Promise.all(asked));
+    } finally {
+      await rig.stop();
+    }
+  };
+  const firstWords: Script = async (wire) => {
+    await wire.send(SSE_HEAD);
+    await wire.send(chunk(`data: ${delta('words')}\n\n`));
+  };
+
+  it('P03: gets SIGTERM with calls under way: they finish', async () => {
+    const script: Script = async (wire) => {
+      const streams = isStream(wire.request.json() as object);
+      if (streams) await firstWords(wire);
+      await wire.pause(400);
+      if (!streams) return wire.send(answer(200, completion('words')));
+      await wire.send(chunk(`data: ${delta('', 'stop', { usage: completion().usage })}\n\ndata: [DONE]\n\n`));
+      await wire.send(LAST_CHUNK);
+    };
+    await endUnder(script, ALL, (_rig, heard) => {
+      for (const [at, form] of ALL.entries()) expect(form.text(heard[at] as Heard), form.name).to.equal('words');
+    });
+    notePassed('P03', ALL);
+  });
+
+  it('P04: gets SIGTERM with a call without end: it ends in an error', async () => {
+    const script: Script = async (wire) => {
+      if (isStream(wire.request.json() as object)) await firstWords(wire);
+      await wire.hang();
+    };
+    await endUnder(script, ALL, (rig, heard) => {
+      for (const [at, form] of ALL.entries())
+        rig.expectErrorAs(form, heard[at] as Heard, 'shutting_down', form.stream ? 'words' : '');
+    });
+    notePassed('P04', ALL);
+  });
+});
