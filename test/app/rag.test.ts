@@ -188,7 +188,7 @@ describe('the knowledge base over HTTP', () => {
     await lookUntil('?q=visitors', 'it is embedded', ({ mode }) => mode === 'hybrid');
     const usage = (await (await gateway?.get('/api/core/usage?group_by=model'))?.json()) as Loose;
     expect(JSON.stringify(usage.data)).to.include('echo-embedding');
-    expect((await gateway?.command<Loose>('accounts', 'show', 'rag'))?.user_id).to.equal('rag');
+    expect((await gateway?.command<Loose>('accounts', 'show', 'rag'))?.id).to.equal('rag');
   });
 
   it('answers by words when the model of embeddings cannot be asked', async () => {

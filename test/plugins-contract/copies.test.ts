@@ -29,6 +29,7 @@ describe('copies of built-in plugins outside of the repository', function () {
       Object.assign(config[section] ?? {}, { ...(isOn && { [name]: false }), [`my-${name}`]: { plugin } });
     }
     Object.assign(config['auth']?.['my-api-key'] as object, { bootstrap: true });
+    Object.assign(config['policies']?.['my-metrics'] as object, { auth: 'none' });
     gateway = await startGateway({ ...config, plans: { tight: { rpm: 1000 } }, defaultPlan: 'tight' });
   });
   after(() => gateway.stop());
