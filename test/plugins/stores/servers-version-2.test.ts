@@ -143,6 +143,12 @@ function testRedis(start: () => Promise<readonly TestServer[]>, cluster: boolean
 
   it('is taken over once by gateways that start at the same time, and changes nothing when it is done again', async function () {
     this.timeout(30_000);
+    // As a gateway leaves a key that is stopped between its copy and its end.
+    const [, account = ''] = /(1gP[\w-]{40})/.exec(fixture('redis-2.json')) ?? [];
+    if (!cluster)
+      expect(await askAny('COPY', `tollgate:{13}:account:${account}`, `tollgate:{ledger}:account:${account}`)).to.equal(
+        ':1\r\n',
+      );
     for (let start = 0; start < 2; start++) {
       const stores = await openAll();
       for (const store of stores) expect(await money(store)).to.include({ spent: 45, held: 30 });
