@@ -169,6 +169,24 @@ describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, (
     ]);
   });
 
+  it('charges a call whose names are as long as they may be, in any script', async () => {
+    // No text that compresses: an index takes 2,704 bytes.
+    const word = (seed: number): string =>
+      String.fromCodePoint(
+        ...Array.from({ length: 199 }, (_, n) => 0x4e00 + (((n + 1) * (seed + 7919) * 31_337) % 20_000)),
+      );
+    const [account = '', userId = '', key = '', operation = '', provider = '', model = ''] = [1, 2, 3, 4, 5, 6].map(
+      word,
+    );
+    const facts = { ...FACTS, userId, key, operation, provider, model };
+    await store.ledger.reserve(
+      reservation({ account, requestId: word(7), floor, budgets: [{ id: word(8), limit: 100 }] }),
+    );
+    expect(await store.ledger.settle(settlement({ account, requestId: word(7), facts }))).to.equal(true);
+    const { calls } = await store.ledger.calls({ limit: 10, account });
+    expect(calls.map((call) => [call.account, call.model, call.cost])).to.deep.equal([[account, model, 10]]);
+  });
+
   it('finds a call among a hundred thousand, and forgets all of them', async function () {
     this.timeout(30_000);
     await callOnce(store, 'rare');
