@@ -57,7 +57,7 @@ async function readPage(connection: Connection, keys: Keys, query: CallQuery): P
       const isWanted = found.call !== undefined && matchesCall(filter, found.call);
       if (last && ((isWanted && calls.length === limit) || count >= MOST_READ))
         return { calls, next: callCursor(last) };
-      if (isWanted && found.call) calls.push(found.call);
+      if (isWanted) calls.push(found.call);
       last = found;
       count += 1;
     }

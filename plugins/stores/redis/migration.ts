@@ -27,6 +27,8 @@ const STEP_MS = 10_000;
 const SCAN_COUNT = 1000;
 /** What the protocol calls a string of bytes; what DUMP gives is no text. */
 const BLOB = 36;
+/** What PTTL says of a key that is not there. */
+const GONE = -2;
 /** How many fields one script takes over. */
 const BATCH = 500;
 
@@ -91,16 +93,20 @@ async function forEachKey(
   }
 }
 
-/** Copies a key, with how long it lives, and deletes it: no command moves one between the nodes of a cluster. */
+/** Gives a key its new name. On a cluster it is copied, with how long it lives, and deleted: no command moves one between nodes. */
 async function moveKey(client: RedisClient, keys: Keys, from: string, to: string): Promise<void> {
   if (to === keys.due) {
     const members = await client.zRangeWithScores(from, 0, -1);
     if (members.length > 0) await client.zAdd(to, members);
-  } else {
+  } else if ('masters' in client) {
     const [value, left] = await Promise.all([dump(client, from), client.pTTL(from)]);
-    // Gone in between: by its time.
-    if (value === null || left === -2) return;
-    await client.restore(to, Math.max(0, left), value, { REPLACE: true });
+    if (left !== GONE) await client.restore(to, Math.max(0, left), value, { REPLACE: true });
+  } else {
+    await client.rename(from, to).catch(async (error: unknown) => {
+      // Its time may have come in between.
+      if ((await client.exists(from)) > 0) throw error;
+    });
+    return;
   }
   await client.unlink(from);
 }
