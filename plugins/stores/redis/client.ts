@@ -44,6 +44,11 @@ export function makeClient({ url, cluster = false }: ClientOptions) {
   });
 }
 
+/** The servers that have keys: the one, or every master of a cluster. */
+export async function nodesOf(client: RedisClient) {
+  return 'masters' in client ? Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
+}
+
 /** Names a script by the SHA-1 that Redis computes of it. */
 export function defineScript(text: string): Script {
   return Object.freeze({ text, sha: createHash('sha1').update(text).digest('hex') });

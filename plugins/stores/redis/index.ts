@@ -12,7 +12,7 @@ import { createRedisSets } from './sets.ts';
 export interface RedisOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
   readonly url: string;
-  /** Speaks the cluster protocol; `url` is then one node of it. All keys are in one of its slots. */
+  /** Speaks the cluster protocol; `url` is then one node of it. */
   readonly cluster?: boolean;
   /** What all keys begin with; `tollgate` by default, so that gateways may share a server. */
   readonly prefix?: string;
@@ -28,8 +28,7 @@ export interface RedisOptions {
  * everything is refused until it answers); rejects when it refuses the password or database of the URL.
  */
 export async function openRedis(options: RedisOptions): Promise<Store> {
-  const { url, cluster = false, timeoutMs = 500, keepEntries = 100_000, log } = options;
-  const prefix = prefixOf(options);
+  const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
   const connection = await connect({ url, cluster, prefix, timeoutMs, log });
   const keys = createKeys(prefix);
   return {
@@ -37,18 +36,10 @@ export async function openRedis(options: RedisOptions): Promise<Store> {
     keyv: createDocuments(createRedisDocuments(connection, keys)),
     ledger: createRedisLedger(connection, keys, keepEntries),
     sets: createRedisSets(connection, keys),
-    counters: createRedisCounters(connection, keys),
+    counters: createRedisCounters(connection, keys, cluster),
     health: connection.health,
     close: connection.close,
   };
-}
-
-/**
- * What all keys begin with. A call changes its account, its budgets and the report in one step, which no script does over several
- * slots: in a cluster the prefix is a hash tag, so that all keys are in one.
- */
-function prefixOf({ prefix = 'tollgate', cluster = false }: Pick<RedisOptions, 'prefix' | 'cluster'>): string {
-  return cluster ? `{${prefix}}` : prefix;
 }
 
 export default definePlugin({
@@ -77,7 +68,7 @@ export default definePlugin({
     const options = rest as RedisOptions;
     api.store(
       () => openRedis({ ...options, ...readTimeout(timeout), log: api.log }),
-      () => probeRedis({ ...options, prefix: prefixOf(options) }),
+      () => probeRedis({ prefix: 'tollgate', ...options }),
     );
   },
 });

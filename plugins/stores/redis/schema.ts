@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
-import type { RedisClient } from './client.ts';
+import { nodesOf, type RedisClient } from './client.ts';
 import { migrate } from './migration.ts';
 
 /** The version of the keys and of what is in them; raise it with every change that an earlier gateway cannot read. */
@@ -25,27 +25,15 @@ const LOOK_MS = 30_000;
 export async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
   const key = schemaKey(prefix);
   let version = await within(LOOK_MS, findVersion(client, prefix));
-  if (version === String(BEFORE) && !('masters' in client)) {
+  if (version === String(BEFORE)) {
     await migrate(client, prefix, {
       isDone: async () => (await client.get(key)) !== String(BEFORE),
       finish: () => client.set(key, String(SCHEMA_VERSION)),
     });
     version = await client.get(key);
   }
-  const refusal = explainSchema(version === null ? FIRST_BUILD : Number(version));
+  const refusal = explainSchemaVersion(WORDS, version === null ? FIRST_BUILD : Number(version), SCHEMA_VERSION);
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
-}
-
-/** The version that a prefix is marked with; undefined when it has no keys, {@link FIRST_BUILD} when it has and no mark. */
-export async function readSchemaVersion(client: RedisClient, prefix: string): Promise<number | undefined> {
-  const version = (await client.get(schemaKey(prefix))) ?? (await findFormerVersion(client, prefix));
-  if (version !== undefined) return Number(version);
-  return (await isPrefixEmpty(client, prefix)) ? undefined : FIRST_BUILD;
-}
-
-/** Why keys of a version cannot be read by this one. */
-export function explainSchema(version: number): string | undefined {
-  return explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
 }
 
 /** Finds the version of the keys; marks an empty prefix with this one. */
@@ -53,21 +41,22 @@ async function findVersion(client: RedisClient, prefix: string): Promise<string 
   const key = schemaKey(prefix);
   const version = await client.get(key);
   if (version !== null) return version;
-  const former = await findFormerVersion(client, prefix);
-  if (former !== undefined) return former;
   const isEmpty = await isPrefixEmpty(client, prefix);
   if (isEmpty) await markSchema(client, prefix);
   // Another gateway may have marked the prefix in between, and what was found is its own.
   return client.get(key);
 }
 
-/** In a cluster the keys of versions before were spread over its slots, without the hash tag: those are not taken over. */
-async function findFormerVersion(client: RedisClient, prefix: string): Promise<string | undefined> {
-  const bare = /^\{(.*)\}$/.exec(prefix)?.[1];
-  if (bare === undefined) return undefined;
-  const version = await client.get(schemaKey(bare));
-  if (version !== null) return version;
-  return (await isPrefixEmpty(client, bare)) ? undefined : String(FIRST_BUILD);
+/** The version that a prefix is marked with; undefined when it has no keys, {@link FIRST_BUILD} when it has and no mark. */
+export async function readSchemaVersion(client: RedisClient, prefix: string): Promise<number | undefined> {
+  const version = await client.get(schemaKey(prefix));
+  if (version !== null) return Number(version);
+  return (await isPrefixEmpty(client, prefix)) ? undefined : FIRST_BUILD;
+}
+
+/** Why keys of a version cannot be read by this one; undefined when a start reads them, or takes them further. */
+export function explainSchema(version: number): string | undefined {
+  return version === BEFORE ? undefined : explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
 }
 
 /** Marks a prefix whose keys are all this version's, unless it is marked. */
@@ -82,9 +71,7 @@ function schemaKey(prefix: string): string {
 /** Looks through all keys of the server, of a cluster through those of every master: only a prefix without a version needs it. */
 async function isPrefixEmpty(client: RedisClient, prefix: string): Promise<boolean> {
   const options = { MATCH: `${prefix.replace(/[\\*?[\]]/g, '\\$&')}:*`, COUNT: SCAN_COUNT };
-  const nodes =
-    'masters' in client ? await Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
-  for (const node of nodes) {
+  for (const node of await nodesOf(client)) {
     for await (const keys of node.scanIterator(options)) if (keys.length > 0) return false;
   }
   return true;

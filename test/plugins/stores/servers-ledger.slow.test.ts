@@ -95,7 +95,7 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
     for (const requestId of ['r1', 'r2'])
       await store.ledger.reserve(reservation({ account: 'b', requestId, floor, budgets }));
     await store.ledger.settle(settlement({ account: 'b', requestId: 'r1' }));
-    const left = `local all = {} for _, key in ipairs(redis.call('KEYS', 'tollgate:budget:*')) do
+    const left = `local all = {} for _, key in ipairs(redis.call('KEYS', 'tollgate:{ledger}:budget:*')) do
       if redis.call('HGET', key, 'held') == '10' then all[#all + 1] = math.ceil(redis.call('PTTL', key) / 86400000) end end
       table.sort(all) return all`;
     expect(await evaluate(left)).to.equal('*2\r\n:0\r\n:37\r\n');
@@ -108,16 +108,16 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
       for n = 0, 11999 do
         local at = ${NOW} - math.floor(n / 1000) * ${HOUR_MS} - n % 1000
         local hour, id = string.format('%.0f', at - at % ${HOUR_MS}), string.format('%016.0f', at) .. ':much:' .. n
-        redis.call('ZADD', 'tollgate:calls:' .. hour, 0, id)
-        redis.call('HSET', 'tollgate:records:' .. hour, id, '1 ' .. facts)
-        redis.call('ZADD', 'tollgate:record-hours', hour, hour)
+        redis.call('ZADD', 'tollgate:{ledger}:calls:' .. hour, 0, id)
+        redis.call('HSET', 'tollgate:{ledger}:records:' .. hour, id, '1 ' .. facts)
+        redis.call('ZADD', 'tollgate:{ledger}:record-hours', hour, hour)
       end`);
     await expectFound(store);
     const [, pages] = await readAll(store, { userId: 'zoe' });
     expect(pages).to.be.greaterThan(1);
     expect(await store.ledger.forgetCalls(NOW + DAY_MS)).to.be.greaterThan(12_000);
     const kept = await evaluate(`return redis.call('KEYS', 'tollgate:*')`);
-    expect(kept).not.to.match(/tollgate:(calls:|records:|calls-of:|record-hours)/);
+    expect(kept).not.to.match(/\{ledger\}:(calls:|records:|calls-of:|record-hours)/);
     expect(await store.ledger.calls({ limit: 10 })).to.deep.equal({ calls: [] });
   });
 });
@@ -167,6 +167,24 @@ describeWith('the ledger in postgres', { postgres: POSTGRES, initdb: INITDB }, (
       { id: 'all', until: null },
       { id: 'week', until: String(NOW + 30 * DAY_MS) },
     ]);
+  });
+
+  it('charges a call whose names are as long as they may be, in any script', async () => {
+    // No text that compresses: an index takes 2,704 bytes.
+    const word = (seed: number): string =>
+      String.fromCodePoint(
+        ...Array.from({ length: 199 }, (_, n) => 0x4e00 + (((n + 1) * (seed + 7919) * 31_337) % 20_000)),
+      );
+    const [account = '', userId = '', key = '', operation = '', provider = '', model = ''] = [1, 2, 3, 4, 5, 6].map(
+      word,
+    );
+    const facts = { ...FACTS, userId, key, operation, provider, model };
+    await store.ledger.reserve(
+      reservation({ account, requestId: word(7), floor, budgets: [{ id: word(8), limit: 100 }] }),
+    );
+    expect(await store.ledger.settle(settlement({ account, requestId: word(7), facts }))).to.equal(true);
+    const { calls } = await store.ledger.calls({ limit: 10, account });
+    expect(calls.map((call) => [call.account, call.model, call.cost])).to.deep.equal([[account, model, 10]]);
   });
 
   it('finds a call among a hundred thousand, and forgets all of them', async function () {
