@@ -218,7 +218,7 @@ export class LiveCall implements Call {
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, usage, metered, saved, sentTo, firstByteMs, upstreamMs } = this.record;
+    const { target, attempts, lane, usage, metered, saved, sentTo, firstByteMs, upstreamMs } = this.record;
     const told = usage ?? (metered && usageOfUnits(metered.units));
     const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
       status,
@@ -230,6 +230,7 @@ export class LiveCall implements Call {
     };
     if (error) outcome.error = error;
     if (target) outcome.target = target;
+    if (lane) outcome.lane = lane;
     if (told) outcome.usage = told;
     if (metered) outcome.units = metered.units;
     if (metered?.cost !== undefined) outcome.cost = metered.cost;

@@ -23,7 +23,7 @@ export interface CallFacts {
   readonly outcome: 'ok' | 'error' | 'aborted' | 'expired' | 'unknown';
   readonly errorCode?: string;
   readonly attempts: number;
-  /** How the request went upstream: as the client wrote it, or translated. */
+  /** How the request went upstream: `native`, as the client wrote it, `translated`, or `mixed`. */
   readonly lane?: string;
   readonly startedAt: number;
   readonly durationMs: number;

@@ -138,6 +138,8 @@ export interface Outcome {
   /** Which target answered (or was tried last); absent when none was tried. */
   readonly target?: Target;
   readonly attempts: number;
+  /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not told apart. */
+  readonly lane?: 'native' | 'mixed' | 'translated';
   /** Token counts; `estimated` when the provider told none. */
   readonly usage?: Usage;
   /** What was used, by unit; tokens of {@link usage} among them. Absent when nothing was metered. */

@@ -42,6 +42,8 @@ export interface CallEnd {
 export interface ChargingProcess {
   /** Admits a call that may cost `estimate`; rejects as the plugin does, with the call finished. */
   admit(id: string, estimate: number, principal: Principal): Promise<(end: CallEnd) => Promise<void>>;
+  /** Begins what goes on beside calls: sweeping, and forgetting old records. */
+  ready(): Promise<void>;
   /** Ends as a process does that has time to: writes what waits. */
   close(): Promise<void>;
 }
@@ -52,6 +54,7 @@ export async function startCharging(
   billing: 'track' | 'enforce',
   /** What another policy has to say on every call. */
   limit: () => GatewayError | undefined = () => undefined,
+  options: { readonly sweepEvery?: string } = {},
 ): Promise<ChargingProcess> {
   const registry = new Registry();
   const kept = new Kept();
@@ -80,6 +83,7 @@ export async function startCharging(
     holdMargin: '5m',
     sweepEvery: '30s',
     keepCalls: '90d',
+    ...options,
   } as const;
   await accounts.setup(
     createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config }),
@@ -121,6 +125,9 @@ export async function startCharging(
         }
         await call.finish(cost === undefined ? 'error' : 'ok');
       };
+    },
+    async ready() {
+      for (const { value } of registry.ready) await value();
     },
     async close() {
       for (const { value } of [...registry.closers, ...kept.release(generation)]) await value();

@@ -30,6 +30,19 @@ export const RACES = Object.freeze({
       (await store.ledger.reserve(reservation({ account: name, requestId: by, floor, budgets }))).outcome === 'held'
     );
   },
+  'reservations of five accounts within one budget': async (store: Store, name: string, by: string) => {
+    const budgets = [
+      { id: `${name}-wide`, limit: 1000 },
+      { id: `${name}-team`, limit: 100 },
+    ];
+    const n = Number(by.split('-').at(-1));
+    const account = `${name}-${n % 5}`;
+    const floor = Number.NEGATIVE_INFINITY;
+    // Both orders, because calls that lock what others hold in another order are how deadlocks are made.
+    const ordered = n % 2 ? budgets : [...budgets].reverse();
+    const asked = reservation({ account, requestId: by, floor, budgets: ordered });
+    return (await store.ledger.reserve(asked)).outcome === 'held';
+  },
   'settlements of ten requests': async (store: Store, name: string, by: string) =>
     store.ledger.settle(settlement({ account: name, requestId: `shared-${Number(by.split('-').at(-1)) % 10}` })),
   'additions to a set of ten': async (store: Store, name: string, by: string) =>

@@ -20,12 +20,13 @@ export function factsOf(call: Call, outcome: Outcome | undefined): CallFacts {
   };
   if (!outcome)
     return { ...base, outcome: 'unknown', attempts: 0, durationMs: 0, units: {}, estimated: true, priced: true };
-  const { firstByteMs, saved } = outcome;
+  const { lane, firstByteMs, saved } = outcome;
   return {
     ...base,
     outcome: outcome.status,
     ...(outcome.error && { errorCode: outcome.error.code }),
     attempts: outcome.attempts,
+    ...(lane !== undefined && { lane }),
     durationMs: outcome.durationMs,
     ...(firstByteMs !== undefined && { firstByteMs }),
     units: unitsOf(outcome),
