@@ -10,7 +10,7 @@ const FORMS: readonly (readonly [store: unknown, plugin: string])[] = [
   ['sqlite:./data', 'sqlite'],
   ['redis://user:secret@db:6379/1', 'redis'],
   ['rediss://db', 'redis'],
-  [{ url: 'redis://db:6379', prefix: 'one' }, 'redis'],
+  [{ url: 'redis://db:6379', cluster: true }, 'redis'],
   ['postgres://user:secret@db/tollgate?sslmode=verify-full', 'postgres'],
   ['postgresql://db/tollgate', 'postgres'],
   [{ plugin: 'postgres', url: 'postgres://db/tollgate', connections: 4 }, 'postgres'],

@@ -34,12 +34,12 @@ export function createCallReads(connection: Connection, keys: Keys): Pick<Ledger
     calls: (query) => readPage(connection, keys, query),
     forgetCalls: async (before) => {
       const whole = hourOf(before);
-      await connection.write(FORGET, [], [keys.prefix, whole, '', 0]);
+      await connection.write(FORGET, [keys.due], [keys.ledger, whole, '', 0]);
       const hours = await connection.read((client) => client.zRangeByScore(keys.recordHours, '-inf', whole - 1));
       let total = 0;
       for (const hour of hours) {
         for (let forgotten = BATCH; forgotten === BATCH; total += forgotten)
-          forgotten = Number(await connection.write(FORGET, [], [keys.prefix, whole, hour, BATCH]));
+          forgotten = Number(await connection.write(FORGET, [keys.due], [keys.ledger, whole, hour, BATCH]));
       }
       return total;
     },
@@ -86,13 +86,13 @@ export async function* readRecords(
 /** Reads what a list of ids names, from `end` back to `first`. */
 async function* readList(
   connection: Connection,
-  { prefix }: Keys,
+  { ledger }: Keys,
   list: string,
   end: string,
   first: string,
 ): AsyncGenerator<readonly Found[]> {
   for (let last = end; ; ) {
-    const args = [last, first, String(BATCH), prefix];
+    const args = [last, first, String(BATCH), ledger];
     const reply = await connection.read((client) => runScript(client, READ_CALLS, [list], args));
     if (!Array.isArray(reply)) throw unreadable('record of a call');
     const texts = reply.map(String);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { createClient } from '@keyv/redis';
+import { createClient, createCluster } from '@keyv/redis';
 
-/** A client of a server. */
+/** A client of a server or of a cluster. */
 export type RedisClient = ReturnType<typeof makeClient>;
 
 /** A Lua script and the name Redis keeps it under. */
@@ -12,6 +12,8 @@ export interface Script {
 
 export interface ClientOptions {
   readonly url: string;
+  /** Speaks the cluster protocol; `url` is then one node of it. */
+  readonly cluster?: boolean;
 }
 
 const CONNECT_MS = 1000;
@@ -22,9 +24,29 @@ const MAX_WAITING = 20_000;
  * Makes a client that waits for nothing without a bound: commands are refused while it is not connected, instead of being
  * queued and sent later (the default), and it does not connect again by itself: the connection's guard does.
  */
-export function makeClient({ url }: ClientOptions) {
+export function makeClient({ url, cluster = false }: ClientOptions) {
   const limits = { disableOfflineQueue: true, commandsQueueMaxLength: MAX_WAITING };
-  return createClient({ url, ...limits, socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false } });
+  if (!cluster)
+    return createClient({ url, ...limits, socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false } });
+  const { username, password } = new URL(url);
+  return createCluster({
+    rootNodes: [{ url }],
+    defaults: {
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
+      ...limits,
+      socket: {
+        connectTimeout: CONNECT_MS,
+        // A cluster outlives the loss of a node: its clients reconnect by themselves, commands for it fail at once meanwhile.
+        reconnectStrategy: (retries: number) => Math.min(1000, 50 * 2 ** retries),
+      },
+    },
+  });
+}
+
+/** The servers that have keys: the one, or every master of a cluster. */
+export async function nodesOf(client: RedisClient) {
+  return 'masters' in client ? Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
 }
 
 /** Names a script by the SHA-1 that Redis computes of it. */

@@ -40,7 +40,7 @@ return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), r
 const CONNECT_MS = 1500;
 
 /** Error replies that mean the server as a whole cannot serve now. */
-const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'MISCONF', 'BUSY'] as const;
+const OUTAGE_REPLIES = ['LOADING', 'MASTERDOWN', 'READONLY', 'CLUSTERDOWN', 'MISCONF', 'BUSY'] as const;
 /** Error replies at connecting that stay until somebody changes the configuration. */
 const FATAL_REPLIES = [
   'WRONGPASS',
@@ -58,7 +58,7 @@ const FATAL_REPLIES = [
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const server = await connectServer(createDriver(options), options);
-  if (options.log) await logAdvice(server, options.log);
+  if (!options.cluster && options.log) await logAdvice(server, options.log);
   return {
     read: server.run,
     write: (script, keys, args) => {
@@ -71,7 +71,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
 }
 
 function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
-  const { prefix } = options;
+  const { prefix, cluster = false } = options;
   return {
     kind: 'redis',
     greetMs: CONNECT_MS,
@@ -79,7 +79,8 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
       const client = makeClient(options);
       // The Keyv adapter of every namespace listens on it.
       client.setMaxListeners(0);
-      client.on('error', onBreak);
+      // The client of a cluster reports each of its nodes, and reconnects to them by itself.
+      client.on('error', (error) => cluster || onBreak(error));
       return client;
     },
     async prepare(client, isFirst) {
@@ -95,7 +96,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     },
     close: (client) => Promise.resolve(client.close()),
     destroy: destroyClient,
-    isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || !isReplyError(error),
+    isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || (!cluster && !isReplyError(error)),
     findRefusal,
     findLateTime: (error) => (isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined),
   };
@@ -112,7 +113,7 @@ function findRefusal(error: unknown): string | undefined {
 /** Warns of settings that lose money; a server that does not tell them (INFO may be forbidden) is believed. */
 async function logAdvice(server: ServerConnection<RedisClient>, log: Log): Promise<void> {
   try {
-    const info = await server.run(async (client) => client.info());
+    const info = await server.run(async (client) => ('info' in client ? client.info() : ''));
     for (const advice of adviseOn(info)) log.warn({ store: 'redis' }, advice);
   } catch (error) {
     log.debug({ store: 'redis', err: error }, 'the store does not tell its settings');

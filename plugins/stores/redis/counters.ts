@@ -60,9 +60,13 @@ const RELEASE = defineWrite(`return redis.call('ZREM', KEYS[1], ARGV[2])`);
 /** KEYS: number. ARGV: deadline, by. */
 const NEXT = defineWrite(`return redis.call('INCRBY', KEYS[1], ARGV[2])`);
 
-/** Windows, leases and numbers in Redis. */
-export function createRedisCounters(connection: Connection, keys: Keys): Counters {
-  const take = async (windows: readonly Window[], now: number) => {
+/**
+ * Windows, leases and numbers in Redis. On a cluster the windows of one call live in different slots, where no script
+ * reaches: there they are counted one after the other, and counted back when a later one refuses. That admits exactly as
+ * many; only a call in between may see a little less.
+ */
+export function createRedisCounters(connection: Connection, keys: Keys, isCluster: boolean): Counters {
+  const takeAll = async (windows: readonly Window[], now: number) => {
     if (windows.length === 0) return { refused: undefined, states: [] };
     const args = windows.flatMap(({ limit, windowMs, amount }) => [finite(limit), windowMs, amount]);
     const reply = await connection.write(
@@ -79,11 +83,27 @@ export function createRedisCounters(connection: Connection, keys: Keys): Counter
     return { refused: first === 0 ? undefined : first - 1, states };
   };
 
+  const adjust = async (key: string, delta: number, now: number): Promise<void> => {
+    await connection.write(ADJUST, [keys.window(key)], [now, delta]);
+  };
+
+  const takeInTurn = async (windows: readonly Window[], now: number) => {
+    const states: WindowState[] = [];
+    for (const [index, window] of windows.entries()) {
+      const { refused, states: own } = await takeAll([window], now);
+      states.push(...own);
+      if (refused === undefined) continue;
+      const taken = windows.slice(0, index);
+      await Promise.all(taken.map(({ key, amount }) => adjust(key, -amount, now)));
+      const all = await Promise.all(windows.map((w) => takeAll([{ ...w, amount: 0 }], now)));
+      return { refused: index, states: all.flatMap((one) => one.states) };
+    }
+    return { refused: undefined, states };
+  };
+
   return {
-    take,
-    adjust: async (key, _windowMs, delta, now) => {
-      await connection.write(ADJUST, [keys.window(key)], [now, delta]);
-    },
+    take: isCluster ? takeInTurn : takeAll,
+    adjust: (key, _windowMs, delta, now) => adjust(key, delta, now),
     lease: async (key, id, limit, ttlMs, now) =>
       (await connection.write(LEASE, [keys.lease(key)], [now, storeKey(id), finite(limit), ttlMs])) === 1,
     release: async (key, id) => {

@@ -11,6 +11,8 @@ import { createRedisSets } from './sets.ts';
 export interface RedisOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
   readonly url: string;
+  /** Speaks the cluster protocol; `url` is then one node of it. */
+  readonly cluster?: boolean;
   /** What all keys begin with; `tollgate` by default, so that gateways may share a server. */
   readonly prefix?: string;
   /** The longest an operation may take; 500 by default. */
@@ -21,19 +23,19 @@ export interface RedisOptions {
 }
 
 /**
- * Opens a store on a Redis server, version 6.2 or later. Resolves also while the server is away (then
+ * Opens a store on a Redis server or cluster, version 6.2 or later. Resolves also while the server is away (then
  * everything is refused until it answers); rejects when it refuses the password or database of the URL.
  */
 export async function openRedis(options: RedisOptions): Promise<Store> {
-  const { url, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
-  const connection = await connect({ url, prefix, timeoutMs, log });
+  const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
+  const connection = await connect({ url, cluster, prefix, timeoutMs, log });
   const keys = createKeys(prefix);
   return {
     kind: 'redis',
     keyv: createDocuments(createRedisDocuments(connection, keys)),
     ledger: createRedisLedger(connection, keys, keepEntries),
     sets: createRedisSets(connection, keys),
-    counters: createRedisCounters(connection, keys),
+    counters: createRedisCounters(connection, keys, cluster),
     health: connection.health,
     close: connection.close,
   };
@@ -55,6 +57,7 @@ export default definePlugin({
         secret: true,
         description: 'redis://user:password@host:port/database, or rediss:// for TLS.',
       },
+      cluster: { type: 'boolean', description: 'Speaks the cluster protocol; the URL is then one node of it.' },
       prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'What all keys begin with.' },
       timeout: TIMEOUT_OPTION,
       keepEntries: { type: 'integer', minimum: 100, description: 'How many ledger entries an account keeps.' },

@@ -190,7 +190,7 @@ if redis.call('HGET', KEYS[1], 'state') == 'held' then return 0 end
 return redis.call('ZREM', KEYS[2], ARGV[2])
 `);
 
-/** The server's time in Unix milliseconds. */
+/** KEYS: any, which chooses the node of a cluster. The server's time in Unix milliseconds. */
 export const CLOCK = defineScript(`
 local clock = redis.call('TIME')
 return string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))

@@ -15,13 +15,13 @@ import { unreadable } from '../kit/failure.ts';
 import { createCallReads } from './calls.ts';
 import { runScript } from './client.ts';
 import type { Connection } from './connection.ts';
-import { type Keys, SHARDS } from './keys.ts';
+import type { Keys } from './keys.ts';
 import { createReads, nameOfAccount } from './ledger-reads.ts';
 import { CLOCK, CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
 import { createLegacy, type Legacy } from './migration.ts';
 import { readReport } from './report.ts';
 
-const SWEEP_BATCH = 100;
+const SWEEP_BATCH = 200;
 const COST = SUM_NAMES.indexOf('cost');
 
 /** What the changes of the ledger work with. */
@@ -46,22 +46,19 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
       const of = keys.ofAccount(account);
       const member = of.member(requestId);
       const about = facts ? callTexts({ account, requestId, facts, amount: 0 }) : ['', '', ''];
-      const args = [keys.prefix, member, REMEMBER_MS, now, keepEntries, ...about];
-      return (await connection.write(RELEASE, [of.account, of.request(member), of.due, of.entries], args)) === 1;
+      const args = [keys.ledger, member, REMEMBER_MS, now, keepEntries, ...about];
+      return (await connection.write(RELEASE, [of.account, of.request(member), keys.due, of.entries], args)) === 1;
     },
     credit: async (account, id, amount, reason, now) => {
       checkCredit(amount);
       const of = keys.ofAccount(account);
       const ref = storeKey(id);
       const rest = JSON.stringify({ kind: 'credit', reason, ref, at: now });
-      const args = [keys.prefix, of.member(''), JSON.stringify(account), ref, amount, now, rest, keepEntries];
+      const args = [keys.ledger, of.member(''), JSON.stringify(account), ref, amount, now, rest, keepEntries];
       return (await connection.write(CREDIT, [of.account, of.credits, of.entries], args)) === 1;
     },
-    sweep: async (now) => {
-      const shards = Array.from({ length: SHARDS }, (_, shard) => sweepShard(books, shard, now));
-      return (await Promise.all(shards)).reduce((sum, count) => sum + count, 0);
-    },
-    clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [], []))),
+    sweep: (now) => sweep(books, now),
+    clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [keys.due], []))),
     report: (query) => readReport(connection, keys, query),
     ...createReads(connection, keys),
     ...createCallReads(connection, keys),
@@ -73,7 +70,7 @@ async function reserve({ connection, keys, legacy }: Books, reservation: Reserva
   const { account, amount, floor, expiresAt, budgets = [], facts, requestId, now } = reservation;
   const of = keys.ofAccount(account);
   const member = of.member(requestId);
-  const head = [keys.prefix, amount, finite(floor), expiresAt, JSON.stringify(facts), member, JSON.stringify(account)];
+  const head = [keys.ledger, amount, finite(floor), expiresAt, JSON.stringify(facts), member, JSON.stringify(account)];
   const before = await legacy.accountsOf(budgets);
   const limits = budgets.flatMap(({ id, limit, until }, index) => [
     digest(id),
@@ -81,7 +78,7 @@ async function reserve({ connection, keys, legacy }: Books, reservation: Reserva
     until === undefined ? '' : timeToLive(until, now),
     before[index] ?? '',
   ]);
-  const reply = await connection.write(RESERVE, [of.account, of.request(member), of.due], [...head, ...limits]);
+  const reply = await connection.write(RESERVE, [of.account, of.request(member), keys.due], [...head, ...limits]);
   return readReply(Array.isArray(reply) ? reply : [], budgets);
 }
 
@@ -129,9 +126,9 @@ async function settle({ connection, keys, keepEntries }: Books, charge: Charge):
   const rest = (reason: string): string => JSON.stringify({ kind: 'charge', reason, ref, at: now });
   const settled = await connection.write(
     SETTLE,
-    [of.account, of.request(member), of.due, of.entries],
+    [of.account, of.request(member), keys.due, of.entries],
     [
-      ...[keys.prefix, member, amount === undefined ? CORRECTABLE_MS : REMEMBER_MS, amount ?? '', now],
+      ...[keys.ledger, member, amount === undefined ? CORRECTABLE_MS : REMEMBER_MS, amount ?? '', now],
       ...[rest(chargeReason(facts)), keepEntries, ` ${uncharged.map(digest).join(' ')} `],
       ...callTexts(charge),
       amount === undefined ? rest(correctionReason(facts)) : '',
@@ -140,14 +137,16 @@ async function settle({ connection, keys, keepEntries }: Books, charge: Charge):
   return settled === 1;
 }
 
-/** Settles the expired reservations of one shard, and returns how many. */
-async function sweepShard(books: Books, shard: number, now: number): Promise<number> {
+/** Settles the expired reservations, and returns how many. */
+async function sweep(books: Books, now: number): Promise<number> {
   const { connection, keys } = books;
   const limit = { LIMIT: { offset: 0, count: SWEEP_BATCH } };
-  const members = await connection.read((client) => client.zRangeByScore(keys.due(shard), '-inf', now - 1, limit));
-  const settled = await Promise.all(members.map((member) => sweepOne(books, member, now)));
-  const count = settled.filter(Boolean).length;
-  return members.length < SWEEP_BATCH ? count : count + (await sweepShard(books, shard, now));
+  for (let total = 0; ; ) {
+    const members = await connection.read((client) => client.zRangeByScore(keys.due, '-inf', now - 1, limit));
+    const settled = await Promise.all(members.map((member) => sweepOne(books, member, now)));
+    total += settled.filter(Boolean).length;
+    if (members.length < SWEEP_BATCH) return total;
+  }
 }
 
 async function sweepOne(books: Books, member: string, now: number): Promise<boolean> {
@@ -159,7 +158,7 @@ async function sweepOne(books: Books, member: string, now: number): Promise<bool
   ]);
   if (text == null) {
     // Settled by another gateway in between, or deleted by hand.
-    await connection.write(DISCARD, [of.request(member), of.due], [member]);
+    await connection.write(DISCARD, [of.request(member), keys.due], [member]);
     return false;
   }
   const requestId = member.slice(member.indexOf(':') + 1);

@@ -4,26 +4,29 @@ import { type Dimensions, SUM_NAMES } from '../kit/call-sums.ts';
 import { digest } from '../kit/check.ts';
 import { factText } from '../kit/facts.ts';
 import { within } from '../kit/guard.ts';
-import { defineScript, type RedisClient, runScript } from './client.ts';
+import { defineScript, nodesOf, type RedisClient, runScript } from './client.ts';
 import type { Connection } from './connection.ts';
 import { createKeys, type Keys } from './keys.ts';
 import { readJson } from './ledger-reads.ts';
 import { ADD_USAGE, MOVE_BUDGETS, MOVE_REQUEST } from './migration-scripts.ts';
 
 /*
- * From version 2 to 3. There a budget was a part of its account, a user's budget an account whose name began with a control
- * character and `user:`, usage was counted by account and day, and no account's name was written anywhere. Every key
- * is taken over by a script of its own that does nothing the second time: a migration that breaks off goes on at the next
- * start. Names are learned when accounts are used; so is which account was a user's budget.
+ * From version 2 to 3. There the keys of accounts were spread over hash tags, a budget was a part of its account, a user's
+ * budget an account whose name began with a control character and `user:`, usage was counted by account and day, and no
+ * account's name was written anywhere. First all keys move to the one hash tag as they are, then each is taken over by a
+ * script of its own that does nothing the second time: a migration that breaks off goes on at the next start. Names are
+ * learned when accounts are used; so is which account was a user's budget.
  */
 
 /** How long the lock is held without a sign of life. */
-const LOCK_MS = 10_000;
+const LOCK_MS = 30_000;
 const WAIT_MS = 200;
 /** How long one step may take; the whole takes as long as there are keys. */
 const STEP_MS = 10_000;
 /** How many keys the server looks at before it serves others again. */
 const SCAN_COUNT = 1000;
+/** What the protocol calls a string of bytes; what DUMP gives is no text. */
+const BLOB = 36;
 /** How many fields one script takes over. */
 const BATCH = 500;
 
@@ -60,20 +63,53 @@ export async function migrate(client: RedisClient, prefix: string, { isDone, fin
 
 async function takeAll(client: RedisClient, keys: Keys, hold: () => Promise<boolean>): Promise<void> {
   await client.set(keys.migrated, '1');
-  let cursor = '0';
-  do {
-    if (!(await hold())) throw new Error('another gateway goes on with the migration');
-    const options = { MATCH: `${keys.prefix}:{*}:*`, COUNT: SCAN_COUNT };
-    const found = await within(STEP_MS, client.scan(cursor, options));
-    await within(STEP_MS, Promise.all(found.keys.map((key) => takeOver(client, keys, key))));
-    cursor = found.cursor;
-  } while (cursor !== '0');
+  const old = new RegExp(`^${keys.prefix}:\\{\\d+\\}:`);
+  await forEachKey(client, `${keys.prefix}:{*}:*`, hold, async (key) => {
+    if (old.test(key)) await moveKey(client, keys, key, key.replace(old, `${keys.ledger}:`));
+  });
+  for (const kind of ['account', 'usage', 'request'] as const)
+    await forEachKey(client, `${keys.ledger}:${kind}:*`, hold, (key) =>
+      takeOver(client, keys, key, kind, key.slice(`${keys.ledger}:${kind}:`.length)),
+    );
 }
 
-const KEY = /^[^:]+:\{\d+\}:(account|usage|request):(.*)$/s;
+/** Does something for each key of all nodes, some at once, while the lock is held. */
+async function forEachKey(
+  client: RedisClient,
+  pattern: string,
+  hold: () => Promise<boolean>,
+  work: (key: string) => Promise<unknown>,
+): Promise<void> {
+  for (const node of await nodesOf(client)) {
+    let cursor = '0';
+    do {
+      if (!(await hold())) throw new Error('another gateway goes on with the migration');
+      const found = await within(STEP_MS, node.scan(cursor, { MATCH: pattern, COUNT: SCAN_COUNT }));
+      await within(STEP_MS, Promise.all(found.keys.map(work)));
+      cursor = found.cursor;
+    } while (cursor !== '0');
+  }
+}
 
-async function takeOver(client: RedisClient, keys: Keys, key: string): Promise<void> {
-  const [, kind, rest = ''] = KEY.exec(key) ?? [];
+/** Copies a key, with how long it lives, and deletes it: no command moves one between the nodes of a cluster. */
+async function moveKey(client: RedisClient, keys: Keys, from: string, to: string): Promise<void> {
+  if (to === keys.due) {
+    const members = await client.zRangeWithScores(from, 0, -1);
+    if (members.length > 0) await client.zAdd(to, members);
+  } else {
+    const [value, left] = await Promise.all([dump(client, from), client.pTTL(from)]);
+    // Gone in between: by its time.
+    if (value === null || left === -2) return;
+    await client.restore(to, Math.max(0, left), value, { REPLACE: true });
+  }
+  await client.unlink(from);
+}
+
+function dump(client: RedisClient, key: string) {
+  return client.withTypeMapping({ [BLOB]: Buffer }).dump(key);
+}
+
+async function takeOver(client: RedisClient, keys: Keys, key: string, kind: string, rest: string): Promise<void> {
   if (kind === 'account') await takeAccount(client, keys, key, rest);
   if (kind === 'usage') await takeUsage(client, keys, key, rest);
   if (kind === 'request') await takeRequest(client, key, rest);
@@ -88,7 +124,7 @@ async function takeAccount(client: RedisClient, keys: Keys, key: string, id: str
       client,
       MOVE_BUDGETS,
       [key, keys.accounts],
-      [keys.prefix, id, ...pairs.slice(place, place + BATCH)],
+      [keys.ledger, id, ...pairs.slice(place, place + BATCH)],
     );
 }
 
@@ -101,7 +137,7 @@ async function takeUsage(client: RedisClient, keys: Keys, key: string, rest: str
     return [field, groupOf(id, { operation, provider, model, keyId })];
   });
   for (let place = 0; place < fields.length; place += BATCH)
-    await runScript(client, ADD_USAGE, [key], ['', keys.prefix, hour, ...fields.slice(place, place + BATCH)]);
+    await runScript(client, ADD_USAGE, [key], ['', keys.ledger, hour, ...fields.slice(place, place + BATCH)]);
 }
 
 /** What is held, or was swept and may still be corrected, names its budgets by digest. */

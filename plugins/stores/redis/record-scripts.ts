@@ -9,7 +9,7 @@ import { defineScript, defineWrite } from './client.ts';
 /** Longer than records are kept: should nobody forget them, they go by themselves. */
 const LONGEST_MS = 800 * 86_400_000;
 
-/** Lua functions that write records and the rollup; `prefix` is what all keys begin with. */
+/** Lua functions that write records and the rollup; `prefix` is what all keys of the ledger begin with. */
 export const RECORDS = `
 local function text(n) if n == 0 then return '0' end return string.format('%.0f', n) end
 local function number(value) return tonumber(value or '0') end
@@ -63,7 +63,7 @@ end
 return reply
 `);
 
-/** ARGV: deadline, prefix, from when on records stay, an hour before that or '', how many. How many records of the hour it forgot. */
+/** KEYS: any of the ledger. ARGV: deadline, prefix, from when on records stay, an hour before that or '', how many. How many records of the hour it forgot. */
 export const FORGET = defineWrite(`
 local prefix, hour = ARGV[2], ARGV[4]
 if tonumber(redis.call('GET', prefix .. ':records-from') or '0') < tonumber(ARGV[3]) then

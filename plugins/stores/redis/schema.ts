@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
-import type { RedisClient } from './client.ts';
+import { nodesOf, type RedisClient } from './client.ts';
 import { migrate } from './migration.ts';
 
 /** The version of the keys and of what is in them; raise it with every change that an earlier gateway cannot read. */
@@ -38,7 +38,6 @@ export async function checkSchema(client: RedisClient, prefix: string): Promise<
 
 /** Finds the version of the keys; marks an empty prefix with this one. */
 async function findVersion(client: RedisClient, prefix: string): Promise<string | null> {
-  await refuseCluster(client);
   const key = schemaKey(prefix);
   const version = await client.get(key);
   if (version !== null) return version;
@@ -57,20 +56,11 @@ function schemaKey(prefix: string): string {
   return `${prefix}:schema`;
 }
 
-/** Throws when the server is a node of a cluster: there no script reaches an account, its budgets and the report at once. */
-async function refuseCluster(client: RedisClient): Promise<void> {
-  // A user who may not ask is believed.
-  const info = await client.info('cluster').catch(() => '');
-  if (!/^cluster_enabled:1/m.test(info)) return;
-  throw new GatewayError(
-    'store_unavailable',
-    'The redis store does not work on a Redis Cluster: a call changes its account, its budgets and the report in one step, and they lie on several nodes. Use one server (with replicas, Sentinel or a managed one without cluster mode), or postgres. Nothing in it was changed.',
-  );
-}
-
-/** Looks through all keys of the server: only a prefix without a version needs it. */
+/** Looks through all keys of the server, of a cluster through those of every master: only a prefix without a version needs it. */
 async function isPrefixEmpty(client: RedisClient, prefix: string): Promise<boolean> {
   const options = { MATCH: `${prefix.replace(/[\\*?[\]]/g, '\\$&')}:*`, COUNT: SCAN_COUNT };
-  for await (const keys of client.scanIterator(options)) if (keys.length > 0) return false;
+  for (const node of await nodesOf(client)) {
+    for await (const keys of node.scanIterator(options)) if (keys.length > 0) return false;
+  }
   return true;
 }

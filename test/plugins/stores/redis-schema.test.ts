@@ -4,7 +4,7 @@ import { SCHEMA_VERSION } from '../../../plugins/stores/redis/schema.ts';
 import { NOW } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
 import { describeWith, type TestServer } from '../../support/server-process.ts';
 
 const EARLIER =
@@ -106,5 +106,37 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     const second = await open();
     expect(await second.counters.next('n', 0)).to.equal(1);
     await second.close();
+  });
+});
+
+describeWith('the schema of the redis store on a cluster', { 'redis-server': REDIS_SERVER }, () => {
+  let nodes: readonly TestServer[] = [];
+  before(async function () {
+    this.timeout(40_000);
+    nodes = await startRedisCluster();
+  });
+  after(() => Promise.all(nodes.map((node) => node.close())));
+
+  const open = (prefix: string) => openRedis({ url: nodes[0]?.url ?? '', cluster: true, prefix });
+
+  it('is written on an empty prefix by gateways that start at the same time, and found again', async () => {
+    for (let start = 0; start < 2; start++) {
+      const stores = await Promise.all(Array.from({ length: 3 }, () => open('new')));
+      await Promise.all(stores.map((store) => store.counters.next('starters')));
+      await Promise.all(stores.map((store) => store.close()));
+    }
+    const store = await open('new');
+    expect(await store.counters.next('starters', 0)).to.equal(6);
+    await store.close();
+  });
+
+  it('of the first build is refused on whichever node its keys are', async () => {
+    for (const [index, node] of nodes.entries()) {
+      const prefix = `first-${index}`;
+      let n = 0;
+      // A node refuses keys of the others' slots.
+      while (!(await askRedis(node.port, 'SET', `${prefix}:doc:keys:${n}`, '{}')).startsWith('+OK')) n += 1;
+      expect((await openErrorOf(open(prefix))).message).to.match(EARLIER);
+    }
   });
 });

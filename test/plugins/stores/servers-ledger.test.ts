@@ -95,7 +95,7 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
     for (const requestId of ['r1', 'r2'])
       await store.ledger.reserve(reservation({ account: 'b', requestId, floor, budgets }));
     await store.ledger.settle(settlement({ account: 'b', requestId: 'r1' }));
-    const left = `local all = {} for _, key in ipairs(redis.call('KEYS', 'tollgate:budget:*')) do
+    const left = `local all = {} for _, key in ipairs(redis.call('KEYS', 'tollgate:{ledger}:budget:*')) do
       if redis.call('HGET', key, 'held') == '10' then all[#all + 1] = math.ceil(redis.call('PTTL', key) / 86400000) end end
       table.sort(all) return all`;
     expect(await evaluate(left)).to.equal('*2\r\n:0\r\n:37\r\n');
@@ -108,16 +108,16 @@ describeWith('the ledger in redis', { 'redis-server': REDIS_SERVER }, () => {
       for n = 0, 11999 do
         local at = ${NOW} - math.floor(n / 1000) * ${HOUR_MS} - n % 1000
         local hour, id = string.format('%.0f', at - at % ${HOUR_MS}), string.format('%016.0f', at) .. ':much:' .. n
-        redis.call('ZADD', 'tollgate:calls:' .. hour, 0, id)
-        redis.call('HSET', 'tollgate:records:' .. hour, id, '1 ' .. facts)
-        redis.call('ZADD', 'tollgate:record-hours', hour, hour)
+        redis.call('ZADD', 'tollgate:{ledger}:calls:' .. hour, 0, id)
+        redis.call('HSET', 'tollgate:{ledger}:records:' .. hour, id, '1 ' .. facts)
+        redis.call('ZADD', 'tollgate:{ledger}:record-hours', hour, hour)
       end`);
     await expectFound(store);
     const [, pages] = await readAll(store, { userId: 'zoe' });
     expect(pages).to.be.greaterThan(1);
     expect(await store.ledger.forgetCalls(NOW + DAY_MS)).to.be.greaterThan(12_000);
     const kept = await evaluate(`return redis.call('KEYS', 'tollgate:*')`);
-    expect(kept).not.to.match(/tollgate:(calls:|records:|calls-of:|record-hours)/);
+    expect(kept).not.to.match(/\{ledger\}:(calls:|records:|calls-of:|record-hours)/);
     expect(await store.ledger.calls({ limit: 10 })).to.deep.equal({ calls: [] });
   });
 });
