@@ -23,9 +23,9 @@ import type { AuditLog } from './audit.ts';
 import { findHosts } from './find-hosts.ts';
 import type { Gatherer } from './gather.ts';
 import { toHookEntry } from './hook-runner.ts';
-import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
 import { assertSchema, PluginError, type Registry } from './registry.ts';
+import { storageApi } from './storage-api.ts';
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
 export interface CallServices {
@@ -199,40 +199,6 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     announce: (announcement) => void registry.announcements.push(announcement),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),
-  };
-}
-
-/** The instance's own documents, sets and counters, and the books. */
-function storageApi(
-  deps: ApiDeps,
-  instance: ApiInstance,
-): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger' | 'records' | 'audit' | 'auditLog'> {
-  const store = (): Store => {
-    const opened = deps.store();
-    if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
-    return opened;
-  };
-  const log = (): AuditLog => {
-    if (!deps.audit) throw new PluginError(instance.name, 'uses the audit log before the store is open');
-    return deps.audit;
-  };
-  const { keyv, share, shared, sets, counters } = createInstanceStore(store, deps.registry, instance);
-  return {
-    keyv,
-    share,
-    shared,
-    records<T>(name: string): Records<T> {
-      if (!deps.records) throw new PluginError(instance.name, 'uses records before the store is open');
-      return deps.records<T>(name);
-    },
-    audit: async (change) => log().add(change),
-    auditLog: async (query) => log().list(query),
-    get stores() {
-      return { kind: store().kind, sets, counters, health: () => store().health() };
-    },
-    get ledger() {
-      return store().ledger;
-    },
   };
 }
 

@@ -26,6 +26,7 @@ const USER = { type: 'string', minLength: 1, maxLength: 256, pattern: '^[^\\u000
 const CREATE_BODY = {
   ...OPERATORS_BODY,
   required: ['user_id'],
+  examples: [{ user_id: 'u_42', name: 'laptop' }],
   properties: {
     user_id: { ...USER, description: 'Whose key it is.' },
     account: { ...USER, description: 'Who pays; the user unless given.' },
@@ -34,7 +35,7 @@ const CREATE_BODY = {
   },
 } as const;
 
-const UPDATE_BODY = { ...OPERATORS_BODY, minProperties: 1 } as const;
+const UPDATE_BODY = { ...OPERATORS_BODY, minProperties: 1, examples: [{ rpm: 120, models: null }] } as const;
 
 const REASON = { type: 'string', maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' } as const;
 const BLOCK_BODY = {

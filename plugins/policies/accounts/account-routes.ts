@@ -39,6 +39,7 @@ const ENTRY = {
 const CREDIT_BODY = {
   type: 'object',
   required: ['amount_usd'],
+  examples: [{ amount_usd: '25.00', id: 'invoice-7' }],
   additionalProperties: false,
   properties: {
     amount_usd: {
@@ -64,6 +65,7 @@ const CREDITED = {
 const PLAN_BODY = {
   type: 'object',
   required: ['plan'],
+  examples: [{ plan: 'pro' }],
   additionalProperties: false,
   properties: {
     plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'The plan; null takes it away.' },

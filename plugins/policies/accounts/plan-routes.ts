@@ -51,7 +51,7 @@ export function planRoutes(operations: PlanOperations): readonly Route[] {
     {
       ...{ ...FOR_OPERATORS, method: 'PUT', path: `${PATH}/:name`, summary: 'Put a plan' },
       description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
-      body: PLAN_SCHEMA,
+      body: { ...PLAN_SCHEMA, examples: [{ rpm: 600, tpm: 40_000 }] },
       responses: { 200: { description: 'The plan since.', schema: PLAN } },
       async handler(ctx) {
         const expected = await expectedOf(ctx);

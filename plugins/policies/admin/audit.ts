@@ -58,7 +58,7 @@ export function auditRoute({ auditLog }: LogApi): Route {
       properties: {
         ...PAGE_QUERY,
         subject: { ...WORD, description: 'What was changed: a key’s `tg_` prefix, a user, an account, a plan.' },
-        actor: { ...WORD, description: 'Who: a user id, the id of a key, or api, cli, console.' },
+        actor: { ...WORD, description: 'Who: a user id, the id of a key, or console, cli, api.' },
         action: { ...WORD, description: 'An action such as `key.block`, or `key` for all of keys.' },
         from: { ...TIME, description: 'An instant such as 2026-11-20T12:00:00Z, or a day (UTC).' },
         to: { ...TIME, description: 'The first instant, or day, after the range.' },
@@ -81,7 +81,7 @@ export function auditCommand({ auditLog }: LogApi): Command {
     changesStore: false,
     options: [
       { flags: '--subject <id>', summary: 'what was changed: tg_…, a user, an account, a plan' },
-      { flags: '--actor <id>', summary: 'who: a user, the id of a key, or api, cli, console' },
+      { flags: '--actor <id>', summary: 'who: a user, the id of a key, or console, cli, api' },
       { flags: '--action <name>', summary: 'such as key.block, or key for all of keys' },
       { flags: '--from <time>', summary: 'a day (UTC) or an instant such as 2026-11-20T12:00:00Z' },
       { flags: '--to <time>', summary: 'the first day or instant after the range' },
