@@ -1,10 +1,11 @@
-import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../contract/budgets.ts';
+import { BUDGET, type BudgetRule } from '../contract/budgets.ts';
 import type { FromSchema } from '../contract/from-schema.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plan, PluginKind } from '../contract/plugin.ts';
 import type { TagRules } from '../contract/tags.ts';
 import type { Group } from './groups.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
+import { PLANS } from './plan-schema.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 
 /** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */
@@ -79,42 +80,6 @@ const LOGGING = map('What the gateway logs, on standard output.', {
   level: choice('The least important lines to write.', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   format: choice('`auto` is `pretty` on a terminal and `json` elsewhere.', ['auto', 'json', 'pretty'], 'auto'),
 });
-
-const LIMITS = {
-  rpm: limit('Requests a minute; 0 allows none.'),
-  tpm: limit('Tokens a minute; 0 allows none.'),
-  concurrency: limit('Calls at the same time; 0 allows none.'),
-} as const;
-
-const PLANS = {
-  type: 'object',
-  default: {},
-  description: 'Limits by plan name. A key, a claim of a token or an account says which plan a user has.',
-  additionalProperties: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      ...LIMITS,
-      serverTools: {
-        type: 'array',
-        items: NAME,
-        description:
-          'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; none unless set, but those of their keys.',
-      },
-      providers: {
-        type: 'object',
-        description: 'Narrower limits by provider.',
-        additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
-      },
-      budgets: {
-        type: 'array',
-        maxItems: MAX_OWN_BUDGETS,
-        items: OWN_BUDGET,
-        description: 'What each account of the plan may spend, by calendar period.',
-      },
-    },
-  },
-} as const satisfies Schema;
 
 const STORE = {
   anyOf: [

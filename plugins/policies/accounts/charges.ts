@@ -183,7 +183,7 @@ export function chargeAnswered(
     async write() {
       // Said again after its reply was lost it is a duplicate, which is as well.
       const expiresAt = Date.now() + HOLD_MS;
-      const counted = holdsOf(await callBudgets.findAnswered(call));
+      const counted = holdsOf(await callBudgets.findWithoutTarget(call));
       const all = [...budgetsOf(principal), ...counted];
       const budgets = all.map(({ id: budget, until }) => ({ id: budget, limit: Infinity, ...(until && { until }) }));
       await api.ledger.reserve({ account, requestId: id, amount, floor, expiresAt, budgets, facts, now });

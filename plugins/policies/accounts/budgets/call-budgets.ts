@@ -10,7 +10,7 @@ export interface CallBudgets {
   /** The budgets that count it, as of now. */
   find(call: Call): Promise<readonly CountedBudget[]>;
   /** Those that count a call which an `answer` hook responded to, so that no provider did. */
-  findAnswered(call: Call): Promise<readonly CountedBudget[]>;
+  findWithoutTarget(call: Call): Promise<readonly CountedBudget[]>;
   /** Warns the caller of soft limits that are passed. `used` has what the call holds itself, which is `amount`. */
   noteHeld(call: Call, hold: BudgetsHeld): void;
   /** The error for a call that one of them does not cover. */
@@ -39,7 +39,7 @@ const WARNING = 'x-tollgate-budget-warning';
 export function createCallBudgets({ book, notices, ledger, now }: Parts): CallBudgets {
   return {
     find: (call) => book.find(call, now(), call.targets),
-    async findAnswered(call) {
+    async findWithoutTarget(call) {
       return (await book.find(call, now())).filter(({ rule }) => !isByTarget(rule));
     },
 

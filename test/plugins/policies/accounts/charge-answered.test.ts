@@ -95,7 +95,7 @@ describe('the cost that an answer hook gives', function () {
       stream: false,
       startedAt: 1,
     };
-    const budgets = { findAnswered: async () => [] } as unknown as CallBudgets;
+    const budgets = { findWithoutTarget: async () => [] } as unknown as CallBudgets;
     const outcome = { status: 'ok', sent: false, cost: 29.5, attempts: 0, durationMs: 1, estimated: false } as Outcome;
     for (const [id, fault] of [
       ['first', 'refuses'],
