@@ -30,6 +30,8 @@ export interface CallContext {
   readonly signal?: AbortSignal;
   /** What the call is booked under; the principal's own unless set. */
   readonly tags?: readonly string[];
+  /** What the caller named its session: a route passes `ctx.state.session`. */
+  readonly session?: string | undefined;
   /** Limits that the parent request already counted against. */
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */

@@ -37,6 +37,8 @@ export interface RouteState<Body = unknown> {
   readonly body: Body;
   /** The files of a form, for routes with `form`. */
   readonly files?: readonly UploadedFile[];
+  /** What the caller named its session in a header such as `x-session-id`; to be passed on as `CallContext.session`. */
+  readonly session?: string | undefined;
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
   /** What the calls made for this request came to so far; absent while there was none. */

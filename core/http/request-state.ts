@@ -17,6 +17,8 @@ export class RequestState {
   /** The client format that errors are written in; OpenAI's unless set. */
   dialect: DialectDefinition | undefined = undefined;
   principal: Principal | undefined = undefined;
+  /** What the caller named its session. */
+  session: string | undefined = undefined;
   body: unknown = undefined;
   files: readonly UploadedFile[] | undefined = undefined;
   /** Fires when the caller hangs up or the gateway drains. Set once a route was found and its caller let in. */

@@ -11,6 +11,7 @@ import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
+import { callerHints } from './caller-hints.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import { readCredential } from './credentials.ts';
 import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
@@ -104,6 +105,7 @@ function createHandler(
     };
     const principal = await authenticate?.(ctx as Asking, bytes);
     if (principal && countAdmin) await countAdmin(principal);
+    state.session = callerHints(ctx.headers).session;
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);

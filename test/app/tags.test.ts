@@ -6,7 +6,7 @@ import { until } from '../support/until.ts';
 const TAP = `export default {
   name: 'tap', kind: 'policy', apiVersion: 1,
   setup(api) {
-    const handler = (call) => api.log.info({ of: call.requestId, tags: call.tags, what: call.operation }, 'tags');
+    const handler = (call) => api.log.info({ of: call.requestId, tags: call.tags, session: call.session, what: call.operation }, 'tags');
     api.hook('finish', handler);
     api.hook('finish', { operations: ['count'], handler });
   },
@@ -44,10 +44,15 @@ describe('tags of calls', function () {
   let asked = 0;
   const tagsOf = async (path: string, body: object, tag: string): Promise<readonly unknown[]> => {
     const id = `tag-test-${asked++}`;
-    const response = await gateway.post(path, body, { 'x-request-id': id, 'x-tollgate-tag': tag });
+    const response = await gateway.post(path, body, {
+      'x-request-id': id,
+      'x-session-id': 's-1',
+      'x-tollgate-tag': tag,
+    });
     await response.text();
     const lines = () => gateway.logs.filter((line) => line['of'] === id);
     await until(`the calls of ${path} are known`, () => lines().length > 0);
+    expect(lines().map((line) => line['session'])).to.deep.equal(lines().map(() => 's-1'));
     return lines().map((line) => line['tags']);
   };
 

@@ -31,7 +31,7 @@ export interface ModelCalls {
 }
 
 /** Who the calls are made for, and what is called with their outcomes. */
-export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'onOutcome'>;
+export type CallerFacts = Pick<CallContext, 'principal' | 'requestId' | 'session' | 'onOutcome'>;
 
 /**
  * Makes the calls of one request: only the first counts as a request against the caller's limits (the rest skip `rpm`

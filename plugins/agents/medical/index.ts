@@ -102,7 +102,7 @@ async function answer(
   const model = body.model ?? config.model;
   const session = body.session ? await memory.open(principal, body.session) : undefined;
   const care = createSessionCare(session, { model, signal, reserve: LAST_WORD_CALLS }, api.log);
-  const caller = { principal, requestId, onOutcome };
+  const caller = { principal, requestId, session: ctx.state.session ?? body.session ?? undefined, onOutcome };
   const calls = createModelCalls(api.chat, caller, { maxCalls, maxTokens }, () => care.begin(calls));
   const { flags, language: flagLanguage } = screening;
   const history = session ?? { turns: [] };

@@ -91,7 +91,8 @@ async function runRequest(
     { model: summaryModel(config, model), signal, reserve: WRITER_CALLS },
     api.log,
   );
-  const calls = createModelCalls(api.chat, { principal, requestId, onOutcome }, limits, () => care.begin(calls));
+  const caller = { principal, requestId, session: ctx.state.session ?? request.session, onOutcome };
+  const calls = createModelCalls(api.chat, caller, limits, () => care.begin(calls));
   const job = { ...request, model, history: session ?? { turns: [] } };
   const run = {
     team: state.team(),

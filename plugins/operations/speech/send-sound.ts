@@ -6,8 +6,8 @@ import { writeSound } from './write-sound.ts';
 
 /** Who a route's call is made for. */
 export function callContext({ state }: RouteContext): CallContext {
-  const { principal, requestId, signal, onOutcome } = state;
-  return { principal, requestId, signal, onOutcome };
+  const { principal, requestId, session, signal, onOutcome } = state;
+  return { principal, requestId, session, signal, onOutcome };
 }
 
 /** Header values hold what is plain ASCII; a model or voice with anything else is in the JSON response only. */

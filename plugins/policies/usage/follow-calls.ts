@@ -40,9 +40,7 @@ export async function* followCalls(
   const fresh = firstToTell(look.calls, recent > 0 ? first : undefined, lastId);
   for (const { id, at } of look.calls) told.set(id, at);
   yield { calls: [...first.toReversed(), ...fresh], isCut: look.isCut && lastId !== undefined };
-  while (!signal.aborted) {
-    await wait(everyMs, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
+  while (await waitFor(everyMs, signal)) {
     for (const at of told.values()) mark = Math.max(mark, at);
     for (const [id, at] of told) if (at < mark - OVERLAP_MS) told.delete(id);
     const { calls, isCut } = await lookSince(ledger, filter, mark - OVERLAP_MS);
@@ -50,6 +48,11 @@ export async function* followCalls(
     for (const { id, at } of found) told.set(id, at);
     if (found.length > 0 || isCut) yield { calls: found, isCut };
   }
+}
+
+/** Whether the time went by without the signal. */
+function waitFor(ms: number, signal: AbortSignal): Promise<boolean> {
+  return wait(ms, true, { signal }).catch(() => false);
 }
 
 /** Calls since a time, in the order in which they were settled. */

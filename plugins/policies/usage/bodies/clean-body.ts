@@ -10,6 +10,7 @@ const MARGIN = 4096;
 
 /** A copy of a value for operators to read: every text without secrets, the whole no longer than `maxChars` as JSON. */
 export function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): KeptBody {
+  if (value === undefined) return { value: null, isCut: false };
   let isCut = false;
   const text = JSON.stringify(value, (_name, leaf: unknown) => {
     if (typeof leaf !== 'string') return leaf;
@@ -17,7 +18,6 @@ export function cleanBody(value: unknown, maxChars: number, redact: (text: strin
     isCut = true;
     return `${redact(leaf.slice(0, maxChars + MARGIN)).slice(0, -MARGIN)}…`;
   });
-  if (text === undefined) return { value: null, isCut: false };
   if (text.length <= maxChars) return { value: JSON.parse(text) as unknown, isCut };
   return { value: text.slice(0, maxChars), isCut: true };
 }
