@@ -17,6 +17,8 @@ export interface Left {
 
 export interface Sample {
   readonly atMs: number;
+  /** Of the machine, over a minute. */
+  readonly load: number;
   readonly nodes: readonly ReturnType<typeof measureFamily>[];
 }
 

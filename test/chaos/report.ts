@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
+import type { Tried } from './client.ts';
 import type { Sample, Share, Verdict } from './judge.ts';
 
 export interface Report {
@@ -30,7 +31,7 @@ export function formatReport(options: Options, verdict: Verdict, exits: readonly
   const machine = `${os.availableParallelism()} cores of ${os.cpus()[0]?.model.trim() ?? 'an unknown processor'}, Node ${process.versions.node}`;
   return {
     isGood,
-    page: `\`${command}\`, ${date}, ${machine}.\n\n${table}`,
+    page: `\`${command}\`, ${date}, ${machine}, load average ${loadOf(verdict.samples)} (processes that want a core, those of the run among them).\n\n${table}`,
     text: [
       ...rows.map(([what, figure, isRight]) => `${isRight === false ? 'NOT GOOD ' : ''}${what}: ${figure}`),
       ...some(verdict.failures, (each) => `failed ${JSON.stringify(each)}`),
@@ -64,6 +65,7 @@ function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly R
       `${percent(withoutRetries)} of ${number(withoutRetries.of)}`,
     ],
     ['… with the two retries of an SDK', `${percent(withRetries)} of ${number(withRetries.of)}`, share >= GOAL],
+    ['those that did not', causesOf(verdict.failures)],
     ['without a live target all the time', number(verdict.noLiveTarget)],
     [
       'streams that their vendor broke off after the first words, not counted above: told as an error; ended quietly',
@@ -105,6 +107,22 @@ function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly R
     ['open files: after a fifth of the time; at its end; when all was quiet', files.join('; ')],
     ['exit codes', exits.join('; '), exits.every((code) => code === 0)],
   ];
+}
+
+function loadOf(samples: readonly Sample[]): string {
+  return (samples.reduce((sum, { load }) => sum + load, 0) / Math.max(samples.length, 1)).toFixed(1);
+}
+
+/** Why calls failed after all, and how many. */
+function causesOf(failures: readonly Tried[]): string {
+  const counts = new Map<string, number>();
+  for (const { came, hadContent, status, words } of failures) {
+    const [, code] = /"(?:code|type)":"((?!server_error|error")[a-z_]+)"/.exec(words) ?? [];
+    const lost = hadContent ? 'cut with a killed worker after the first words' : 'refused or cut by a killed worker';
+    const cause = came === 'lost' ? lost : came === 'error' ? `${status ?? ''} ${code ?? ''}`.trim() : came;
+    counts.set(cause, (counts.get(cause) ?? 0) + 1);
+  }
+  return [...counts].map(([cause, count]) => `${count} ${cause}`).join('; ') || 'none';
 }
 
 /** The median over a fifth of the samples early in a run, and over the last fifth; then the last sample. */

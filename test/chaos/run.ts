@@ -55,6 +55,7 @@ const installation = await install(
 );
 const measure = () => ({
   atMs: clock(),
+  load: os.loadavg()[0] ?? 0,
   nodes: installation.nodes.map(({ pid }) => measureFamily(pid)),
 });
 
