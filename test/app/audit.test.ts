@@ -33,7 +33,7 @@ describe('the audit log of a gateway', () => {
   const cli =
     (...words: readonly string[]) =>
     async (): Promise<void> => {
-      const filled = await Promise.all(words.map((word) => (word === ':key' ? keyOf() : word)));
+      const filled = await Promise.all(words.map(async (word) => (word === ':key' ? keyOf() : word)));
       const made = await operator.gateway.command<{ api_key?: string }>(...filled);
       if (typeof made.api_key === 'string') secrets.push(made.api_key);
     };

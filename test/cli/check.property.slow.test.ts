@@ -170,7 +170,7 @@ describe('whatever a configuration says', () => {
           said,
         );
         counts[checked === undefined ? 'fine' : 'refused']++;
-        if (checked !== undefined && checked.startsWith('server.workers')) return;
+        if (checked?.startsWith('server.workers')) return;
         if (checked === undefined && started !== undefined && OF_THE_MACHINE.test(started)) return;
         expect(started).to.equal(checked);
       }),
