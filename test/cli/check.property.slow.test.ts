@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
