@@ -1,5 +1,5 @@
 import type { ChatChunk } from '../contract/chat.ts';
-import type { CallServices } from '../plugins/plugin-api.ts';
+import type { CallServices } from '../plugins/api-deps.ts';
 import type { CallDeps } from './call-deps.ts';
 import { callInitOf } from './call-init.ts';
 import { completeChat } from './chat.ts';

@@ -1,9 +1,9 @@
 import type { PluginApi } from '../contract/plugin.ts';
 import type { Records } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
+import type { ApiDeps, ApiInstance } from './api-deps.ts';
 import type { AuditLog } from './audit.ts';
 import { createInstanceStore } from './instance-store.ts';
-import type { ApiDeps, ApiInstance } from './plugin-api.ts';
 import { PluginError } from './registry.ts';
 
 /** The instance's own documents, sets and counters, and the books. */

@@ -1,9 +1,10 @@
 import { LiveCall } from '../../core/calls/live-call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../core/index.ts';
+import type { CallServices } from '../../core/plugins/api-deps.ts';
 import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { Kept } from '../../core/plugins/kept.ts';
-import { type CallServices, createPluginApi } from '../../core/plugins/plugin-api.ts';
+import { createPluginApi } from '../../core/plugins/plugin-api.ts';
 import { createRecordBook } from '../../core/plugins/records.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';

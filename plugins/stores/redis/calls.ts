@@ -2,8 +2,7 @@ import type { CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.t
 import { callCursor, cleanFilter, matchesCall, readCallSpan } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-sums.ts';
 import { unreadable } from '../kit/failure.ts';
-import { runScript } from './client.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, runScript } from './client.ts';
 import { digestOfName, type Keys } from './keys.ts';
 import { readJson } from './ledger-reads.ts';
 import { FORGET, READ_CALLS } from './record-scripts.ts';

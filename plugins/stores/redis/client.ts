@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createClient, createCluster } from '@keyv/redis';
+import type { ServerConnection } from '../kit/server-connection.ts';
 
 /** A client of a server or of a cluster. */
 export type RedisClient = ReturnType<typeof makeClient>;
@@ -8,6 +9,13 @@ export type RedisClient = ReturnType<typeof makeClient>;
 export interface Script {
   readonly text: string;
   readonly sha: string;
+}
+
+/** A connection to Redis that is replaced when it hangs or breaks. */
+export interface Connection extends Pick<ServerConnection<RedisClient>, 'health' | 'close'> {
+  read<T>(command: (client: RedisClient) => Promise<T>): Promise<T>;
+  /** Runs a script that changes something; it does nothing when it reaches Redis after its bound. */
+  write(script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown>;
 }
 
 export interface ClientOptions {

@@ -9,25 +9,18 @@ import {
 } from '../kit/server-connection.ts';
 import {
   type ClientOptions,
+  type Connection,
   defineScript,
   isReply,
   makeClient,
   type RedisClient,
   runScript,
-  type Script,
 } from './client.ts';
 import { checkSchema, markSchema } from './schema.ts';
 
 interface ConnectionOptions extends ClientOptions, ServerOptions {
   /** What all keys begin with. */
   readonly prefix: string;
-}
-
-/** A connection to Redis that is replaced when it hangs or breaks. */
-export interface Connection extends Pick<ServerConnection<RedisClient>, 'health' | 'close'> {
-  read<T>(command: (client: RedisClient) => Promise<T>): Promise<T>;
-  /** Runs a script that changes something; it does nothing when it reaches Redis after its bound. */
-  write(script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown>;
 }
 
 /** Returns the time, and the id of this data, which is made when there is no data yet. */

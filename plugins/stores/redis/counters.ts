@@ -1,8 +1,7 @@
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
 import { finite, storeKey } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
-import { defineWrite } from './client.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, defineWrite } from './client.ts';
 import type { Keys } from './keys.ts';
 
 /**

@@ -1,8 +1,7 @@
 import KeyvRedis from '@keyv/redis';
 import type { KeyvStoreAdapter } from 'keyv';
 import { storeKey } from '../kit/check.ts';
-import { defineWrite } from './client.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, defineWrite } from './client.ts';
 import type { Keys } from './keys.ts';
 
 /** KEYS: document. ARGV: deadline, value, time to live or ''. */

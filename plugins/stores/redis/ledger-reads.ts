@@ -1,7 +1,7 @@
 import type { AccountBalance, Ledger, LedgerEntry } from '../../../core/index.ts';
 import { entryId, pageLimit, readCursor } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './client.ts';
 import { type AccountKeys, digestOfName, type Keys } from './keys.ts';
 
 const BALANCE = ['balance', 'held', 'spent', 'credited', 'updated_at'];

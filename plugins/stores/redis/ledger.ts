@@ -13,8 +13,7 @@ import {
 import { chargeReason, cleanFacts, correctionReason, expiredFacts, factText, readFacts } from '../kit/facts.ts';
 import { unreadable } from '../kit/failure.ts';
 import { createCallReads } from './calls.ts';
-import { runScript } from './client.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, runScript } from './client.ts';
 import type { Keys } from './keys.ts';
 import { createReads, nameOfAccount } from './ledger-reads.ts';
 import { CLOCK, CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';

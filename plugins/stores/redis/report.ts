@@ -4,7 +4,7 @@ import { type Dimensions, dimensionsOf, sumsOf } from '../kit/call-sums.ts';
 import { factText } from '../kit/facts.ts';
 import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
 import { readRecords } from './calls.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './client.ts';
 import { digestOfName, type Keys } from './keys.ts';
 import { nameOfAccount, readJson } from './ledger-reads.ts';
 

@@ -1,8 +1,7 @@
 import type { Sets } from '../../../core/index.ts';
 import { checkMember, pageLimit } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
-import { defineWrite } from './client.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, defineWrite } from './client.ts';
 import type { Keys } from './keys.ts';
 
 /** KEYS: set. ARGV: deadline, member, max or ''. All scores are 0: the set is sorted by the bytes of its members. */
