@@ -16,8 +16,8 @@ import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
 import { SHARED } from './match.ts';
 import { entityTag, type NamedBudget } from './records.ts';
-import type { BudgetClock } from './set-up.ts';
 import { OPERATOR_BUDGET, readStates, showToOperator } from './view.ts';
+import type { BudgetClock } from './windows.ts';
 
 const PATH = '/api/core/admin/budgets';
 

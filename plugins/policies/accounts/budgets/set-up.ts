@@ -8,6 +8,7 @@ import { createNotices } from './notices.ts';
 import { createBudgetRecords } from './records.ts';
 import { createViewer, registerBudgetRoutes } from './routes.ts';
 import { createDeliveries, createWebhook, type WebhookOptions } from './webhook.ts';
+import type { BudgetClock } from './windows.ts';
 
 export interface BudgetParts {
   /** For the books. */
@@ -15,9 +16,6 @@ export interface BudgetParts {
   /** For callers. */
   readonly read: ReadBudgets;
 }
-
-/** The clock that budgets go by, in Unix milliseconds. */
-export type BudgetClock = () => number;
 
 /**
  * Makes what counts calls in budgets and tells operators what happens, reads the store's budgets while the gateway runs, and registers

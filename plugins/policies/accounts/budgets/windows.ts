@@ -1,6 +1,9 @@
 import { type BudgetRule, WEEKDAYS } from '../../../../core/index.ts';
 import { changeBetween, firstInstantOf, offsetAt, wallAt } from './zone.ts';
 
+/** The clock that budgets go by, in Unix milliseconds. */
+export type BudgetClock = () => number;
+
 /** Which calendar periods a budget is counted in. */
 export type WindowRule = Pick<BudgetRule, 'every' | 'timezone' | 'startsOn'>;
 
