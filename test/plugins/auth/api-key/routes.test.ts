@@ -26,7 +26,18 @@ const INFO_FIELDS = [
     'blocked_reason',
     'expires_at',
   ],
-  ...['last_used_at', 'plan', 'models', 'providers', 'server_tools', 'rpm', 'tpm', 'budget_usd', 'spent_usd'],
+  ...[
+    'last_used_at',
+    'plan',
+    'models',
+    'providers',
+    'server_tools',
+    'rpm',
+    'tpm',
+    'budget_usd',
+    'budgets',
+    'spent_usd',
+  ],
 ];
 
 describe('the routes of API keys', () => {
