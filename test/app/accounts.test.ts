@@ -87,9 +87,13 @@ describe('accounts over HTTP and on the command line', function () {
     it('grows by a credit, once for each id, while the gateway runs', async () => {
       const user = newUser();
       const key = await createKey(user);
-      expect(await run('credit', user, '25', '--id', 'invoice-1')).to.include({ credited: true, balance: '25.00' });
-      expect(await run('credit', user, '25', '--id', 'invoice-1')).to.include({ credited: false, balance: '25.00' });
-      expect(await run('credit', user, '0.000001')).to.include({ credited: true, balance: '25.000001' });
+      const credit = async (...words: readonly string[]) => {
+        const { credited, account } = await run('credit', user, ...words);
+        return [credited, account.balance];
+      };
+      expect(await credit('25', '--id', 'invoice-1')).to.deep.equal([true, '25.00']);
+      expect(await credit('25', '--id', 'invoice-1')).to.deep.equal([false, '25.00']);
+      expect(await credit('0.000001')).to.deep.equal([true, '25.000001']);
       expect((await get('/api/core/balance', key)).body).to.include({ balance: '25.000001', credited: '25.000001' });
     });
 
@@ -97,7 +101,7 @@ describe('accounts over HTTP and on the command line', function () {
       const user = newUser();
       const key = await createKey(user);
       await run('credit', user, '1');
-      expect(await run('credit', user, '-1.5', '--reason', 'refund')).to.include({ balance: '-0.50' });
+      expect((await run('credit', user, '-1.5', '--reason', 'refund')).account).to.include({ balance: '-0.50' });
       const response = await call(key);
       const { error } = (await response.json()) as Loose;
       expect(response.status).to.equal(402);
@@ -112,7 +116,7 @@ describe('accounts over HTTP and on the command line', function () {
 
     it('tells the limits of the plan and of the key', async () => {
       const user = newUser();
-      expect(await run('plan', user, 'pro')).to.deep.equal({ user_id: user, plan: 'pro' });
+      expect(await run('plan', user, 'pro')).to.include({ id: user, plan: 'pro' });
       const key = await createKey(user, '--rpm', '7', '--budget', '3');
       const { body } = await get('/api/core/balance', key);
       expect(body.plan).to.equal('pro');
@@ -124,7 +128,7 @@ describe('accounts over HTTP and on the command line', function () {
         key_budget_usd: '3.00',
       });
       expect(await fails(run('plan', user, 'gold')))
-        .to.include('there is no plan "gold"')
+        .to.include('There is no plan "gold"')
         .and.include('free, pro');
     });
   });
@@ -136,7 +140,7 @@ describe('accounts over HTTP and on the command line', function () {
     const cost = await spend(key);
     await settledBooks(gateway.url, key);
     const shown = await run('show', user);
-    expect(shown).to.include({ user_id: user, plan: 'free', held: '0.00', credited: '2.00' });
+    expect(shown).to.include({ id: user, plan: 'free', held: '0.00', credited: '2.00' });
     expect(shown.entries.map(({ kind, amount }: Loose) => [kind, Number(amount)])).to.deep.equal([
       ['charge', -cost / 1_000_000],
       ['credit', 2],

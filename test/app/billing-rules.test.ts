@@ -85,6 +85,6 @@ describe('the rules of billing', () => {
       () => 'it started',
       (thrown: Error) => thrown.message,
     );
-    expect(error).to.include('accounts').and.include('write closed, or billing: track');
+    expect(error).to.include('accounts').and.include('Write closed, or billing: track');
   });
 });
