@@ -9,6 +9,7 @@ import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { Pending } from '../../core/plugins/pending.ts';
 import { createPluginApi } from '../../core/plugins/plugin-api.ts';
+import { createRecordBook } from '../../core/plugins/records.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import { createUpstream } from '../../core/upstream/upstream.ts';
 import accounts from '../../plugins/policies/accounts/index.ts';
@@ -37,9 +38,10 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
   let services: CallServices | undefined;
   const apiDeps = {
     ...{ registry, log, gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
-    settings: { billing: 'enforce', plans: {} } as never,
+    settings: { billing: 'enforce', plans: {}, budgets: [] } as never,
     store: () => ({ ...store, ledger }),
     services: () => services,
+    records: createRecordBook(store),
     openStore: () => {},
     redact: (text: string) => text,
     keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),

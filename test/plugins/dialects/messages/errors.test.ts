@@ -4,7 +4,7 @@ import { MESSAGES_ERRORS, messagesError } from '../../../../plugins/dialects/mes
 
 /** The types that Anthropic's SDKs know, with the statuses that may carry them. */
 const TYPES: Readonly<Record<string, readonly number[]>> = {
-  invalid_request_error: [400, 405, 408, 415, 426, 431],
+  invalid_request_error: [400, 405, 408, 412, 415, 426, 431],
   authentication_error: [401],
   billing_error: [402],
   permission_error: [403],
