@@ -15,7 +15,11 @@ const NOTICE: Notice = {
 };
 
 describe('the webhook of budgets', () => {
-  beforeEach(() => nock.disableNetConnect());
+  beforeEach(() => {
+    // Another file of tests may have taken it out of this process.
+    if (!nock.isActive()) nock.activate();
+    nock.disableNetConnect();
+  });
   afterEach(() => {
     nock.cleanAll();
     nock.enableNetConnect();
