@@ -154,7 +154,11 @@ describe('folders of the knowledge base with rules', () => {
 
   const REFUSED: readonly (readonly [what: string, access: unknown, why: RegExp])[] = [
     ['an unknown plan', { secret: { plans: ['stuff'] } }, /names the plan "stuff", which "plans" does not have/],
-    ['a folder that is not there', { secrets: { users: ['ann'] } }, /access\.secrets: is no folder of the knowledge base/],
+    [
+      'a folder that is not there',
+      { secrets: { users: ['ann'] } },
+      /access\.secrets: is no folder of the knowledge base/,
+    ],
     ['other capitals', { Secret: { users: ['ann'] } }, /access\.Secret: is no folder/],
     ['everybody and somebody', { secret: { everybody: true, users: ['ann'] } }, /names everybody, and users too/],
     ['nobody', { secret: {} }, /agents\.rag\.access\.secret/],

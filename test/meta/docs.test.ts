@@ -143,6 +143,7 @@ describe('TypeScript in the docs', function () {
     const compilerOptions = {
       paths: {
         tollgate: at('core/index.ts'),
+        'tollgate/operators': at('core/operators.ts'),
         'tollgate/codec': at('plugins/providers/kit/index.ts'),
         'tollgate/speech': at('plugins/tts/kit/index.ts'),
         'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),

@@ -15,8 +15,8 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {
       name: 'entries',
-      what: 'a gateway, the program, the public entry',
-      modules: ['app', 'cli/', 'index'],
+      what: 'a gateway, the program, the public entries',
+      modules: ['app', 'cli/', 'index', 'operators'],
     },
   ]);
 

@@ -1,4 +1,5 @@
-import { createPlanBook, findAccount, type PluginApi, type Principal } from '../../../core/index.ts';
+import type { PluginApi, Principal } from '../../../core/index.ts';
+import { createPlanBook, findAccount } from '../../../core/operators.ts';
 
 /**
  * The name of the plan that a caller is on: that of the key or token, else the one an operator gave the account, else the

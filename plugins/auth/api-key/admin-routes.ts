@@ -1,17 +1,14 @@
+import type { PluginApi, PluginConfig, Route, RouteContext } from '../../../core/index.ts';
 import {
   auditActor,
   FOR_OPERATORS,
   listOf,
   matchVersion,
   PAGE_QUERY,
-  type PluginApi,
-  type PluginConfig,
-  type Route,
-  type RouteContext,
   readPage,
   sendList,
   sendVersion,
-} from '../../../core/index.ts';
+} from '../../../core/operators.ts';
 import { prefixOf } from './format.ts';
 import { ISSUED, KEY_INFO } from './info.ts';
 import type { KeyOperations } from './key-operations.ts';

@@ -1,12 +1,5 @@
-import {
-  createPlanBook,
-  definePlugin,
-  isGatewayError,
-  KEY_ORIGINS,
-  type KeyOrigin,
-  type PluginApi,
-  problemsOf,
-} from '../../../core/index.ts';
+import { definePlugin, isGatewayError, type KeyOrigin, type PluginApi, problemsOf } from '../../../core/index.ts';
+import { createPlanBook, KEY_ORIGINS } from '../../../core/operators.ts';
 import { registerAdminRoutes } from './admin-routes.ts';
 import { keysCommand } from './commands.ts';
 import { KEY_PATTERN } from './format.ts';

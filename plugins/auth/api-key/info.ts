@@ -1,4 +1,5 @@
-import { formatUsd, keyBudgetId, type Ledger, type PluginConfig } from '../../../core/index.ts';
+import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
+import { keyBudgetId } from '../../../core/operators.ts';
 import { prefixOf } from './format.ts';
 import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
 import { type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';

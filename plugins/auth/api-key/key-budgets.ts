@@ -1,14 +1,5 @@
-import {
-  type BudgetRule,
-  type BudgetValues,
-  checkBudget,
-  GatewayError,
-  MAX_OWN_BUDGETS,
-  OWN_BUDGET,
-  type PluginConfig,
-  readBudget,
-  writeBudget,
-} from '../../../core/index.ts';
+import { type BudgetRule, type BudgetValues, GatewayError, type PluginConfig } from '../../../core/index.ts';
+import { checkBudget, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, writeBudget } from '../../../core/operators.ts';
 
 /** What a key may spend by calendar period, in a request. */
 export const KEY_BUDGETS = {

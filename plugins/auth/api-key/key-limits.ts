@@ -1,4 +1,5 @@
-import { GatewayError, nearest, type Offer, type PluginApi, type Principal, refuseTag } from '../../../core/index.ts';
+import { GatewayError, nearest, type Offer, type PluginApi, type Principal } from '../../../core/index.ts';
+import { refuseTag } from '../../../core/operators.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 

@@ -1,4 +1,5 @@
-import { GatewayError, MAX_TAGS, type PluginConfig, parseUsd, tagName } from '../../../core/index.ts';
+import { GatewayError, type PluginConfig, parseUsd } from '../../../core/index.ts';
+import { MAX_TAGS, tagName } from '../../../core/operators.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { KEY_BUDGETS, readKeyBudgets } from './key-budgets.ts';
 import type { KeyLimits } from './records.ts';

@@ -1,5 +1,4 @@
 import {
-  auditActor,
   type Counters,
   GatewayError,
   type PluginApi,
@@ -8,6 +7,7 @@ import {
   type RouteContext,
   type UserLimits,
 } from '../../../core/index.ts';
+import { auditActor } from '../../../core/operators.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './info.ts';

@@ -4,13 +4,12 @@ import {
   type AccountBalance,
   type AccountRecord,
   type AuditActor,
-  createPlanBook,
-  findAccount,
   formatUsd,
   GatewayError,
   type PluginApi,
   parseUsd,
 } from '../../../core/index.ts';
+import { createPlanBook, findAccount } from '../../../core/operators.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 
 /** How many of an account's newest entries are shown. */

@@ -1,16 +1,14 @@
+import type { PluginConfig, Route, RouteContext } from '../../../core/index.ts';
 import {
   auditActor,
   FOR_OPERATORS,
   listOf,
   matchVersion,
   PAGE_QUERY,
-  type PluginConfig,
-  type Route,
-  type RouteContext,
   readPage,
   sendList,
   sendVersion,
-} from '../../../core/index.ts';
+} from '../../../core/operators.ts';
 import type { AccountOperations } from './account-operations.ts';
 
 const PATH = '/api/core/admin/accounts';

@@ -2,12 +2,11 @@ import {
   type BudgetHold,
   type Call,
   GatewayError,
-  keyBudgetId,
   type Outcome,
   type PluginApi,
   type Principal,
-  userBudgetId,
 } from '../../../core/index.ts';
+import { keyBudgetId, userBudgetId } from '../../../core/operators.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import type { CallBudgets } from './budgets/call-budgets.ts';
 import type { CountedBudget } from './budgets/counted.ts';

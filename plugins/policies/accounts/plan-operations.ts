@@ -1,17 +1,13 @@
 import {
-  ALL_PLANS,
   type AuditActor,
   type BudgetValues,
-  changedMeanwhile,
   GatewayError,
-  PLANS,
   type Plan,
   type PluginApi,
-  readPlan,
   type StoredPlan,
   type StoredPlans,
-  writeBudget,
 } from '../../../core/index.ts';
+import { ALL_PLANS, changedMeanwhile, PLANS, readPlan, writeBudget } from '../../../core/operators.ts';
 
 /** A plan, and who owns it: only those of the store are changed at run time. */
 export interface ShownPlan {

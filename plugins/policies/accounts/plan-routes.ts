@@ -1,14 +1,13 @@
+import type { Route, RouteContext } from '../../../core/index.ts';
 import {
   auditActor,
   FOR_OPERATORS,
   listOf,
   matchVersion,
   PLAN_SCHEMA,
-  type Route,
-  type RouteContext,
   sendList,
   sendVersion,
-} from '../../../core/index.ts';
+} from '../../../core/operators.ts';
 import { noPlan, type PlanOperations } from './plan-operations.ts';
 
 const PATH = '/api/core/admin/plans';

@@ -2,16 +2,12 @@ import {
   type AuditEntry,
   type AuditQuery,
   type Command,
-  FOR_OPERATORS,
   GatewayError,
   isObject,
-  listOf,
-  PAGE_QUERY,
   type PluginApi,
   type Route,
-  readPage,
-  sendList,
 } from '../../../core/index.ts';
+import { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../../../core/operators.ts';
 
 const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 const TIME = { type: 'string', maxLength: 40 } as const;

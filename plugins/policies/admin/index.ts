@@ -1,4 +1,5 @@
-import { definePlugin, USERS, type UserRecord } from '../../../core/index.ts';
+import { definePlugin, type UserRecord } from '../../../core/index.ts';
+import { USERS } from '../../../core/operators.ts';
 import { auditCommand, auditRoute } from './audit.ts';
 import { userCommand } from './user-command.ts';
 import { createUserOperations } from './user-operations.ts';

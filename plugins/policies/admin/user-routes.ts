@@ -1,11 +1,5 @@
-import {
-  auditActor,
-  FOR_OPERATORS,
-  matchVersion,
-  type Route,
-  type RouteContext,
-  sendVersion,
-} from '../../../core/index.ts';
+import type { Route, RouteContext } from '../../../core/index.ts';
+import { auditActor, FOR_OPERATORS, matchVersion, sendVersion } from '../../../core/operators.ts';
 import type { UserOperations, UserVersion } from './user-operations.ts';
 
 const PATH = '/api/core/admin/users/:id';

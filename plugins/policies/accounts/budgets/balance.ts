@@ -1,4 +1,5 @@
-import { keyBudgetId, type Ledger, type Principal, userBudgetId } from '../../../../core/index.ts';
+import type { Ledger, Principal } from '../../../../core/index.ts';
+import { keyBudgetId, userBudgetId } from '../../../../core/operators.ts';
 import type { BudgetBook } from './book.ts';
 import type { CountedBudget } from './counted.ts';
 import { readStates, showToCaller } from './view.ts';

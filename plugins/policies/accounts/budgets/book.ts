@@ -1,13 +1,5 @@
-import {
-  KEY_ORIGINS,
-  type KeyOrigin,
-  type Log,
-  type NamedPlan,
-  type PlanFinder,
-  type PluginApi,
-  type Principal,
-  type Target,
-} from '../../../../core/index.ts';
+import type { KeyOrigin, Log, NamedPlan, PlanFinder, PluginApi, Principal, Target } from '../../../../core/index.ts';
+import { KEY_ORIGINS } from '../../../../core/operators.ts';
 import type { CountedBudget } from './counted.ts';
 import { type BudgetMatcher, createMatcher, keyIdOf } from './match.ts';
 import type { BudgetRecords, NamedBudget } from './records.ts';

@@ -1,13 +1,5 @@
-import {
-  type AuditActor,
-  type BudgetValues,
-  checkBudget,
-  createPlanBook,
-  GatewayError,
-  type PluginApi,
-  parseUsd,
-  readBudget,
-} from '../../../../core/index.ts';
+import { type AuditActor, type BudgetValues, GatewayError, type PluginApi, parseUsd } from '../../../../core/index.ts';
+import { checkBudget, createPlanBook, readBudget } from '../../../../core/operators.ts';
 import type { BudgetRecords, NamedBudget } from './records.ts';
 
 /** What operators do with budgets, by the API and on the command line alike. */

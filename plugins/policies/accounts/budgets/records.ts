@@ -1,12 +1,6 @@
 import { createHash } from 'node:crypto';
-import {
-  type AuditActor,
-  type BudgetRule,
-  formatUsd,
-  GatewayError,
-  type PluginApi,
-  writeBudget,
-} from '../../../../core/index.ts';
+import { type AuditActor, type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import { writeBudget } from '../../../../core/operators.ts';
 import type { Raise } from './counted.ts';
 import { isoSeconds } from './holds.ts';
 

@@ -1,3 +1,4 @@
+import type { PluginApi, PluginConfig, RouteContext } from '../../../../core/index.ts';
 import {
   auditActor,
   BUDGET,
@@ -5,13 +6,10 @@ import {
   listOf,
   matchVersion,
   PAGE_QUERY,
-  type PluginApi,
-  type PluginConfig,
-  type RouteContext,
   readPage,
   sendList,
   sendVersion,
-} from '../../../../core/index.ts';
+} from '../../../../core/operators.ts';
 import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
 import { SHARED } from './match.ts';

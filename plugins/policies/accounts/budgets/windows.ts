@@ -1,4 +1,5 @@
-import { type BudgetRule, WEEKDAYS } from '../../../../core/index.ts';
+import type { BudgetRule } from '../../../../core/index.ts';
+import { WEEKDAYS } from '../../../../core/operators.ts';
 import { changeBetween, firstInstantOf, offsetAt, wallAt } from './zone.ts';
 
 /** The clock that budgets go by, in Unix milliseconds. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { GatewayError, isGatewayError, keyBudgetId, type Principal } from '../../../../core/index.ts';
+import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
+import { keyBudgetId } from '../../../../core/operators.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import {
   type CallEnd,

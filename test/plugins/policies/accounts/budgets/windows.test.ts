@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isTimeZone, WEEKDAYS } from '../../../../../core/index.ts';
+import { isTimeZone, WEEKDAYS } from '../../../../../core/operators.ts';
 import {
   type CalendarWindow,
   createWindowClock,

@@ -1,0 +1,30 @@
+/** The entry `tollgate/operators`: what plugins need that operators work with, beside what all plugins need: routes for them, plans, budgets, tags. */
+
+export { USERS } from './calls/blocked-users.ts';
+export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
+export { findAccount } from './calls/plan-finder.ts';
+export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
+export { auditActor } from './contract/audit.ts';
+export { keyBudgetId, userBudgetId } from './contract/budget-ids.ts';
+export {
+  BUDGET,
+  checkBudget,
+  isTimeZone,
+  KEY_ORIGINS,
+  MAX_OWN_BUDGETS,
+  OWN_BUDGET,
+  readBudget,
+  WEEKDAYS,
+  writeBudget,
+} from './contract/budgets.ts';
+export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
+export {
+  FOR_OPERATORS,
+  listOf,
+  matchVersion,
+  PAGE_QUERY,
+  readPage,
+  sendList,
+  sendVersion,
+} from './http/operator-routes.ts';
+export { changedMeanwhile } from './plugins/records.ts';
