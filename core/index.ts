@@ -12,6 +12,7 @@ export { ACCOUNTS, accountKey, createPlanFinder, findAccount } from './calls/pla
 export { costOf } from './calls/pricing.ts';
 export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';
+export { checkBudget } from './config/check-budget.ts';
 export { nearest } from './config/nearest.ts';
 export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export type * from './contract/agent.ts';
@@ -21,7 +22,6 @@ export { keyBudgetId, userBudgetId } from './contract/budget-ids.ts';
 export type * from './contract/budgets.ts';
 export {
   BUDGET,
-  checkBudget,
   isTimeZone,
   KEY_ORIGINS,
   MAX_OWN_BUDGETS,

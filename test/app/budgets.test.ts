@@ -37,7 +37,7 @@ describe('budgets in calendar windows', () => {
     return gateway;
   };
   const startWithOperator = async (config: object = {}): Promise<TestGateway> => {
-    const gateway = await start(config);
+    const gateway = await start({ tags: { team: ['search'] }, ...config });
     const { api_key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'op', '--admin');
     operator = api_key;
     return gateway;
@@ -313,6 +313,7 @@ describe('budgets in calendar windows', () => {
         ['/x', { amount_usd: 1, soft_usd: 2, every: 'day' }, 'soft_usd'],
         ['/x', { amount_usd: 1, every: 'day', user: 'u'.repeat(500) }, 'user'],
         ['/x', { amount_usd: 1, every: 'day', owner: 'file' }, 'owner'],
+        ['/x', { amount_usd: 1, every: 'day', tag: 'team=serch' }, 'tag'],
         ['/x%2Fy', { amount_usd: 1, every: 'day' }, 'name'],
         [`/${'n'.repeat(200)}`, { amount_usd: 1, every: 'day' }, 'name'],
       ];
@@ -320,6 +321,10 @@ describe('budgets in calendar windows', () => {
         const { status, body: answer } = await ask(gateway, 'PUT', where, body);
         expect([status, answer.error.param], JSON.stringify(answer)).to.deep.equal([400, param]);
       }
+      const misspelt = await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day', tag: 'team=serch' });
+      expect(misspelt.body.error.message).to.equal(
+        '"tag" names a tag that "tags" of the configuration does not have. Did you mean "team=search"?',
+      );
       await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day' });
       for (const [body, param] of [
         [{ amount_usd: -1, until: '2099-01-01T00:00:00Z' }, 'amount_usd'],

@@ -133,11 +133,15 @@ export function createBudgetManager(api: ManagerApi, records: BudgetRecords): Bu
 }
 
 /** Throws `invalid_request` for the first thing that is wrong with a budget. */
-function checkValues(api: Pick<PluginApi, 'offers'>, plans: readonly string[], values: BudgetValues): BudgetValues {
+function checkValues(
+  api: Pick<PluginApi, 'offers' | 'settings'>,
+  plans: readonly string[],
+  values: BudgetValues,
+): BudgetValues {
   const offers = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')].flatMap((each) => [
     ...each.keys(),
   ]);
-  const names = { plans, providers: [...new Set(offers)] };
+  const names = { plans, providers: [...new Set(offers)], tags: api.settings.tags };
   const [problem] = checkBudget(values, names);
   if (!problem) return values;
   const param = problem.path.slice(1);
