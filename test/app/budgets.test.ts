@@ -161,6 +161,39 @@ describe('budgets in calendar windows', () => {
     });
   });
 
+  it('of a key are shown to operators with what is spent and left of each, where one key is shown', async () => {
+    const gateway = await startWithOperator();
+    const first = await gateway.command<{ api_key: string; api_key_info: { id: string } }>(
+      ...['keys', 'create', '--user', 'ann', '--budgets', 'total=9,month=20@Asia/Kolkata'],
+    );
+    const { id } = first.api_key_info;
+    expect((await chat(gateway, 2, first.api_key)).status).to.equal(200);
+    const second = await gateway.command<{ api_key_info: { id: string } }>('keys', 'rotate', id);
+    const read = async (where: string): Promise<Record<string, unknown>> => {
+      const response = await gateway.get(`/api/core/admin/keys${where}`, { authorization: `Bearer ${operator}` });
+      return (await response.json()) as Record<string, unknown>;
+    };
+    interface Shown {
+      readonly budgets: readonly Record<string, unknown>[];
+    }
+    // The key that replaced it goes on with what it had spent.
+    for (const key of [id, second.api_key_info.id]) {
+      const [total, month] = ((await read(`/${key}`)) as unknown as Shown).budgets;
+      expect(total).to.include({
+        name: 'total',
+        spent_usd: '2.00',
+        held_usd: '0.00',
+        left_usd: '7.00',
+        resets_at: null,
+      });
+      expect(month).to.include({ amount_usd: '20.00', spent_usd: '2.00', left_usd: '18.00' });
+      expect(month?.['resets_at']).to.match(/T18:30:00Z$/);
+      expect((await gateway.command<Shown>('keys', 'show', key)).budgets).to.deep.equal([total, month]);
+    }
+    const { data } = (await read('?user=ann')) as unknown as { data: readonly Shown[] };
+    for (const { budgets } of data) for (const budget of budgets) expect(budget).to.not.have.property('left_usd');
+  });
+
   describe('that operators make at run time', () => {
     const BUDGET = { amount_usd: '1.00', every: 'day', tag: 'team=search' };
 

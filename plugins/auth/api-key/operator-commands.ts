@@ -29,10 +29,10 @@ export function operatorCommands(keyring: Keyring, operations: KeyOperations): r
   return [
     {
       name: 'show',
-      summary: 'Show an API key',
+      summary: 'Show an API key, with what is spent and left of its budgets',
       args: [KEY],
       async run({ args, io }) {
-        const info = await keyring.describe(await find(args));
+        const info = await keyring.describeSpending(await find(args));
         io.result(info, formatKey(info));
       },
     },

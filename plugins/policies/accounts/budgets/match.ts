@@ -1,4 +1,5 @@
 import type { BudgetRule, NamedPlan, Principal, Target } from '../../../../core/index.ts';
+import { keyWindowPrefix } from '../../kit/calendar-windows.ts';
 import {
   type BudgetCounter,
   type BudgetOwner,
@@ -69,7 +70,7 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
         if (matches(budget, caller)) note(budget);
       };
       if (ofKey && limitsId !== undefined)
-        for (const each of owned(ofKey, { prefix: `key-window:${limitsId}`, scope: 'key', owner: { key: limitsId } }))
+        for (const each of owned(ofKey, { prefix: keyWindowPrefix(limitsId), scope: 'key', owner: { key: limitsId } }))
           note(each);
       if (plan?.plan.budgets) {
         const prefix = `plan:${encodeURIComponent(plan.name)}:${account}`;

@@ -12,12 +12,12 @@ import {
   sendList,
   sendVersion,
 } from '../../../../core/index.ts';
+import type { BudgetClock } from '../../kit/calendar-windows.ts';
 import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
 import { SHARED } from './match.ts';
 import { entityTag, type NamedBudget } from './records.ts';
 import { OPERATOR_BUDGET, readStates, showToOperator } from './view.ts';
-import type { BudgetClock } from './windows.ts';
 
 const PATH = '/api/core/admin/budgets';
 

@@ -1,4 +1,5 @@
 import { createPlanFinder, type PluginApi } from '../../../../core/index.ts';
+import type { BudgetClock } from '../../kit/calendar-windows.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
 import { createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';
 import { type CallBudgets, createCallBudgets } from './call-budgets.ts';
@@ -8,7 +9,6 @@ import { createNotices } from './notices.ts';
 import { createBudgetRecords } from './records.ts';
 import { createViewer, registerBudgetRoutes } from './routes.ts';
 import { createDeliveries, createWebhook, type WebhookOptions } from './webhook.ts';
-import type { BudgetClock } from './windows.ts';
 
 export interface BudgetParts {
   /** For the books. */
