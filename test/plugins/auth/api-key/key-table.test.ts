@@ -1,16 +1,18 @@
 import { expect } from 'chai';
 import { describeNewKey } from '../../../../plugins/auth/api-key/info.ts';
 import { formatKey } from '../../../../plugins/auth/api-key/key-table.ts';
+import type { KeyRecord } from '../../../../plugins/auth/api-key/records.ts';
 
 describe('a key on the terminal', () => {
-  const record = {
-    ...{ version: 1, id: 'M1F2ON5M0T9j', userId: 'ann', account: 'ann', name: 'laptop' },
+  const record: KeyRecord = {
+    version: 1,
+    ...{ id: 'M1F2ON5M0T9j', userId: 'ann', account: 'ann', name: 'laptop' },
     ...{ hash: '0'.repeat(64), pepperId: 'p', createdAt: 0 },
     budgets: [
       { name: 'all', amount: 9_000_000, every: 'total', timezone: 'UTC' },
       { name: 'day', amount: 2_000_000, every: 'day', timezone: 'Asia/Kolkata' },
     ],
-  } as const;
+  };
   const info = describeNewKey({ record, version: 0 });
 
   it('has a line for each of its budgets, with what is left where that is known', () => {
