@@ -53,13 +53,7 @@ export function createKeyring(parts: KeyringParts): Keyring {
     find: records.find,
     revoke: (key, now) => revokeKey(parts, key, now),
     describe: (key) => describeKey(key, records, parts.ledger),
-    async describeSpending(key) {
-      const [info, budgets] = await Promise.all([
-        describeKey(key, records, parts.ledger),
-        readKeySpending(key, parts.ledger),
-      ]);
-      return { ...info, budgets };
-    },
+    describeSpending: (key) => describeSpending(parts, key),
 
     async edit(key, make, expected) {
       if (key.revokedAt !== undefined)
@@ -108,6 +102,11 @@ export function createKeyring(parts: KeyringParts): Keyring {
       return { ...issued, info: await describeKey(issued.key, records, parts.ledger).catch(() => issued.info) };
     },
   };
+}
+
+async function describeSpending({ records, ledger }: KeyringParts, key: StoredKey): Promise<ApiKeyInfo> {
+  const [info, budgets] = await Promise.all([describeKey(key, records, ledger), readKeySpending(key, ledger)]);
+  return { ...info, budgets };
 }
 
 async function revokeKey({ records, index, onChange }: KeyringParts, key: StoredKey, now: number): Promise<StoredKey> {

@@ -102,12 +102,7 @@ export interface EditedKey {
 const REMEMBER_MS = 400 * 86_400_000;
 
 export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>): KeyRecords {
-  const edits = api.records<KeyEdit>('key-edits');
-  const keys = api.keyv('keys');
-  const revoked = api.keyv<{ at: number }>('keys-revoked');
-  const retired = api.keyv<{ at: number }>('keys-retired');
-  const used = api.keyv<number>('keys-used');
-
+  const { edits, keys, revoked, retired, used } = openDocuments(api);
   return {
     async find(id) {
       // Not `getMany`: over an adapter without one, Keyv turns a failed read into "absent", and a revocation into nothing.
@@ -160,6 +155,17 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>):
       const at = await withStore(() => used.get(id));
       return typeof at === 'number' ? at : undefined;
     },
+  };
+}
+
+/** Where each document is. */
+function openDocuments(api: Pick<PluginApi, 'keyv' | 'records'>) {
+  return {
+    edits: api.records<KeyEdit>('key-edits'),
+    keys: api.keyv('keys'),
+    revoked: api.keyv<{ at: number }>('keys-revoked'),
+    retired: api.keyv<{ at: number }>('keys-retired'),
+    used: api.keyv<number>('keys-used'),
   };
 }
 

@@ -105,15 +105,8 @@ export function createAccountOperations(api: Api): AccountOperations {
       return { ...found, entries: shown };
     },
 
-    async credit(actor, id, { amount: text, id: ref = randomUUID(), reason = 'credit' }) {
-      checkAccountId(id);
-      const micro = readAmount(text);
-      checkLine('id', ref);
-      checkLine('reason', reason);
-      const credited = await ledger
-        .credit(id, ref, micro, reason, Date.now())
-        .catch((error: unknown) => Promise.reject(isStoreFailure(error) ? unknownCredit(ref, error) : error));
-      const amount = formatUsd(micro);
+    async credit(actor, id, wish) {
+      const { ref, amount, reason, credited } = await writeCredit(ledger, id, wish);
       const { account } = await find(id);
       if (credited) {
         const after = { amount_usd: amount, id: ref, reason, balance: account.balance };
@@ -138,6 +131,22 @@ export function createAccountOperations(api: Api): AccountOperations {
       return { ...(await find(id)), version: changed.version };
     },
   };
+}
+
+/** Writes a credit, once for each id of it. */
+async function writeCredit(
+  ledger: Pick<Api['ledger'], 'credit'>,
+  id: string,
+  { amount, id: ref = randomUUID(), reason = 'credit' }: CreditWish,
+) {
+  checkAccountId(id);
+  const micro = readAmount(amount);
+  checkLine('id', ref);
+  checkLine('reason', reason);
+  const credited = await ledger
+    .credit(id, ref, micro, reason, Date.now())
+    .catch((error: unknown) => Promise.reject(isStoreFailure(error) ? unknownCredit(ref, error) : error));
+  return { ref, amount: formatUsd(micro), reason, credited };
 }
 
 function showAccount(id: string, plan: string | undefined, balance: AccountBalance): ShownAccount {
