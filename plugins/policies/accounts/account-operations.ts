@@ -12,6 +12,7 @@ import {
   parseUsd,
 } from '../../../core/index.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
+import { CONTROL, checkAccountId } from './account-id.ts';
 
 /** How many of an account's newest entries are shown. */
 const SHOWN_ENTRIES = 20;
@@ -189,19 +190,8 @@ function readAmount(text: string | number): number {
 }
 
 const MAX_LINE = 200;
-const MAX_ID = 300;
-const CONTROL = /\p{Cc}|\p{Cs}/u;
 
 function checkLine(param: string, text: string): void {
   if (text !== '' && text.length <= MAX_LINE && !CONTROL.test(text)) return;
   throw new GatewayError('invalid_request', `"${param}" is a line of 1 to ${MAX_LINE} characters.`, { param });
-}
-
-function checkAccountId(id: string): void {
-  if (id !== '' && id.length <= MAX_ID && !CONTROL.test(id)) return;
-  throw new GatewayError(
-    'invalid_request',
-    `An account is a text of 1 to ${MAX_ID} characters without control characters: the id of a user, or what a token's claim names.`,
-    { param: 'id' },
-  );
 }

@@ -17,7 +17,7 @@ import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
 import { SHARED } from './match.ts';
 import { entityTag, type NamedBudget } from './records.ts';
-import { OPERATOR_BUDGET, readStates, showToOperator } from './view.ts';
+import { OPERATOR_BUDGET, RAISE_FIELDS, readStates, showToOperator } from './view.ts';
 
 const PATH = '/api/core/admin/budgets';
 
@@ -34,13 +34,7 @@ const RAISE_BODY = {
   type: 'object',
   additionalProperties: false,
   required: ['amount_usd', 'until'],
-  properties: {
-    amount_usd: {
-      anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
-      description: 'US dollars beside the budget’s own.',
-    },
-    until: { type: 'string', maxLength: 40, description: 'When it ends: ISO 8601 with a time zone.' },
-  },
+  properties: RAISE_FIELDS,
 } as const;
 
 const LIST_QUERY = { type: 'object', additionalProperties: false, properties: PAGE_QUERY } as const;
