@@ -18,7 +18,7 @@ export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/audit.ts';
 export { auditActor } from './contract/audit.ts';
-export { keyBudgetId, userBudgetId } from './contract/budget-ids.ts';
+export { keyBudgetId, keyWindowPrefix, userBudgetId, windowId } from './contract/budget-ids.ts';
 export type * from './contract/budgets.ts';
 export {
   BUDGET,
@@ -30,6 +30,8 @@ export {
   WEEKDAYS,
   writeBudget,
 } from './contract/budgets.ts';
+export type { CalendarWindow } from './contract/calendar-windows.ts';
+export { windowAt } from './contract/calendar-windows.ts';
 export type * from './contract/call.ts';
 export type * from './contract/call-records.ts';
 export type * from './contract/catalog.ts';

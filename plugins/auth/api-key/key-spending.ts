@@ -1,5 +1,4 @@
-import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
-import { keyWindowPrefix, windowAt, windowId } from '../../policies/kit/calendar-windows.ts';
+import { formatUsd, keyWindowPrefix, type Ledger, type PluginConfig, windowAt, windowId } from '../../../core/index.ts';
 import { type KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
 import { limitsIdOf, type StoredKey } from './records.ts';
 import { withStore } from './with-store.ts';

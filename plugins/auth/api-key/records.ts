@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type BudgetRule,
   isObject,
@@ -172,11 +171,6 @@ function openDocuments(api: Pick<PluginApi, 'keyv' | 'records'>) {
 /** Whether a key works no more. */
 export function isEnded({ revokedAt, expiresAt }: StoredKey, now: number): boolean {
   return revokedAt !== undefined || (expiresAt !== undefined && expiresAt <= now);
-}
-
-/** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
-export function hashUser(userId: string): string {
-  return createHash('sha256').update(userId).digest('hex');
 }
 
 function joinKey(

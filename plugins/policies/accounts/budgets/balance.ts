@@ -1,7 +1,6 @@
 import { keyBudgetId, type Ledger, type Principal, userBudgetId } from '../../../../core/index.ts';
-import type { BudgetClock } from '../../kit/calendar-windows.ts';
 import type { BudgetBook } from './book.ts';
-import type { CountedBudget } from './counted.ts';
+import type { BudgetClock, CountedBudget } from './counted.ts';
 import { readStates, showToCaller } from './view.ts';
 
 /** All budgets that limit a caller, each with what is spent, held and left of it. */

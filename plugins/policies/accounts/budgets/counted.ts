@@ -1,5 +1,14 @@
-import type { BudgetHold, BudgetRule, Target } from '../../../../core/index.ts';
-import { type CalendarWindow, windowAt, windowId } from '../../kit/calendar-windows.ts';
+import {
+  type BudgetHold,
+  type BudgetRule,
+  type CalendarWindow,
+  type Target,
+  windowAt,
+  windowId,
+} from '../../../../core/index.ts';
+
+/** The clock that budgets go by, in Unix milliseconds. */
+export type BudgetClock = () => number;
 
 /** Whose budget it is: that of all calls, or of those of a user, a key, a tag or a plan. */
 export type BudgetScope = 'all' | 'user' | 'key' | 'tag' | 'plan';

@@ -1,5 +1,10 @@
-import type { BudgetRule, NamedPlan, Principal, Target } from '../../../../core/index.ts';
-import { keyWindowPrefix } from '../../kit/calendar-windows.ts';
+import {
+  type BudgetRule,
+  keyWindowPrefix,
+  type NamedPlan,
+  type Principal,
+  type Target,
+} from '../../../../core/index.ts';
 import type { AccountRaise } from './account-raises.ts';
 import {
   type BudgetCounter,

@@ -12,7 +12,7 @@ import {
   sendList,
   sendVersion,
 } from '../../../../core/index.ts';
-import type { BudgetClock } from '../../kit/calendar-windows.ts';
+import type { BudgetClock } from './counted.ts';
 import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
 import { SHARED } from './match.ts';

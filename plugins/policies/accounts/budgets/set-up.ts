@@ -1,11 +1,11 @@
 import { createPlanFinder, type PluginApi } from '../../../../core/index.ts';
-import type { BudgetClock } from '../../kit/calendar-windows.ts';
 import { accountRaiseRoutes } from './account-raise-routes.ts';
 import { createAccountRaises } from './account-raises.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
 import { createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';
 import { type CallBudgets, createCallBudgets } from './call-budgets.ts';
 import { budgetCommand } from './commands.ts';
+import type { BudgetClock } from './counted.ts';
 import { createBudgetManager } from './manage.ts';
 import { createNotices } from './notices.ts';
 import { createBudgetRecords } from './records.ts';

@@ -1,8 +1,5 @@
-import { type BudgetRule, WEEKDAYS } from '../../../core/index.ts';
+import { type BudgetRule, WEEKDAYS } from './budgets.ts';
 import { changeBetween, firstInstantOf, offsetAt, wallAt } from './zone-clock.ts';
-
-/** The clock that budgets go by, in Unix milliseconds. */
-export type BudgetClock = () => number;
 
 /** Which calendar periods a budget is counted in. */
 export type WindowRule = Pick<BudgetRule, 'every' | 'timezone' | 'startsOn'>;
@@ -37,21 +34,6 @@ export function windowAt({ every, timezone, startsOn }: WindowRule, instant: num
     end = firstInstantOf(timezone, next(from));
   }
   return { start: firstInstantOf(timezone, from), end };
-}
-
-/** What the ledger counts the budgets of a key under; of keys that replaced one another, by the first of them. */
-export function keyWindowPrefix(limitsId: string): string {
-  return `key-window:${limitsId}`;
-}
-
-/** The ledger's id of a budget in one of its windows. One that is counted by another period begins anew. */
-export function windowId(
-  prefix: string,
-  { name, every }: Pick<BudgetRule, 'name' | 'every'>,
-  { start }: CalendarWindow,
-): string {
-  const id = `${prefix}:${name}:${every}`;
-  return start === Number.NEGATIVE_INFINITY ? id : `${id}@${start}`;
 }
 
 /** The first moment of the period that a wall clock's time is in, and of the one after it; both as a wall clock shows them. */

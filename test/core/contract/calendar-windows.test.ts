@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isTimeZone, WEEKDAYS } from '../../../../core/index.ts';
-import { type CalendarWindow, type WindowRule, windowAt } from '../../../../plugins/policies/kit/calendar-windows.ts';
+import { type CalendarWindow, type WindowRule, windowAt } from '../../../core/contract/calendar-windows.ts';
+import { isTimeZone, WEEKDAYS } from '../../../core/index.ts';
 
 const ZONES = [
   'UTC',
