@@ -54,7 +54,7 @@ export function createAccountRaises(api: Pick<PluginApi, 'records' | 'settings' 
       if (others.length < MAX_RAISED) return [...others, { account, budget, raises }];
       throw new GatewayError('conflict', `${MAX_RAISED} budgets of accounts are raised, the most at once; end some.`);
     });
-    const after = { account, budget, raises: raisesOf(changed.value ?? [], account, budget) };
+    const after = { account, budget, raises: raisesOf(changed.value, account, budget) };
     const before = { account, budget, raises: raisesOf(running(changed.before ?? []), account, budget) };
     const [{ account: _before, ...was }, { account: _after, ...is }] = [showRaise(before), showRaise(after)];
     await api.audit({ actor, action, subject: account, before: was, after: is });
