@@ -14,6 +14,7 @@ export { nearest } from './config/nearest.ts';
 export type * from './contract/agent.ts';
 export type * from './contract/audit.ts';
 export type * from './contract/budgets.ts';
+export type { CalendarWindow } from './contract/calendar-windows.ts';
 export type * from './contract/call.ts';
 export type * from './contract/call-records.ts';
 export type * from './contract/catalog.ts';

@@ -3,12 +3,12 @@
 export { USERS } from './calls/blocked-users.ts';
 export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
 export { findAccount } from './calls/plan-finder.ts';
+export { checkBudget } from './config/check-budget.ts';
 export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export { auditActor } from './contract/audit.ts';
-export { keyBudgetId, userBudgetId } from './contract/budget-ids.ts';
+export { keyBudgetId, keyWindowPrefix, userBudgetId, windowId } from './contract/budget-ids.ts';
 export {
   BUDGET,
-  checkBudget,
   isTimeZone,
   KEY_ORIGINS,
   MAX_OWN_BUDGETS,
@@ -17,6 +17,7 @@ export {
   WEEKDAYS,
   writeBudget,
 } from './contract/budgets.ts';
+export { windowAt } from './contract/calendar-windows.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
 export {
   FOR_OPERATORS,

@@ -1,5 +1,7 @@
-import { type BudgetNames, type BudgetValues, checkBudget, readBudget } from '../contract/budgets.ts';
+import { type BudgetValues, readBudget } from '../contract/budgets.ts';
 import { isObject } from '../contract/json.ts';
+import type { TagRules } from '../contract/tags.ts';
+import { type BudgetNames, checkBudget } from './check-budget.ts';
 import type { CoreValues } from './core-schema.ts';
 import { childPointer, type ProblemAt } from './problems.ts';
 
@@ -8,11 +10,11 @@ type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
 /** Budgets that name what is not there, count under one name twice, or could never be counted. */
 export function checkBudgets(
-  { budgets, plans, billing }: Referring,
+  { budgets, plans, billing, tags }: Referring,
   providers: readonly string[],
 ): readonly ProblemAt[] {
   const known = isObject(plans) ? plans : {};
-  const names: BudgetNames = { plans: Object.keys(known), providers };
+  const names: BudgetNames = { plans: Object.keys(known), providers, tags: readRules(tags) };
   const lists: readonly (readonly [string, unknown])[] = [
     ['/budgets', budgets],
     ...Object.entries(known).map(
@@ -24,6 +26,16 @@ export function checkBudgets(
   if (billing !== 'off' || !first) return problems;
   const hint = 'Write billing: track, or enforce where balances count too.';
   return [...problems, { pointer: first[0], message: 'are not counted with "billing: off"', hint }];
+}
+
+/** The tags of a configuration; undefined for what its schema refuses, which is told already. */
+function readRules(tags: unknown): TagRules | undefined {
+  if (tags === undefined) return {};
+  return isObject(tags) && Object.values(tags).every(isValues) ? (tags as TagRules) : undefined;
+}
+
+function isValues(values: unknown): boolean {
+  return values === '*' || (Array.isArray(values) && values.every((value) => typeof value === 'string'));
 }
 
 /** The same of one list of budgets, whose place `pointer` is. */

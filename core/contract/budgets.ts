@@ -113,48 +113,6 @@ export const MAX_OWN_BUDGETS = 8;
 /** A budget as files and requests write it. */
 export type BudgetValues = FromSchema<typeof OWN_BUDGET> & Partial<FromSchema<typeof BUDGET>>;
 
-/** What a budget may refer to. */
-export interface BudgetNames {
-  readonly plans: readonly string[];
-  readonly providers: readonly string[];
-}
-
-/** A mistake in a budget: where in it, what is wrong and what to do. */
-export interface BudgetProblem {
-  /** A JSON pointer. */
-  readonly path: string;
-  /** The end of a sentence that begins with the place. */
-  readonly message: string;
-  readonly hint: string;
-}
-
-/** What is wrong with a budget that its schema takes. */
-export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly BudgetProblem[] {
-  const { timezone, tag } = budget;
-  const problems: BudgetProblem[] = [...checkAmounts(budget), ...checkStart(budget)];
-  if (!isTimeZone(timezone))
-    problems.push({
-      path: '/timezone',
-      message: 'is no time zone',
-      hint: 'Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
-    });
-  if (tag !== undefined && !/^[^=\s]+=\S+$/.test(tag))
-    problems.push({ path: '/tag', message: 'is no tag', hint: 'Write name=value, such as team=search.' });
-  for (const [field, known] of [
-    ['plan', names.plans],
-    ['provider', names.providers],
-  ] as const) {
-    const name = budget[field];
-    if (name !== undefined && !known.includes(name))
-      problems.push({
-        path: `/${field}`,
-        message: `names a ${field} that is not configured`,
-        hint: known.length > 0 ? `There are: ${known.slice(0, 20).join(', ')}.` : 'There are none.',
-      });
-  }
-  return problems;
-}
-
 /** A checked budget as the gateway counts it; one without a name is named by what it is. */
 export function readBudget(budget: BudgetValues): BudgetRule {
   const { amount_usd, soft_usd, starts_on, every, timezone, name = defaultName(budget), ...filter } = budget;
@@ -196,46 +154,4 @@ function defaultName({ every, provider, model }: BudgetValues): string {
     .join('-')
     .replaceAll(/[^\w.-]/g, '_')
     .slice(0, 63);
-}
-
-function checkAmounts({ amount_usd, soft_usd }: BudgetValues): readonly BudgetProblem[] {
-  const amount = readAmount(amount_usd);
-  const soft = soft_usd === undefined ? undefined : readAmount(soft_usd);
-  const problems: BudgetProblem[] = [];
-  const hint = 'Write 25, 0.50 or "12.345678": more than 0, with at most six decimals.';
-  if (!(amount > 0)) problems.push({ path: '/amount_usd', message: 'must be an amount of US dollars above 0', hint });
-  if (soft !== undefined && !(soft > 0))
-    problems.push({ path: '/soft_usd', message: 'must be an amount of US dollars above 0', hint });
-  if (soft !== undefined && soft > amount)
-    problems.push({
-      path: '/soft_usd',
-      message: 'is more than "amount_usd", so nobody would be warned',
-      hint: 'Write less than "amount_usd".',
-    });
-  return problems;
-}
-
-function checkStart({ every, starts_on }: BudgetValues): readonly BudgetProblem[] {
-  if (starts_on === undefined) return [];
-  const path = '/starts_on';
-  if (every === 'week') {
-    if (WEEKDAYS.some((day) => day === starts_on)) return [];
-    return [{ path, message: 'must be a day of the week', hint: `Write one of ${WEEKDAYS.join(', ')}.` }];
-  }
-  if (every === 'month') {
-    if (typeof starts_on === 'number' && starts_on >= 1 && starts_on <= 28) return [];
-    return [{ path, message: 'must be a day that every month has', hint: 'Write a number from 1 to 28.' }];
-  }
-  return [
-    { path, message: `means nothing with "every: ${every}"`, hint: 'Leave it out, or write every: week or month.' },
-  ];
-}
-
-/** Not a number for a text that is no amount. */
-function readAmount(amount: string | number): number {
-  try {
-    return parseUsd(amount);
-  } catch {
-    return Number.NaN;
-  }
 }

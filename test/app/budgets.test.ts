@@ -37,7 +37,7 @@ describe('budgets in calendar windows', () => {
     return gateway;
   };
   const startWithOperator = async (config: object = {}): Promise<TestGateway> => {
-    const gateway = await start(config);
+    const gateway = await start({ tags: { team: ['search'] }, ...config });
     const { api_key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'op', '--admin');
     operator = api_key;
     return gateway;
@@ -161,6 +161,39 @@ describe('budgets in calendar windows', () => {
     });
   });
 
+  it('of a key are shown to operators with what is spent and left of each, where one key is shown', async () => {
+    const gateway = await startWithOperator();
+    const first = await gateway.command<{ api_key: string; api_key_info: { id: string } }>(
+      ...['keys', 'create', '--user', 'ann', '--budgets', 'total=9,month=20@Asia/Kolkata'],
+    );
+    const { id } = first.api_key_info;
+    expect((await chat(gateway, 2, first.api_key)).status).to.equal(200);
+    const second = await gateway.command<{ api_key_info: { id: string } }>('keys', 'rotate', id);
+    const read = async (where: string): Promise<Record<string, unknown>> => {
+      const response = await gateway.get(`/api/core/admin/keys${where}`, { authorization: `Bearer ${operator}` });
+      return (await response.json()) as Record<string, unknown>;
+    };
+    interface Shown {
+      readonly budgets: readonly Record<string, unknown>[];
+    }
+    // The key that replaced it goes on with what it had spent.
+    for (const key of [id, second.api_key_info.id]) {
+      const [total, month] = ((await read(`/${key}`)) as unknown as Shown).budgets;
+      expect(total).to.include({
+        name: 'total',
+        spent_usd: '2.00',
+        held_usd: '0.00',
+        left_usd: '7.00',
+        resets_at: null,
+      });
+      expect(month).to.include({ amount_usd: '20.00', spent_usd: '2.00', left_usd: '18.00' });
+      expect(month?.['resets_at']).to.match(/T18:30:00Z$/);
+      expect((await gateway.command<Shown>('keys', 'show', key)).budgets).to.deep.equal([total, month]);
+    }
+    const { data } = (await read('?user=ann')) as unknown as { data: readonly Shown[] };
+    for (const { budgets } of data) for (const budget of budgets) expect(budget).to.not.have.property('left_usd');
+  });
+
   describe('that operators make at run time', () => {
     const BUDGET = { amount_usd: '1.00', every: 'day', tag: 'team=search' };
 
@@ -244,6 +277,69 @@ describe('budgets in calendar windows', () => {
       expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount: '2.00' });
     });
 
+    it('of a plan are raised for one account alone, over the API and on the command line', async () => {
+      const gateway = await startWithOperator({
+        plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } },
+        defaultPlan: 'free',
+      });
+      const make = async (user: string) =>
+        (await gateway.command<{ api_key: string }>('keys', 'create', '--user', user)).api_key;
+      const [ann, bob] = [await make('ann'), await make('bob')];
+      for (const key of [ann, bob]) expect((await chat(gateway, 2, key)).status).to.equal(200);
+      expect((await chat(gateway, 1, ann)).status).to.equal(402);
+      const until = new Date(Date.now() + 3_600_000).toISOString();
+      const raised = await ask(gateway, 'POST', '/../accounts/ann/raises', { budget: 'day', amount_usd: 1, until });
+      expect(raised.body, JSON.stringify(raised.body)).to.include({ account: 'ann', budget: 'day', raised: '1.00' });
+      const more = await gateway.command('budgets', 'raise', 'day', '1.5', '--until', '2d', '--account', 'ann');
+      expect(more).to.include({ raised: '2.50' });
+      await eventually(async () => expect((await chat(gateway, 2, ann)).status).to.equal(200));
+      expect((await chat(gateway, 1, ann)).status).to.equal(402);
+      expect((await chat(gateway, 1, bob)).status).to.equal(402);
+
+      const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${ann}` });
+      const { budgets } = (await response.json()) as { budgets: readonly object[] };
+      expect(budgets[0]).to.include({ name: 'day', of: 'plan', amount: '2.00', raised: '2.50' });
+      const { body } = await ask(gateway, 'GET', '/../accounts/ann/raises');
+      expect(body.data).to.have.lengthOf(1);
+      expect(body.data[0].raises).to.have.lengthOf(2);
+      expect((await ask(gateway, 'GET', '/../accounts/bob/raises')).body.data).to.deep.equal([]);
+
+      expect(await gateway.command('budgets', 'raise', 'day', '--end', '--account', 'ann')).to.include({
+        raised: '0.00',
+      });
+      const log = await gateway.get('/api/core/admin/audit?subject=ann', { authorization: `Bearer ${operator}` });
+      // biome-ignore lint/suspicious/noExplicitAny: entries of every shape
+      const { data } = (await log.json()) as { data: any[] };
+      expect(data.map(({ action, before, after }) => [action, before.raised, after.raised])).to.deep.equal([
+        ['account.end_raises', '2.50', '0.00'],
+        ['account.raise', '1.00', '2.50'],
+        ['account.raise', '0.00', '1.00'],
+      ]);
+    });
+
+    it('of a plan are not raised where there is none of the name, nor by anybody else', async () => {
+      const gateway = await startWithOperator({ plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } } });
+      const until = new Date(Date.now() + 3_600_000).toISOString();
+      const raise = (body: object, account = 'ann') => ask(gateway, 'POST', `/../accounts/${account}/raises`, body);
+      const misspelt = await raise({ budget: 'days', amount_usd: 1, until });
+      expect([misspelt.status, misspelt.body.error.message]).to.deep.equal([
+        404,
+        'No plan has a budget "days". Did you mean "day"?',
+      ]);
+      for (const [body, param] of [
+        [{ budget: 'day', amount_usd: 0, until }, 'amount_usd'],
+        [{ budget: 'day', amount_usd: 1, until: '2020-01-01T00:00:00Z' }, 'until'],
+        [{ budget: 'day', amount_usd: 1, until, account: 'bob' }, 'account'],
+      ] as const) {
+        const { status, body: answer } = await raise(body);
+        expect([status, answer.error.param]).to.deep.equal([400, param]);
+      }
+      expect((await raise({ budget: 'day', amount_usd: 1, until }, '%00')).status).to.equal(400);
+      expect((await ask(gateway, 'DELETE', '/../accounts/ann/raises?budget=day')).status).to.equal(404);
+      operator = gateway.key;
+      expect((await raise({ budget: 'day', amount_usd: 1, until })).status).to.equal(403);
+    });
+
     it('belong to a plan that is put, too', async () => {
       const gateway = await startWithOperator();
       const put = async (body: object): Promise<Response> =>
@@ -313,6 +409,7 @@ describe('budgets in calendar windows', () => {
         ['/x', { amount_usd: 1, soft_usd: 2, every: 'day' }, 'soft_usd'],
         ['/x', { amount_usd: 1, every: 'day', user: 'u'.repeat(500) }, 'user'],
         ['/x', { amount_usd: 1, every: 'day', owner: 'file' }, 'owner'],
+        ['/x', { amount_usd: 1, every: 'day', tag: 'team=serch' }, 'tag'],
         ['/x%2Fy', { amount_usd: 1, every: 'day' }, 'name'],
         [`/${'n'.repeat(200)}`, { amount_usd: 1, every: 'day' }, 'name'],
       ];
@@ -320,6 +417,10 @@ describe('budgets in calendar windows', () => {
         const { status, body: answer } = await ask(gateway, 'PUT', where, body);
         expect([status, answer.error.param], JSON.stringify(answer)).to.deep.equal([400, param]);
       }
+      const misspelt = await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day', tag: 'team=serch' });
+      expect(misspelt.body.error.message).to.equal(
+        '"tag" names a tag that "tags" of the configuration does not have. Did you mean "team=search"?',
+      );
       await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day' });
       for (const [body, param] of [
         [{ amount_usd: -1, until: '2099-01-01T00:00:00Z' }, 'amount_usd'],

@@ -1,6 +1,7 @@
 /** A node that charges calls on a store, by a clock of the test's own: the books and the budgets, without a gateway around them. */
 import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../core/index.ts';
 import { createRecordBook } from '../../core/plugins/records.ts';
+import { createAccountRaises } from '../../plugins/policies/accounts/budgets/account-raises.ts';
 import { createBudgetBook } from '../../plugins/policies/accounts/budgets/book.ts';
 import { createCallBudgets } from '../../plugins/policies/accounts/budgets/call-budgets.ts';
 import { createNotices, type Notice } from '../../plugins/policies/accounts/budgets/notices.ts';
@@ -29,12 +30,10 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   const log = createSilentLog();
   const told: Notice[] = [];
   const settings = { billing: 'track', plans: {}, budgets, defaultPlan: undefined };
-  const records = createBudgetRecords({
-    settings,
-    records: createRecordBook(store),
-    audit: async () => {},
-  } as unknown as PluginApi);
-  const book = createBudgetBook({ records, findPlan: () => undefined, firstKeyOf: async (key) => key });
+  const bookApi = { settings, records: createRecordBook(store), audit: async () => {} } as unknown as PluginApi;
+  const records = createBudgetRecords(bookApi);
+  const raises = createAccountRaises(bookApi);
+  const book = createBudgetBook({ records, raises, findPlan: () => undefined, firstKeyOf: async (key) => key });
   const notices = createNotices({ sets: store.sets, log, send: (notice) => void told.push(notice) });
   const queue = createWriteQueue({ log, otherwise: 'it is lost' });
   const books: Books = {

@@ -118,10 +118,11 @@ function readRoutes(deps: Deps): readonly Route[] {
     ...FOR_OPERATORS,
     method: 'GET',
     path: `${PATH}/:id`,
-    summary: 'Show an API key',
+    summary: 'Show an API key, with what is spent and left of its budgets',
     responses: { 200: { description: 'The key, with its version as ETag.', schema: KEY_INFO } },
     async handler(ctx) {
-      await send(ctx, deps, await deps.operations.find(idOf(ctx)));
+      const key = await deps.operations.find(idOf(ctx));
+      sendVersion(ctx, versionOf(key), await deps.keyring.describeSpending(key));
     },
   };
   return [list, show];

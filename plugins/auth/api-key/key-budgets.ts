@@ -24,6 +24,14 @@ export const KEY_BUDGETS_SHOWN = {
       soft_usd: { type: 'string' },
       provider: { type: 'string' },
       model: { type: 'string' },
+      spent_usd: { type: 'string', description: 'This and the following only where one key is shown to operators.' },
+      held_usd: { type: 'string', description: 'Reserved for calls that run.' },
+      left_usd: { type: 'string' },
+      starts_at: { type: ['string', 'null'] },
+      resets_at: {
+        type: ['string', 'null'],
+        description: 'When it begins anew, ISO 8601; null for one that never does.',
+      },
     },
   },
 } as const;

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { Sets } from '../../../core/index.ts';
-import { hashUser, type KeyRecord } from './records.ts';
+import type { KeyRecord } from './records.ts';
 import { withStore } from './with-store.ts';
 
 export interface Page {
@@ -86,4 +87,9 @@ function ofUser(userId: string): string {
 
 function successorOf(id: string): string {
   return `keys-successor:${id}`;
+}
+
+/** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
+export function hashUser(userId: string): string {
+  return createHash('sha256').update(userId).digest('hex');
 }

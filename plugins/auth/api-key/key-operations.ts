@@ -3,7 +3,7 @@ import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { type ApiKeyInfo, describeNewKey, shownInAudit } from './info.ts';
 import type { IssuedKey, Keyring, Owner } from './keyring.ts';
-import { type EditedKey, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { type EditedKey, type KeyEdit, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { type KeyRequest, readKeyChange, readKeyRequest } from './request.ts';
 
 /** What the admin API and the command line do with keys, each written down in the audit log. */
@@ -38,15 +38,7 @@ export function createKeyOperations({ keyring, check, audit }: OperationsParts):
     return after;
   };
   return {
-    async find(reference) {
-      const id = readKeyId(reference);
-      const key = id === undefined ? undefined : await keyring.find(id);
-      if (key) return key;
-      throw new GatewayError(
-        'not_found',
-        `There is no such API key${id === undefined ? '' : ` ${prefixOf(id)}`} in this store. "tollgate keys list" shows them.`,
-      );
-    },
+    find: (reference) => findKey(keyring, reference),
 
     async create(actor, owner, wanted, now) {
       const limits = readKeyRequest(wanted, now);
@@ -66,13 +58,7 @@ export function createKeyOperations({ keyring, check, audit }: OperationsParts):
     },
 
     async block(actor, key, reason, now, expected) {
-      const blocked = { blockedAt: now, ...omitUndefined({ blockReason: reason }) };
-      // Blocked twice is blocked since the first time.
-      const change = await keyring.edit(
-        key,
-        ({ limits, blockedAt }) => ({ limits, ...blocked, blockedAt: blockedAt ?? now }),
-        expected,
-      );
+      const change = await keyring.edit(key, (edit) => blocked(edit, reason, now), expected);
       return edited(actor, 'key.block', change);
     },
 
@@ -96,6 +82,21 @@ export function createKeyOperations({ keyring, check, audit }: OperationsParts):
       return revoked;
     },
   };
+}
+
+async function findKey(keyring: Pick<Keyring, 'find'>, reference: string): Promise<StoredKey> {
+  const id = readKeyId(reference);
+  const key = id === undefined ? undefined : await keyring.find(id);
+  if (key) return key;
+  throw new GatewayError(
+    'not_found',
+    `There is no such API key${id === undefined ? '' : ` ${prefixOf(id)}`} in this store. "tollgate keys list" shows them.`,
+  );
+}
+
+/** Blocked twice is blocked since the first time. */
+function blocked({ limits, blockedAt }: KeyEdit, reason: string | undefined, now: number): KeyEdit {
+  return { limits, blockedAt: blockedAt ?? now, ...omitUndefined({ blockReason: reason }) };
 }
 
 function shown(key: StoredKey): object {

@@ -21,8 +21,19 @@ export function formatKeys(io: Pick<CommandIo, 'table'>, keys: readonly ApiKeyIn
 export function formatKey(key: ApiKeyInfo): string {
   return Object.entries(key)
     .filter(([field]) => field !== 'hashed_key')
-    .map(([field, value]) => `${field.padEnd(14)}  ${shown(value)}`)
+    .map(([field, value]) => `${field.padEnd(14)}  ${field === 'budgets' ? shownBudgets(key) : shown(value)}`)
     .join('\n');
+}
+
+/** A line for each budget, the following ones below the first. */
+function shownBudgets({ budgets }: ApiKeyInfo): string {
+  if (budgets === null || budgets.length === 0) return '-';
+  const lines = budgets.map(({ name, amount_usd, every, timezone, spent_usd, left_usd, resets_at }) => {
+    const period = every === 'total' ? 'in all' : `a ${every} in ${timezone}`;
+    const state = spent_usd === undefined ? '' : `: ${spent_usd} spent, ${left_usd} left`;
+    return `${name}: ${amount_usd} USD ${period}${state}${resets_at ? `, resets ${resets_at}` : ''}`;
+  });
+  return lines.join(`\n${' '.repeat(16)}`);
 }
 
 function shown(value: unknown): string {

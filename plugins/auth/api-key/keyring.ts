@@ -4,6 +4,7 @@ import { omitUndefined } from '../kit/omit-undefined.ts';
 import { createKey, prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';
 import { type IndexEntry, type KeyIndex, memberOf, type Page } from './key-index.ts';
+import { readKeySpending } from './key-spending.ts';
 import type { Peppers } from './peppers.ts';
 import {
   type EditedKey,
@@ -26,6 +27,8 @@ export interface Keyring {
   find(id: string): Promise<StoredKey | undefined>;
   list(userId: string | undefined, page: Page): Promise<KeyPage>;
   describe(key: StoredKey): Promise<ApiKeyInfo>;
+  /** The same with what is spent and left of each of its budgets. */
+  describeSpending(key: StoredKey): Promise<ApiKeyInfo>;
   /** Throws `conflict` when the owner has as many keys as allowed. */
   create(owner: Owner, limits: KeyLimits, now: number): Promise<IssuedKey>;
   /** Changes nothing for a key that is revoked already. */
@@ -50,6 +53,7 @@ export function createKeyring(parts: KeyringParts): Keyring {
     find: records.find,
     revoke: (key, now) => revokeKey(parts, key, now),
     describe: (key) => describeKey(key, records, parts.ledger),
+    describeSpending: (key) => describeSpending(parts, key),
 
     async edit(key, make, expected) {
       if (key.revokedAt !== undefined)
@@ -100,6 +104,11 @@ export function createKeyring(parts: KeyringParts): Keyring {
   };
 }
 
+async function describeSpending({ records, ledger }: KeyringParts, key: StoredKey): Promise<ApiKeyInfo> {
+  const [info, budgets] = await Promise.all([describeKey(key, records, ledger), readKeySpending(key, ledger)]);
+  return { ...info, budgets };
+}
+
 async function revokeKey({ records, index, onChange }: KeyringParts, key: StoredKey, now: number): Promise<StoredKey> {
   const revoked = await records.revoke(key, now);
   onChange(key.record.id);
@@ -140,7 +149,7 @@ export interface IssuedKey {
 interface KeyringParts {
   readonly records: KeyRecords;
   readonly index: KeyIndex;
-  readonly ledger: Pick<Ledger, 'budgets'>;
+  readonly ledger: Pick<Ledger, 'budgets' | 'clock'>;
   readonly readPeppers: () => Promise<Peppers>;
   /** Called when a key changed or ended, so that this node forgets it at once. */
   readonly onChange: (id: string) => void;

@@ -29,10 +29,10 @@ export function operatorCommands(keyring: Keyring, operations: KeyOperations): r
   return [
     {
       name: 'show',
-      summary: 'Show an API key',
+      summary: 'Show an API key, with what is spent and left of its budgets',
       args: [KEY],
       async run({ args, io }) {
-        const info = await keyring.describe(await find(args));
+        const info = await keyring.describeSpending(await find(args));
         io.result(info, formatKey(info));
       },
     },
@@ -57,24 +57,7 @@ export function operatorCommands(keyring: Keyring, operations: KeyOperations): r
         io.result(info, `${info.prefix} is not blocked; ${WITHIN}.`);
       },
     },
-    {
-      name: 'rotate',
-      summary: 'Replace an API key by a new one, which shares its limits and budgets, and print that, once',
-      args: [KEY],
-      options: [
-        {
-          flags: '--overlap <duration>',
-          summary: 'how long the old one goes on working; 1h by default, 0s revokes it',
-        },
-      ],
-      async run({ args, options, io, actor }) {
-        const overlapMs = readOverlap(readText(options, 'overlap') ?? '1h');
-        const key = await find(args);
-        const { text, info } = await operations.rotate(actor, key, overlapMs, Date.now());
-        io.note(`Made the key ${info.prefix} in place of tg_${key.record.id}. It cannot be shown again:`);
-        io.result({ api_key: text, api_key_info: info }, text);
-      },
-    },
+    rotateCommand(operations),
     {
       name: 'revoke',
       summary: 'Stop an API key from working, for good',
@@ -111,6 +94,27 @@ function updateCommand(keyring: Keyring, operations: KeyOperations): Subcommand 
         await operations.update(actor, await operations.find(args[0] ?? ''), wanted, now),
       );
       io.result(info, `${info.prefix} is changed; ${WITHIN}.\n${formatKey(info)}`);
+    },
+  };
+}
+
+function rotateCommand(operations: KeyOperations): Subcommand {
+  return {
+    name: 'rotate',
+    summary: 'Replace an API key by a new one, which shares its limits and budgets, and print that, once',
+    args: [KEY],
+    options: [
+      {
+        flags: '--overlap <duration>',
+        summary: 'how long the old one goes on working; 1h by default, 0s revokes it',
+      },
+    ],
+    async run({ args, options, io, actor }) {
+      const overlapMs = readOverlap(readText(options, 'overlap') ?? '1h');
+      const key = await operations.find(args[0] ?? '');
+      const { text, info } = await operations.rotate(actor, key, overlapMs, Date.now());
+      io.note(`Made the key ${info.prefix} in place of tg_${key.record.id}. It cannot be shown again:`);
+      io.result({ api_key: text, api_key_info: info }, text);
     },
   };
 }

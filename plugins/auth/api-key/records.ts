@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type BudgetRule,
   isObject,
@@ -102,12 +101,7 @@ export interface EditedKey {
 const REMEMBER_MS = 400 * 86_400_000;
 
 export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>): KeyRecords {
-  const edits = api.records<KeyEdit>('key-edits');
-  const keys = api.keyv('keys');
-  const revoked = api.keyv<{ at: number }>('keys-revoked');
-  const retired = api.keyv<{ at: number }>('keys-retired');
-  const used = api.keyv<number>('keys-used');
-
+  const { edits, keys, revoked, retired, used } = openDocuments(api);
   return {
     async find(id) {
       // Not `getMany`: over an adapter without one, Keyv turns a failed read into "absent", and a revocation into nothing.
@@ -163,14 +157,20 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>):
   };
 }
 
+/** Where each document is. */
+function openDocuments(api: Pick<PluginApi, 'keyv' | 'records'>) {
+  return {
+    edits: api.records<KeyEdit>('key-edits'),
+    keys: api.keyv('keys'),
+    revoked: api.keyv<{ at: number }>('keys-revoked'),
+    retired: api.keyv<{ at: number }>('keys-retired'),
+    used: api.keyv<number>('keys-used'),
+  };
+}
+
 /** Whether a key works no more. */
 export function isEnded({ revokedAt, expiresAt }: StoredKey, now: number): boolean {
   return revokedAt !== undefined || (expiresAt !== undefined && expiresAt <= now);
-}
-
-/** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
-export function hashUser(userId: string): string {
-  return createHash('sha256').update(userId).digest('hex');
 }
 
 function joinKey(

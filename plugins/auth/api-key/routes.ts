@@ -11,9 +11,10 @@ import { auditActor } from '../../../core/operators.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './info.ts';
+import { hashUser } from './key-index.ts';
 import { narrow } from './key-limits.ts';
 import type { Keyring, Owner } from './keyring.ts';
-import { hashUser, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */

@@ -11,6 +11,7 @@ import {
 } from '../../../core/index.ts';
 import { createPlanBook, findAccount } from '../../../core/operators.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
+import { CONTROL, checkAccountId } from './account-id.ts';
 
 /** How many of an account's newest entries are shown. */
 const SHOWN_ENTRIES = 20;
@@ -104,15 +105,8 @@ export function createAccountOperations(api: Api): AccountOperations {
       return { ...found, entries: shown };
     },
 
-    async credit(actor, id, { amount: text, id: ref = randomUUID(), reason = 'credit' }) {
-      checkAccountId(id);
-      const micro = readAmount(text);
-      checkLine('id', ref);
-      checkLine('reason', reason);
-      const credited = await ledger
-        .credit(id, ref, micro, reason, Date.now())
-        .catch((error: unknown) => Promise.reject(isStoreFailure(error) ? unknownCredit(ref, error) : error));
-      const amount = formatUsd(micro);
+    async credit(actor, id, wish) {
+      const { ref, amount, reason, credited } = await writeCredit(ledger, id, wish);
       const { account } = await find(id);
       if (credited) {
         const after = { amount_usd: amount, id: ref, reason, balance: account.balance };
@@ -137,6 +131,22 @@ export function createAccountOperations(api: Api): AccountOperations {
       return { ...(await find(id)), version: changed.version };
     },
   };
+}
+
+/** Writes a credit, once for each id of it. */
+async function writeCredit(
+  ledger: Pick<Api['ledger'], 'credit'>,
+  id: string,
+  { amount, id: ref = randomUUID(), reason = 'credit' }: CreditWish,
+) {
+  checkAccountId(id);
+  const micro = readAmount(amount);
+  checkLine('id', ref);
+  checkLine('reason', reason);
+  const credited = await ledger
+    .credit(id, ref, micro, reason, Date.now())
+    .catch((error: unknown) => Promise.reject(isStoreFailure(error) ? unknownCredit(ref, error) : error));
+  return { ref, amount: formatUsd(micro), reason, credited };
 }
 
 function showAccount(id: string, plan: string | undefined, balance: AccountBalance): ShownAccount {
@@ -179,19 +189,8 @@ function readAmount(text: string | number): number {
 }
 
 const MAX_LINE = 200;
-const MAX_ID = 300;
-const CONTROL = /\p{Cc}|\p{Cs}/u;
 
 function checkLine(param: string, text: string): void {
   if (text !== '' && text.length <= MAX_LINE && !CONTROL.test(text)) return;
   throw new GatewayError('invalid_request', `"${param}" is a line of 1 to ${MAX_LINE} characters.`, { param });
-}
-
-function checkAccountId(id: string): void {
-  if (id !== '' && id.length <= MAX_ID && !CONTROL.test(id)) return;
-  throw new GatewayError(
-    'invalid_request',
-    `An account is a text of 1 to ${MAX_ID} characters without control characters: the id of a user, or what a token's claim names.`,
-    { param: 'id' },
-  );
 }

@@ -75,16 +75,7 @@ export function createPlanOperations(api: Api): PlanOperations {
       refuseFile(name);
       const plan = readPlan(given);
       checkProviders(api, plan);
-      const { before, value } = await records.change(ALL_PLANS, (plans = {}) => {
-        const known = own(plans, name);
-        if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
-        if (!known && Object.keys(plans).length >= MAX_PLANS)
-          throw new GatewayError(
-            'conflict',
-            `There are ${MAX_PLANS} plans, and more are not allowed. Remove one first.`,
-          );
-        return { ...plans, [name]: { plan, version: nextVersion(plans) } };
-      });
+      const { before, value } = await records.change(ALL_PLANS, (plans) => withPlan(plans ?? {}, name, plan, expected));
       const was = own(before ?? {}, name)?.plan;
       await api.audit({
         actor,
@@ -98,17 +89,29 @@ export function createPlanOperations(api: Api): PlanOperations {
 
     async remove(actor, name, expected) {
       refuseFile(name);
-      const { before = {} } = await records.change(ALL_PLANS, (plans = {}) => {
-        const known = own(plans, name);
-        if (!known) throw noPlan(name);
-        if (expected !== undefined && expected !== known.version) throw changedMeanwhile();
-        return Object.fromEntries(Object.entries(plans).filter(([each]) => each !== name));
-      });
+      const { before = {} } = await records.change(ALL_PLANS, (plans) => withoutPlan(plans ?? {}, name, expected));
       const plan = own(before, name)?.plan ?? {};
       await api.audit({ actor, action: 'plan.remove', subject: name, before: written(plan) });
       return show(name, 'store', plan);
     },
   };
+}
+
+/** The plans with one put; throws where another change came before. */
+function withPlan(plans: StoredPlans, name: string, plan: Plan, expected: number | undefined): StoredPlans {
+  const known = own(plans, name);
+  if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
+  if (!known && Object.keys(plans).length >= MAX_PLANS)
+    throw new GatewayError('conflict', `There are ${MAX_PLANS} plans, and more are not allowed. Remove one first.`);
+  return { ...plans, [name]: { plan, version: nextVersion(plans) } };
+}
+
+/** The plans without one; throws where there is none, or another change came before. */
+function withoutPlan(plans: StoredPlans, name: string, expected: number | undefined): StoredPlans {
+  const known = own(plans, name);
+  if (!known) throw noPlan(name);
+  if (expected !== undefined && expected !== known.version) throw changedMeanwhile();
+  return Object.fromEntries(Object.entries(plans).filter(([each]) => each !== name));
 }
 
 /** The error for a plan that there is not. */

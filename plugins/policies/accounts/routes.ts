@@ -4,6 +4,23 @@ import { CALLER_BUDGET } from './budgets/view.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
 
+const BALANCE = {
+  type: 'object',
+  required: ['user_id', 'plan', 'currency', 'balance', 'held', 'spent', 'credited', 'limits', 'budgets', 'updated_at'],
+  properties: {
+    user_id: { type: 'string' },
+    plan: { type: ['string', 'null'] },
+    currency: { const: 'USD' },
+    balance: MONEY,
+    held: MONEY,
+    spent: MONEY,
+    credited: MONEY,
+    limits: { type: 'object' },
+    budgets: { type: 'array', items: CALLER_BUDGET, description: 'All budgets that count the caller’s calls.' },
+    updated_at: { type: ['string', 'null'] },
+  },
+} as const;
+
 /** What a caller may read of its own account, and of no other. */
 export function accountRoutes(api: PluginApi, permission: string, readBudgets: ReadBudgets): readonly Route[] {
   return [balanceRoute(api, permission, readBudgets)];
@@ -22,33 +39,7 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
     responses: {
       200: {
         description: 'The account of the caller.',
-        schema: {
-          type: 'object',
-          required: [
-            'user_id',
-            'plan',
-            'currency',
-            'balance',
-            'held',
-            'spent',
-            'credited',
-            'limits',
-            'budgets',
-            'updated_at',
-          ],
-          properties: {
-            user_id: { type: 'string' },
-            plan: { type: ['string', 'null'] },
-            currency: { const: 'USD' },
-            balance: MONEY,
-            held: MONEY,
-            spent: MONEY,
-            credited: MONEY,
-            limits: { type: 'object' },
-            budgets: { type: 'array', items: CALLER_BUDGET, description: 'All budgets that count the caller’s calls.' },
-            updated_at: { type: ['string', 'null'] },
-          },
-        },
+        schema: BALANCE,
       },
     },
     async handler(ctx) {

@@ -15,7 +15,7 @@ describe('budgets in the configuration', () => {
       'name: search, amount_usd: "2.50", soft_usd: 2, every: week, starts_on: sunday, timezone: Asia/Kolkata, tag: team=search, provider: acme, model: "x*"',
     );
     const { budgets } = await checkText(
-      `${text}plans: { free: { rpm: 5, budgets: [{ amount_usd: 2, every: day }] } }\n`,
+      `${text}tags: { team: [search] }\nplans: { free: { rpm: 5, budgets: [{ amount_usd: 2, every: day }] } }\n`,
     );
     expect(budgets).to.deep.equal([
       { name: 'all', amount: 20_000_000, every: 'month', timezone: 'UTC' },
@@ -41,11 +41,34 @@ describe('budgets in the configuration', () => {
 
   const cases: readonly (readonly [title: string, text: string, problems: readonly string[]])[] = [
     [
+      'of tags that no call can carry',
+      `${withBudgets(
+        'name: a, amount_usd: 1, every: day, tag: team=serch',
+        'name: b, amount_usd: 1, every: day, tag: taem=search',
+        'name: c, amount_usd: 1, every: day, tag: "project=,"',
+        'name: d, amount_usd: 1, every: day, tag: constructor=x',
+        'name: e, amount_usd: 1, every: day, tag: "project=any thing"',
+      )}tags: { team: [search, ads], project: "*" }\n`,
+      [
+        '3:48 budgets[0].tag: names a tag that "tags" of the configuration does not have. Did you mean "team=search"?',
+        '4:48 budgets[1].tag: names a tag that "tags" of the configuration does not have. Did you mean "team"?',
+        '5:48 budgets[2].tag: has a value that no tag can have. Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
+        '6:48 budgets[3].tag: names a tag that "tags" of the configuration does not have. There are: team, project.',
+      ],
+    ],
+    [
+      'of a tag where there are none',
+      withBudgets('name: a, amount_usd: 1, every: day, tag: team=search'),
+      [
+        '3:48 budgets[0].tag: names a tag that "tags" of the configuration does not have. There are none: list it under "tags".',
+      ],
+    ],
+    [
       'of a plan and a provider that there are not',
       withBudgets('name: a, amount_usd: 1, every: day, plan: fre, provider: acne'),
       [
         '3:49 budgets[0].plan: names a plan that is not configured. There are none.',
-        '3:64 budgets[0].provider: names a provider that is not configured. There are: acme.',
+        '3:64 budgets[0].provider: names a provider that is not configured. Did you mean "acme"?',
       ],
     ],
     [

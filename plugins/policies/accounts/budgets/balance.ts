@@ -1,9 +1,8 @@
 import type { Ledger, Principal } from '../../../../core/index.ts';
 import { keyBudgetId, userBudgetId } from '../../../../core/operators.ts';
 import type { BudgetBook } from './book.ts';
-import type { CountedBudget } from './counted.ts';
+import type { BudgetClock, CountedBudget } from './counted.ts';
 import { readStates, showToCaller } from './view.ts';
-import type { BudgetClock } from './windows.ts';
 
 /** All budgets that limit a caller, each with what is spent, held and left of it. */
 export type ReadBudgets = (principal: Principal) => Promise<readonly Record<string, unknown>[]>;

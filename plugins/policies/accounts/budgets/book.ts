@@ -1,5 +1,6 @@
 import type { KeyOrigin, Log, NamedPlan, PlanFinder, PluginApi, Principal, Target } from '../../../../core/index.ts';
 import { KEY_ORIGINS } from '../../../../core/operators.ts';
+import type { AccountRaises } from './account-raises.ts';
 import type { CountedBudget } from './counted.ts';
 import { type BudgetMatcher, createMatcher, keyIdOf } from './match.ts';
 import type { BudgetRecords, NamedBudget } from './records.ts';
@@ -18,7 +19,8 @@ export interface BudgetCaller {
 }
 
 interface BookParts {
-  readonly records: BudgetRecords;
+  readonly records: Pick<BudgetRecords, 'read' | 'onChange'>;
+  readonly raises: Pick<AccountRaises, 'read' | 'onChange'>;
   readonly findPlan: PlanFinder;
   /** The first key of those that replaced one another; the key itself where none did. */
   readonly firstKeyOf: (keyId: string) => Promise<string>;
@@ -29,17 +31,18 @@ export const REFRESH_MS = 2000;
 /** How often it is looked up anew which key a rotated one goes back to. */
 const ORIGINS_MS = 60_000;
 
-export function createBudgetBook({ records, findPlan, firstKeyOf }: BookParts): BudgetBook {
+export function createBudgetBook({ records, raises, findPlan, firstKeyOf }: BookParts): BudgetBook {
   let matcher: BudgetMatcher | undefined;
-  let version = -1;
+  let version = '';
   let readAt = 0;
   let running: Promise<void> | undefined;
 
   const read = async (): Promise<void> => {
-    const { version: current, budgets } = await records.read();
+    const [shared, own] = await Promise.all([records.read(), raises.read()]);
+    const current = `${shared.version} ${own.version}`;
     const now = Date.now();
     if (matcher && current === version && Math.abs(now - readAt) < ORIGINS_MS) return;
-    matcher = createMatcher(await Promise.all(budgets.map(withOrigin)));
+    matcher = createMatcher(await Promise.all(shared.budgets.map(withOrigin)), own.raises);
     version = current;
     readAt = now;
   };
@@ -54,7 +57,7 @@ export function createBudgetBook({ records, findPlan, firstKeyOf }: BookParts): 
     return running;
   };
 
-  records.onChange(() => void refresh().catch(() => undefined));
+  for (const each of [records, raises]) each.onChange(() => void refresh().catch(() => undefined));
   return {
     refresh,
     async find(caller, now, targets) {

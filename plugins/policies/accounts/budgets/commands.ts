@@ -1,16 +1,11 @@
-import {
-  type BudgetValues,
-  type Command,
-  GatewayError,
-  parseDuration,
-  type Subcommand,
-} from '../../../../core/index.ts';
-import { isoSeconds } from './holds.ts';
+import { type BudgetValues, type Command, GatewayError, type Subcommand } from '../../../../core/index.ts';
+import type { AccountRaises } from './account-raises.ts';
 import type { BudgetManager } from './manage.ts';
+import { raiseCommand } from './raise-command.ts';
 import type { Viewer } from './routes.ts';
 
 /** `tollgate budgets list|put|remove|raise`: what operators do with budgets, on the configured store directly. */
-export function budgetCommand(manager: BudgetManager, show: Viewer): Command {
+export function budgetCommand(manager: BudgetManager, raises: AccountRaises, show: Viewer): Command {
   return {
     name: 'budgets',
     summary: 'List, make, remove and raise budgets',
@@ -18,7 +13,7 @@ export function budgetCommand(manager: BudgetManager, show: Viewer): Command {
       listCommand(manager, show),
       putCommand(manager, show),
       removeCommand(manager, show),
-      raiseCommand(manager, show),
+      raiseCommand(manager, raises, show),
     ],
   };
 }
@@ -119,46 +114,6 @@ function removeCommand(manager: BudgetManager, show: Viewer): Subcommand {
   };
 }
 
-function raiseCommand(manager: BudgetManager, show: Viewer): Subcommand {
-  return {
-    name: 'raise',
-    summary: 'Raise a budget for a while, also one of the configuration; or end its raises',
-    args: [
-      { name: '<name>', summary: 'a budget of "budgets list"' },
-      { name: '[amount]', summary: 'US dollars beside its own' },
-    ],
-    options: [
-      { flags: '--until <time>', summary: 'when it ends: a date-time with a zone, or how long it lasts, such as 2d' },
-      { flags: '--end', summary: 'ends all raises of the budget instead' },
-    ],
-    async run({ args: [name = '', amount], options, io, actor }) {
-      if (options['end'] === true) {
-        const [shown] = await show([await manager.endRaises(name, { actor })]);
-        io.result(shown, `the budget ${name} has no raise any more`);
-        return;
-      }
-      const until = options['until'];
-      if (amount === undefined || typeof until !== 'string')
-        throw new GatewayError(
-          'invalid_request',
-          'A raise needs an amount and an end: tollgate budgets raise <name> 5 --until 2d',
-        );
-      const ends = readEnd(until);
-      const [shown] = await show([await manager.raise(name, { amount_usd: amount, until: ends }, { actor })]);
-      io.result(shown, `the budget ${name} has ${amount} USD more until ${ends}`);
-    },
-  };
-}
-
 function isPeriod(value: unknown): value is BudgetValues['every'] {
   return ['total', 'hour', 'day', 'week', 'month'].some((period) => period === value);
-}
-
-/** A time, or how long from now. */
-function readEnd(text: string): string {
-  try {
-    return isoSeconds(Math.ceil((Date.now() + parseDuration(text)) / 1000) * 1000);
-  } catch {
-    return text;
-  }
 }

@@ -1,5 +1,8 @@
-import type { BudgetHold, BudgetRule, Target } from '../../../../core/index.ts';
-import { type CalendarWindow, windowAt } from './windows.ts';
+import type { BudgetHold, BudgetRule, CalendarWindow, Target } from '../../../../core/index.ts';
+import { windowAt, windowId } from '../../../../core/operators.ts';
+
+/** The clock that budgets go by, in Unix milliseconds. */
+export type BudgetClock = () => number;
 
 /** Whose budget it is: that of all calls, or of those of a user, a key, a tag or a plan. */
 export type BudgetScope = 'all' | 'user' | 'key' | 'tag' | 'plan';
@@ -47,8 +50,6 @@ interface CounterParts {
 }
 
 export function createCounter({ prefix, rule, scope, owner, raises = [] }: CounterParts): BudgetCounter {
-  // A budget that is counted by another period begins anew.
-  const name = `${prefix}:${rule.name}:${rule.every}`;
   let known: CountedBudget | undefined;
   let from = 0;
   let to = 0;
@@ -60,7 +61,7 @@ export function createCounter({ prefix, rule, scope, owner, raises = [] }: Count
     const limit = rule.amount + raised;
     const { end } = window;
     const isEndless = end === Number.POSITIVE_INFINITY;
-    const id = isEndless ? name : `${name}@${window.start}`;
+    const id = windowId(prefix, rule, window);
     const hold = isEndless ? { id, limit } : { id, limit, until: end + KEEP_MS };
     known = Object.freeze({
       rule,

@@ -1,4 +1,6 @@
 import type { BudgetRule, NamedPlan, Principal, Target } from '../../../../core/index.ts';
+import { keyWindowPrefix } from '../../../../core/operators.ts';
+import type { AccountRaise } from './account-raises.ts';
 import {
   type BudgetCounter,
   type BudgetOwner,
@@ -42,7 +44,10 @@ export const SHARED = 'shared';
 const MAX_OWNERS = 10_000;
 
 /** Sorts the shared budgets by the user, key or tag that they name, so that a call looks at few of many. */
-export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
+export function createMatcher(
+  budgets: readonly SharedBudget[],
+  accountRaises: readonly AccountRaise[] = [],
+): BudgetMatcher {
   const shared = budgets.map((budget): Shared => {
     const { rule, raises } = budget;
     return { ...budget, counter: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises }) };
@@ -55,6 +60,7 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
     if (names.length === 0) others.push(budget);
   }
   const owned = createOwned();
+  const raised = groupRaises(accountRaises);
 
   return {
     find(caller, now, targets) {
@@ -69,11 +75,17 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
         if (matches(budget, caller)) note(budget);
       };
       if (ofKey && limitsId !== undefined)
-        for (const each of owned(ofKey, { prefix: `key-window:${limitsId}`, scope: 'key', owner: { key: limitsId } }))
+        for (const each of owned(ofKey, { prefix: keyWindowPrefix(limitsId), scope: 'key', owner: { key: limitsId } }))
           note(each);
       if (plan?.plan.budgets) {
         const prefix = `plan:${encodeURIComponent(plan.name)}:${account}`;
-        for (const each of owned(plan.plan.budgets, { prefix, scope: 'plan', owner: { account } })) note(each);
+        for (const each of owned(plan.plan.budgets, {
+          prefix,
+          scope: 'plan',
+          owner: { account },
+          raised: raised.get(account),
+        }))
+          note(each);
       }
       for (const budget of others) noteShared(budget);
       if (byName.size === 0) return [...found];
@@ -88,10 +100,15 @@ export function createMatcher(budgets: readonly SharedBudget[]): BudgetMatcher {
 function createOwned() {
   const known = new Map<string, { readonly rules: readonly BudgetRule[]; readonly counters: readonly Owned[] }>();
   return (rules: readonly BudgetRule[], whose: Whose): readonly Owned[] => {
-    const { prefix } = whose;
+    const { prefix, raised, ...parts } = whose;
     const found = known.get(prefix);
     if (found?.rules === rules) return found.counters;
-    const counters = rules.map((rule): Owned => ({ rule, counter: createCounter({ ...whose, rule }) }));
+    const counters = rules.map(
+      (rule): Owned => ({
+        rule,
+        counter: createCounter({ ...parts, prefix, rule, raises: raised?.get(rule.name) ?? [] }),
+      }),
+    );
     if (known.size >= MAX_OWNERS) known.clear();
     known.set(prefix, { rules, counters });
     return counters;
@@ -102,6 +119,18 @@ interface Whose {
   readonly prefix: string;
   readonly scope: 'key' | 'plan';
   readonly owner: BudgetOwner;
+  /** Its raises by the name of the budget. */
+  readonly raised?: ReadonlyMap<string, readonly Raise[]> | undefined;
+}
+
+/** Raises by account, and by the name of the budget. */
+function groupRaises(all: readonly AccountRaise[]): ReadonlyMap<string, ReadonlyMap<string, readonly Raise[]>> {
+  const byAccount = new Map<string, Map<string, readonly Raise[]>>();
+  for (const { account, budget, raises } of all) {
+    const own = byAccount.get(account) ?? new Map<string, readonly Raise[]>();
+    byAccount.set(account, own.set(budget, raises));
+  }
+  return byAccount;
 }
 
 interface Owned {

@@ -10,12 +10,12 @@ import {
   sendList,
   sendVersion,
 } from '../../../../core/operators.ts';
+import type { BudgetClock } from './counted.ts';
 import { createCounter, scopeOf } from './counted.ts';
 import type { BudgetManager, ChangeBy } from './manage.ts';
 import { SHARED } from './match.ts';
 import { entityTag, type NamedBudget } from './records.ts';
-import { OPERATOR_BUDGET, readStates, showToOperator } from './view.ts';
-import type { BudgetClock } from './windows.ts';
+import { OPERATOR_BUDGET, RAISE_FIELDS, readStates, showToOperator } from './view.ts';
 
 const PATH = '/api/core/admin/budgets';
 
@@ -32,13 +32,7 @@ const RAISE_BODY = {
   type: 'object',
   additionalProperties: false,
   required: ['amount_usd', 'until'],
-  properties: {
-    amount_usd: {
-      anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
-      description: 'US dollars beside the budget’s own.',
-    },
-    until: { type: 'string', maxLength: 40, description: 'When it ends: ISO 8601 with a time zone.' },
-  },
+  properties: RAISE_FIELDS,
 } as const;
 
 const LIST_QUERY = { type: 'object', additionalProperties: false, properties: PAGE_QUERY } as const;
@@ -49,11 +43,21 @@ type RaiseContext = RouteContext<PluginConfig<typeof RAISE_BODY>>;
 
 /** What operators read and change of the budgets that all calls share which match them. */
 export function registerBudgetRoutes(api: PluginApi, manager: BudgetManager, show: Viewer): void {
-  const send = async (ctx: RouteContext<unknown>, budget: NamedBudget): Promise<void> => {
+  const send: Send = async (ctx, budget) => {
     const [shown = {}] = await show([budget]);
     sendVersion(ctx, entityTag(budget), shown);
   };
-  const responses = { 200: ONE };
+  registerReading(api, manager, show, send);
+  registerChanging(api, manager, show, send);
+  registerRaising(api, manager, send);
+}
+
+/** Sends one budget with its entity tag. */
+type Send = (ctx: RouteContext<unknown>, budget: NamedBudget) => Promise<void>;
+
+const responses = { 200: ONE };
+
+function registerReading(api: PluginApi, manager: BudgetManager, show: Viewer, send: Send): void {
   api.route({
     ...{ ...FOR_OPERATORS, method: 'GET', path: PATH, summary: 'List budgets by name, with what is spent of each' },
     query: LIST_QUERY,
@@ -71,6 +75,9 @@ export function registerBudgetRoutes(api: PluginApi, manager: BudgetManager, sho
     ...{ ...FOR_OPERATORS, method: 'GET', path: `${PATH}/:name`, summary: 'Show a budget', responses },
     handler: async (ctx) => send(ctx, await manager.get(nameOf(ctx))),
   });
+}
+
+function registerChanging(api: PluginApi, manager: BudgetManager, show: Viewer, send: Send): void {
   api.route({
     ...{ ...FOR_OPERATORS, method: 'PUT', path: `${PATH}/:name`, summary: 'Put a budget', responses },
     description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
@@ -90,26 +97,18 @@ export function registerBudgetRoutes(api: PluginApi, manager: BudgetManager, sho
       ctx.body = shown;
     },
   });
+}
+
+function registerRaising(api: PluginApi, manager: BudgetManager, send: Send): void {
+  const path = `${PATH}/:name/raises`;
   api.route({
-    ...{
-      ...FOR_OPERATORS,
-      method: 'POST',
-      path: `${PATH}/:name/raises`,
-      summary: 'Raise a budget for a while',
-      responses,
-    },
+    ...{ ...FOR_OPERATORS, method: 'POST', path, summary: 'Raise a budget for a while', responses },
     description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
     body: RAISE_BODY,
     handler: async (ctx: RaiseContext) => send(ctx, await manager.raise(nameOf(ctx), ctx.state.body, changeBy(ctx))),
   });
   api.route({
-    ...{
-      ...FOR_OPERATORS,
-      method: 'DELETE',
-      path: `${PATH}/:name/raises`,
-      summary: 'End the raises of a budget',
-      responses,
-    },
+    ...{ ...FOR_OPERATORS, method: 'DELETE', path, summary: 'End the raises of a budget', responses },
     handler: async (ctx) => send(ctx, await manager.endRaises(nameOf(ctx), changeBy(ctx))),
   });
 }

@@ -1,14 +1,16 @@
 import { createPlanFinder, type PluginApi } from '../../../../core/index.ts';
+import { accountRaiseRoutes } from './account-raise-routes.ts';
+import { createAccountRaises } from './account-raises.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
 import { createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';
 import { type CallBudgets, createCallBudgets } from './call-budgets.ts';
 import { budgetCommand } from './commands.ts';
+import type { BudgetClock } from './counted.ts';
 import { createBudgetManager } from './manage.ts';
 import { createNotices } from './notices.ts';
 import { createBudgetRecords } from './records.ts';
 import { createViewer, registerBudgetRoutes } from './routes.ts';
 import { createDeliveries, createWebhook, type WebhookOptions } from './webhook.ts';
-import type { BudgetClock } from './windows.ts';
 
 export interface BudgetParts {
   /** For the books. */
@@ -27,9 +29,16 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   const manager = createBudgetManager(api, records);
   const show = createViewer(api, now);
   registerBudgetRoutes(api, manager, show);
-  api.command(budgetCommand(manager, show));
+  const raises = createAccountRaises(api);
+  for (const route of accountRaiseRoutes(raises)) api.route(route);
+  api.command(budgetCommand(manager, raises, show));
 
-  const book = createBudgetBook({ records, findPlan: createPlanFinder(api), firstKeyOf: createKeyOrigins(api) });
+  const book = createBudgetBook({
+    records,
+    raises,
+    findPlan: createPlanFinder(api),
+    firstKeyOf: createKeyOrigins(api),
+  });
   if (api.settings.billing !== 'off') keepCurrent(api, book);
   // What waits for the webhook outlives a reload.
   const deliveries =

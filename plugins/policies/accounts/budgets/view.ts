@@ -22,6 +22,21 @@ const NUMBERS = {
   resets_at: { ...TEXT_OR_NULL, description: 'When it begins anew, ISO 8601; null for one that never does.' },
 } as const;
 
+/** A raise in a request. */
+export const RAISE_FIELDS = {
+  amount_usd: {
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+    description: 'US dollars beside the budget’s own.',
+  },
+  until: { type: 'string', maxLength: 40, description: 'When it ends: ISO 8601 with a time zone.' },
+} as const;
+
+/** The raises of a budget as operators see them. */
+export const RAISES_SHOWN = {
+  type: 'array',
+  items: { type: 'object', properties: { amount: MONEY, until: TEXT }, required: ['amount', 'until'] },
+} as const;
+
 /** A budget as its callers see it. */
 export const CALLER_BUDGET = {
   type: 'object',
@@ -49,10 +64,7 @@ export const OPERATOR_BUDGET = {
     key: TEXT,
     tag: TEXT,
     plan: TEXT,
-    raises: {
-      type: 'array',
-      items: { type: 'object', properties: { amount: MONEY, until: TEXT }, required: ['amount', 'until'] },
-    },
+    raises: RAISES_SHOWN,
   },
 } as const;
 

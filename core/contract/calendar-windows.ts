@@ -1,9 +1,5 @@
-import type { BudgetRule } from '../../../../core/index.ts';
-import { WEEKDAYS } from '../../../../core/operators.ts';
-import { changeBetween, firstInstantOf, offsetAt, wallAt } from './zone.ts';
-
-/** The clock that budgets go by, in Unix milliseconds. */
-export type BudgetClock = () => number;
+import { type BudgetRule, WEEKDAYS } from './budgets.ts';
+import { changeBetween, firstInstantOf, offsetAt, wallAt } from './zone-clock.ts';
 
 /** Which calendar periods a budget is counted in. */
 export type WindowRule = Pick<BudgetRule, 'every' | 'timezone' | 'startsOn'>;
@@ -38,15 +34,6 @@ export function windowAt({ every, timezone, startsOn }: WindowRule, instant: num
     end = firstInstantOf(timezone, next(from));
   }
   return { start: firstInstantOf(timezone, from), end };
-}
-
-/** Answers the window of now for one rule, and computes it once a window. */
-export function createWindowClock(rule: WindowRule): (now: number) => CalendarWindow {
-  let window: CalendarWindow = { start: 0, end: 0 };
-  return (now) => {
-    if (now < window.start || now >= window.end) window = windowAt(rule, now);
-    return window;
-  };
 }
 
 /** The first moment of the period that a wall clock's time is in, and of the one after it; both as a wall clock shows them. */

@@ -1,12 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isTimeZone, WEEKDAYS } from '../../../../../core/operators.ts';
-import {
-  type CalendarWindow,
-  createWindowClock,
-  type WindowRule,
-  windowAt,
-} from '../../../../../plugins/policies/accounts/budgets/windows.ts';
+import { type CalendarWindow, type WindowRule, windowAt } from '../../../core/contract/calendar-windows.ts';
+import { isTimeZone, WEEKDAYS } from '../../../core/operators.ts';
 
 const ZONES = [
   'UTC',
@@ -169,16 +164,6 @@ describe('the calendar windows of budgets', () => {
   it('never end for a budget in total', () => {
     const { start, end } = windowAt({ every: 'total', timezone: 'UTC' }, Date.now());
     expect([start, end]).to.deep.equal([Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]);
-  });
-
-  it('are the same from a clock that remembers the last one, also when time goes back', () => {
-    fc.assert(
-      fc.property(rules, fc.array(instants, { minLength: 1, maxLength: 8 }), (rule, times) => {
-        const clock = createWindowClock(rule);
-        for (const now of times) expect(clock(now)).to.deep.equal(windowAt(rule, now));
-      }),
-      { numRuns: 200 },
-    );
   });
 
   it('know zones by their names alone', () => {

@@ -1,0 +1,133 @@
+import { type AuditActor, formatUsd, GatewayError, nearest, type PluginApi } from '../../../../core/index.ts';
+import { createPlanBook } from '../../../../core/operators.ts';
+import { checkAccountId } from '../account-id.ts';
+import type { Raise } from './counted.ts';
+import { isoSeconds } from './holds.ts';
+import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
+
+/** What one account may spend beyond a budget of its plan, for a while. */
+export interface AccountRaise {
+  readonly account: string;
+  /** The name of the budget, in whichever plan the account's calls have. */
+  readonly budget: string;
+  readonly raises: readonly Raise[];
+}
+
+/** The raises of accounts. */
+export interface AccountRaises {
+  read(): Promise<{ readonly version: number; readonly raises: readonly AccountRaise[] }>;
+  /** Those of an account that run, by the name of the budget. */
+  list(account: string): Promise<readonly AccountRaise[]>;
+  /** Adds money until a time, written down in the audit log. Throws `not_found` for a budget that no plan has. */
+  raise(actor: AuditActor, account: string, budget: string, values: RaiseValues): Promise<AccountRaise>;
+  /** Ends all of one budget at once. */
+  end(actor: AuditActor, account: string, budget: string): Promise<AccountRaise>;
+  /** Told when this process changed one. */
+  onChange(listener: () => void): void;
+}
+
+/** The name of the one record that has the raises of all accounts, and its id. */
+const RAISES = 'account-raises';
+const ALL = 'all';
+/** How many budgets of accounts may be raised at once. */
+const MAX_RAISED = 1000;
+
+export function createAccountRaises(api: Pick<PluginApi, 'records' | 'settings' | 'audit'>): AccountRaises {
+  const records = api.records<readonly AccountRaise[]>(RAISES);
+  const readPlans = createPlanBook(api);
+
+  const change = async (
+    { actor, action, account, budget }: Change,
+    make: (raises: readonly Raise[]) => readonly Raise[],
+  ): Promise<AccountRaise> => {
+    const changed = await records.change(ALL, (stored = []) => {
+      const all = running(stored);
+      const raises = make(raisesOf(all, account, budget));
+      const others = all.filter((each) => each.account !== account || each.budget !== budget);
+      if (raises.length === 0) return others;
+      if (others.length < MAX_RAISED) return [...others, { account, budget, raises }];
+      throw new GatewayError('conflict', `${MAX_RAISED} budgets of accounts are raised, the most at once; end some.`);
+    });
+    const after = { account, budget, raises: raisesOf(changed.value, account, budget) };
+    const before = { account, budget, raises: raisesOf(running(changed.before ?? []), account, budget) };
+    const [{ account: _before, ...was }, { account: _after, ...is }] = [showRaise(before), showRaise(after)];
+    await api.audit({ actor, action, subject: account, before: was, after: is });
+    return after;
+  };
+
+  return {
+    async read() {
+      const { version, value = [] } = await records.find(ALL);
+      return { version, raises: value };
+    },
+    async list(account) {
+      checkAccountId(account);
+      const { value = [] } = await records.find(ALL);
+      const own = running(value).filter((each) => each.account === account);
+      return own.toSorted((a, b) => (a.budget < b.budget ? -1 : 1));
+    },
+    async raise(actor, account, budget, values) {
+      checkAccountId(account);
+      if (api.settings.billing === 'off')
+        throw new GatewayError(
+          'feature_disabled',
+          'Budgets are not counted with "billing: off"; write billing: track.',
+        );
+      const plans = [...(await readPlans()).values()];
+      assertOfPlan(budget, [
+        ...new Set(plans.flatMap(({ plan: { budgets = [] } }) => budgets.map(({ name }) => name))),
+      ]);
+      const raise = readRaise(values, Date.now());
+      return await change({ actor, action: 'account.raise', account, budget }, (raises) => withRaise(raises, raise));
+    },
+    async end(actor, account, budget) {
+      checkAccountId(account);
+      return await change({ actor, action: 'account.end_raises', account, budget }, (raises) => {
+        if (raises.length > 0) return [];
+        throw new GatewayError('not_found', `No raise of the budget "${shorten(budget)}" runs for this account.`);
+      });
+    },
+    onChange: (listener) => records.onChange(() => listener()),
+  };
+}
+
+interface Change {
+  readonly actor: AuditActor;
+  readonly action: string;
+  readonly account: string;
+  readonly budget: string;
+}
+
+/** A raise as operators see it, amounts as decimal strings. */
+export function showRaise({ account, budget, raises }: AccountRaise) {
+  return {
+    ...{ account, budget },
+    raised: formatUsd(raises.reduce((sum, { amount }) => sum + amount, 0)),
+    raises: raises.map(({ amount, until }) => ({ amount: formatUsd(amount), until: isoSeconds(until) })),
+  };
+}
+
+/** Those that have not ended. */
+function running(all: readonly AccountRaise[]): readonly AccountRaise[] {
+  const now = Date.now();
+  return all
+    .map((each) => ({ ...each, raises: runningOf(each.raises, now) }))
+    .filter(({ raises }) => raises.length > 0);
+}
+
+function raisesOf(all: readonly AccountRaise[], account: string, budget: string): readonly Raise[] {
+  return all.find((each) => each.account === account && each.budget === budget)?.raises ?? [];
+}
+
+/** A misspelt budget would be raised for nobody. */
+function assertOfPlan(budget: string, known: readonly string[]): void {
+  if (known.includes(budget)) return;
+  const [near] = nearest(budget, known, 1);
+  const listed = known.length > 0 ? `Plans have: ${known.slice(0, 20).join(', ')}.` : 'Plans have none.';
+  const hint = near === undefined ? listed : `Did you mean "${near}"?`;
+  throw new GatewayError('not_found', `No plan has a budget "${shorten(budget)}". ${hint}`, { param: 'budget' });
+}
+
+function shorten(name: string): string {
+  return name.replace(/[^\w.-]/g, '?').slice(0, 63);
+}

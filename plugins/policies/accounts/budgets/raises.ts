@@ -1,0 +1,59 @@
+import { GatewayError, parseUsd } from '../../../../core/index.ts';
+import type { Raise } from './counted.ts';
+
+/** A raise as operators write it. */
+export interface RaiseValues {
+  readonly amount_usd: string | number;
+  /** ISO 8601 with a zone. */
+  readonly until: string;
+}
+
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/i;
+/** How many raises of one budget may run at once, and how long one may. */
+const MAX_RAISES = 20;
+const LONGEST_RAISE_MS = 5 * 366 * 86_400_000;
+/** Sums beyond it would not be whole numbers any more. */
+const MAX_RAISED = 1_000_000_000_000_000;
+
+/** Reads a raise; throws `invalid_request` naming the field. */
+export function readRaise({ amount_usd, until }: RaiseValues, now: number): Raise {
+  return { amount: readAmount(amount_usd), until: readUntil(until, now) };
+}
+
+/** Those that have not ended. */
+export function runningOf(raises: readonly Raise[], now: number): readonly Raise[] {
+  return raises.filter(({ until }) => until > now);
+}
+
+/** The raises with one more; throws `conflict` where that is too many. */
+export function withRaise(raises: readonly Raise[], raise: Raise): readonly Raise[] {
+  const all = [...raises, raise];
+  if (all.length <= MAX_RAISES && all.reduce((sum, { amount }) => sum + amount, 0) <= MAX_RAISED) return all;
+  throw new GatewayError('conflict', `A budget has at most ${MAX_RAISES} raises at once; end those that run.`);
+}
+
+function readAmount(amount: string | number): number {
+  try {
+    const micro = parseUsd(amount);
+    if (micro > 0) return micro;
+  } catch {
+    // Refused below: every amount that is none gets the same sentence.
+  }
+  throw new GatewayError(
+    'invalid_request',
+    'A raise is an amount of US dollars above 0: write "5", "0.50" or "12.345678".',
+    { param: 'amount_usd' },
+  );
+}
+
+function readUntil(text: string, now: number): number {
+  const until = DATE_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (until > now && until < now + LONGEST_RAISE_MS) return until;
+  throw new GatewayError(
+    'invalid_request',
+    Number.isNaN(until)
+      ? '"until" is not a date-time with a time zone: write 2027-01-31T12:00:00Z.'
+      : '"until" is past, or more than five years ahead: a raise ends at a time within these.',
+    { param: 'until' },
+  );
+}

@@ -1,0 +1,28 @@
+import { INITDB, POSTGRES, startPostgresServer } from '../../../../support/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../../../support/redis-server.ts';
+import { describeWith, type TestServer } from '../../../../support/server-process.ts';
+import { checkSpending } from '../../../../support/spending-property.ts';
+import { openStore } from '../../../../support/store-race.ts';
+
+const PLACES = [
+  { kind: 'redis', needs: { 'redis-server': REDIS_SERVER }, open: () => startRedisServer() },
+  { kind: 'postgres', needs: { postgres: POSTGRES, initdb: INITDB }, open: startPostgresServer },
+] as const;
+
+for (const { kind, needs, open } of PLACES)
+  describeWith(`spending in calendar windows on ${kind}`, needs, () => {
+    let server: TestServer;
+    before(async function () {
+      this.timeout(60_000);
+      server = await open();
+    });
+    after(() => server?.close());
+
+    it('never passes a budget, and never stops short of one, on two nodes over changes of clocks, ends of months and leap days', async function () {
+      this.timeout(120_000);
+      const address = { kind, url: server.url } as const;
+      const [one, two] = [await openStore(address), await openStore(address)];
+      await checkSpending([one, two], 100);
+      await Promise.all([one.close(), two.close()]);
+    });
+  });
