@@ -13,7 +13,7 @@ import type { Foundation } from '../plugins/foundation.ts';
 import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
-import { type LoadedConfig, locateFault } from '../plugins/load-config.ts';
+import { type LoadedConfig, locateProblem } from '../plugins/load-config.ts';
 import { Pending } from '../plugins/pending.ts';
 import { createPluginApi } from '../plugins/plugin-api.ts';
 import { createRecordBook } from '../plugins/records.ts';
@@ -129,7 +129,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
       ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
       ready: () =>
         runReady(registry.ready).catch((error: unknown) => {
-          throw locateFault(error, loaded);
+          throw locateProblem(error, loaded);
         }),
       takeOver() {
         gatherer.serve(readers);
@@ -138,7 +138,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     };
   } catch (error) {
     await close();
-    throw locateFault(error, loaded);
+    throw locateProblem(error, loaded);
   }
 }
 

@@ -9,14 +9,14 @@ export class OptionError extends TypeError {
   /** A JSON pointer into the plugin's configuration, such as `/models/0`; the whole of it when empty. */
   readonly path: string;
   /** What is wrong, as the end of a sentence that begins with the place. Holds no secret. */
-  readonly fault: string;
+  readonly problem: string;
   /** What to do, a whole sentence. */
   readonly hint: string | undefined;
 
-  constructor(path: string, fault: string, hint?: string) {
-    super([path.slice(1).replaceAll('/', '.'), `${fault}${hint === undefined ? '' : `. ${hint}`}`].join(' ').trim());
+  constructor(path: string, problem: string, hint?: string) {
+    super([path.slice(1).replaceAll('/', '.'), `${problem}${hint === undefined ? '' : `. ${hint}`}`].join(' ').trim());
     this.path = path;
-    this.fault = fault;
+    this.problem = problem;
     this.hint = hint;
   }
 }
@@ -29,10 +29,10 @@ export async function problemsOf(...readers: readonly (() => unknown)[]): Promis
       await read();
     } catch (error) {
       if (!(error instanceof OptionError)) throw error;
-      const { path, fault, hint } = error;
+      const { path, problem, hint } = error;
       // Several readers may come upon the same option.
-      if (problems.some((known) => known.path === path && known.message === fault)) continue;
-      problems.push({ path, message: fault, ...(hint !== undefined && { hint }) });
+      if (problems.some((known) => known.path === path && known.message === problem)) continue;
+      problems.push({ path, message: problem, ...(hint !== undefined && { hint }) });
     }
   }
   return problems;

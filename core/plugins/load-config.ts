@@ -137,13 +137,13 @@ async function runCheck(
   }
 }
 
-/** An error of a plugin's set-up as a fault of the configuration at its place, where its plugin told which option it was. */
-export function locateFault(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
+/** An error of a plugin's set-up as a problem of the configuration at its place, where its plugin told which option it was. */
+export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
   if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
-  const { path: place, fault, hint } = error.cause;
+  const { path: place, problem, hint } = error.cause;
   const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
   if (!at) return error;
-  return createConfigError([{ pointer: `${at.pointer}${place}`, atKey: place === '', message: fault, hint }], raw);
+  return createConfigError([{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }], raw);
 }
 
 function isProblem(value: unknown): value is Problem {

@@ -22,8 +22,8 @@ export async function readKeyFile(path: string): Promise<JSONWebKeySet> {
     return readKeySet(parseKeyFile(await readFile(path, 'utf8')), 'the file');
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
-    const fault = code === undefined ? `cannot be used: ${message}` : `cannot be read from ${path}: ${code}`;
-    throw new OptionError('/jwksFile', fault, 'It holds a JWK set, one JWK, or a public key in PEM.');
+    const problem = code === undefined ? `cannot be used: ${message}` : `cannot be read from ${path}: ${code}`;
+    throw new OptionError('/jwksFile', problem, 'It holds a JWK set, one JWK, or a public key in PEM.');
   }
 }
 
