@@ -81,7 +81,7 @@ describe('an alias with rules', function () {
     expect(await rig.ask('long')).to.include({ status: 503, by: null });
   });
 
-  it('leaves a target out that is only for what it does cheaper', async () => {
+  it('leaves out a target that is only for calls that cost less there', async () => {
     rig.vendors['a']?.script(refusal(500));
     expect(await rig.ask('thrifty')).to.include({ status: 503 });
   });
