@@ -215,7 +215,7 @@ describe('a plugin at fault', function () {
       }
     });
 
-    it('serves the next hundred calls after all that', async () => {
+    it('leaves a gateway that serves the next hundred calls', async () => {
       await rig.expectOrder(await rig.mark(), 0, 0, 100);
     });
   });

@@ -203,7 +203,7 @@ describe('a provider that responds with something wrong', function () {
     expect(texts[0]?.at(-1)).to.equal('[DONE]');
   });
 
-  it('serves the next hundred calls after all that', async () => {
+  it('leaves a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });

@@ -47,7 +47,7 @@ describe('a provider that breaks off', function () {
     await rig.expectOrder(mark, 2, 2 * USAGE_COST);
   });
 
-  it('serves the next hundred calls after all that', async () => {
+  it('leaves a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });
