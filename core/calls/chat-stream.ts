@@ -31,8 +31,8 @@ export interface ChatStream extends ResponseNotes {
 const READ_ON_MS = 500;
 
 /** A chat completion as a stream. Rejects before the first byte when no target responds. */
-export function streamChat(deps: CallDeps, asked: CallRequest<'chat'>, init: CallInit): Promise<ChatStream> {
-  return runCall(deps, asked, init, {
+export function streamChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatStream> {
+  return runCall(deps, callRequest, init, {
     async answered(call, answered) {
       const { response, ...notes } = noteAnswered(call, answered);
       return passOut(deps, call, {

@@ -109,7 +109,7 @@ describe('accounts over HTTP and on the command line', function () {
       expect(error).to.include({ code: 'insufficient_balance', type: 'insufficient_quota' });
     });
 
-    it('takes no amount that is none', async () => {
+    it('is not changed by a credit that is no amount', async () => {
       for (const amount of ['0', 'ten', '1.0000001', '1e3', ''])
         expect(await fails(run('credit', 'ann', amount)), amount).to.match(/amount/);
     });
@@ -174,7 +174,7 @@ describe('accounts over HTTP and on the command line', function () {
       expect((await usage(keys[1], 'day')).data[0].requests).to.equal(1);
     });
 
-    it('names what is wrong with a question', async () => {
+    it('is refused with what is wrong with the query', async () => {
       const key = await createKey(newUser());
       const wrong: readonly (readonly [string, string])[] = [
         ['from=2026-02-30', 'from'],
@@ -211,7 +211,7 @@ describe('accounts over HTTP and on the command line', function () {
       expect((await get('/api/core/balance?user_id=bob', ann)).status).to.equal(400);
     });
 
-    it('need a credential, and a token the permission', async () => {
+    it('need a credential, and a token needs the permission', async () => {
       for (const where of ['/api/core/balance', '/api/core/usage']) {
         expect((await get(where)).body.error.code, where).to.equal('missing_api_key');
         const { status, body } = await get(where, await provider.token('ann', 'keys:read'));

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Operator, startOperator } from '../support/operator.ts';
 
-describe('accounts and plans on the admin API', () => {
+describe('the admin API for accounts and plans', () => {
   let operator: Operator;
   before(async () => {
     operator = await startOperator({ defaultPlan: 'free' });
@@ -39,7 +39,7 @@ describe('accounts and plans on the admin API', () => {
     expect(data[0].actor).to.include({ via: 'api', user_id: 'root', address: '127.0.0.1' });
   });
 
-  it('refuses amounts, ids and pages that are none', async () => {
+  it('refuses amounts, ids and pages that are not valid', async () => {
     const { call } = operator;
     for (const body of [
       {},
@@ -58,7 +58,7 @@ describe('accounts and plans on the admin API', () => {
     expect((await call('GET', '/accounts/ann')).body.balance).to.equal('25.00');
   });
 
-  it('gives accounts plans, at once on this node, and refuses those that there are not', async () => {
+  it('gives accounts plans, at once on this node, and refuses plans that do not exist', async () => {
     const { call, chat } = operator;
     const key = (await call('POST', '/keys', { user_id: 'planned' })).body.api_key;
     expect((await call('PUT', '/plans/tight', { rpm: 1 })).status).to.equal(200);

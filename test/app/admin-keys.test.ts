@@ -8,7 +8,7 @@ describe('keys on the admin API', () => {
   });
   after(() => operator.gateway.stop());
 
-  it('are made, listed, shown and changed; what is not named stays, and null takes away', async () => {
+  it('are made, listed, shown and changed; a field that is not named stays, and null takes it away', async () => {
     const { call } = operator;
     const made = await call('POST', '/keys', {
       ...{ user_id: 'ann', name: 'laptop', rpm: 60, budget_usd: '5', models: ['echo/echo'], tags: ['team=search'] },
@@ -35,7 +35,7 @@ describe('keys on the admin API', () => {
     expect(next.body.data[0].id).not.to.equal(first.body.next);
   });
 
-  it('work by what they were changed to, at once on this node', async () => {
+  it('work as they were changed, at once on this node', async () => {
     const { call, chat } = operator;
     const {
       api_key,
@@ -102,7 +102,7 @@ describe('keys on the admin API', () => {
     expect(afters.filter((after: string) => !befores.has(after))).to.have.lengthOf(1);
   });
 
-  it('let one of many changes of one version through, and tell the others', async () => {
+  it('let one of many changes to one version through, and refuse the others', async () => {
     const { call } = operator;
     const { id } = (await call('POST', '/keys', { user_id: 'once' })).body.api_key_info;
     const etag = (await call('GET', `/keys/${id}`)).headers.get('etag') ?? '';
@@ -155,7 +155,7 @@ describe('keys on the admin API', () => {
     expect(key.body).to.include({ name: 'mine', role: null, user_id: 'hostile' });
   });
 
-  it('are not found by ids that are none, and pages are bounded', async () => {
+  it('are not found by ids that are not valid, and pages are bounded', async () => {
     const { call } = operator;
     for (const id of ['nope', 'a%2Fb', '..%2F..%2Fetc', '%00', 'x'.repeat(300), 'tg_AAAAAAAAAAAA'])
       expect((await call('GET', `/keys/${id}`)).body.error.code, id).to.equal('not_found');
@@ -164,7 +164,7 @@ describe('keys on the admin API', () => {
     expect((await call('GET', '/keys?limit=1000')).status).to.equal(200);
   });
 
-  it('are nobody’s but operators’', async () => {
+  it('are for operators alone', async () => {
     const { gateway } = operator;
     for (const [method, path] of [
       ['GET', '/keys'],

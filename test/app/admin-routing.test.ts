@@ -12,7 +12,7 @@ import { createSilentLog } from '../support/silent-log.ts';
 
 const SECRET = 'sk-vendor-0123456789abcdef0123456789abcdef';
 
-describe('what operators ask of a gateway about its targets', function () {
+describe('the state of targets for operators', function () {
   this.timeout(30_000);
   let rig: RoutingRig;
   let admin: Record<string, string>;
@@ -39,7 +39,7 @@ describe('what operators ask of a gateway about its targets', function () {
     return (await response.json()) as { data: Row[]; has_more: boolean; next?: string; retries: object };
   };
 
-  it('is the state of each, until when it is left alone, errors, latency, and the vendor’s words without secrets', async () => {
+  it('tells of each until when it is left alone, its errors, latency, and the vendor’s words without secrets', async () => {
     const { data, has_more, retries } = await read();
     const [a, b, gone] = data;
     expect(data.map(({ target }) => target)).to.deep.equal(['a/pair', 'b/pair', 'c/gone', 'c/more']);
@@ -81,7 +81,7 @@ describe('what operators ask of a gateway about its targets', function () {
       ]);
   });
 
-  it('is in a warn line for each failed attempt: target, status or errno, class, words, request, what comes next', () => {
+  it('is also told in a warn line for each failed attempt: target, status or errno, class, words, request, what comes next', () => {
     const line = (target: string) => rig.gateway.logs.find((each) => each['target'] === target);
     expect(line('a/pair')).to.include({ level: 'warn', status: 429, class: 'rate_limit', next: 'b/pair' });
     expect(line('a/pair')).to.include({ request_id: 'targets-0001' });
@@ -89,7 +89,7 @@ describe('what operators ask of a gateway about its targets', function () {
     expect(rig.gateway.logText()).not.to.match(/sk-vendor|org-abc/);
   });
 
-  it('is told of a stream that breaks off after it began', async () => {
+  it('includes a stream that broke off after it began', async () => {
     rig.vendors['d']?.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${delta('one')}\n\n`));
@@ -136,7 +136,7 @@ describe('POST /api/core/admin/reload', function () {
     expect(await reload({})).to.have.nested.property('body.error.code', 'feature_disabled');
   });
 
-  it('tells what a reload would change, reloads, and says why it could not; what was done is in the audit', async () => {
+  it('tells what a reload would change, reloads, and says why it could not; what was done is in the audit log', async () => {
     const { folder, use, noteReload } = gateway;
     const configPath = path.join(folder, 'tollgate.config.json');
     const load = () => loadConfig({ cwd: folder, env: {}, configPath });

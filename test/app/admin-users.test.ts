@@ -80,7 +80,7 @@ describe('users on the admin API', () => {
     expect((await gateway.get('/api/core/admin/keys', { authorization: `Bearer ${api_key}` })).status).to.equal(403);
   });
 
-  it('are held to versions, and ids that are none are refused', async () => {
+  it('are changed at the version that is named alone, and ids that are not valid are refused', async () => {
     const { call } = operator;
     await call('POST', '/users/v/block');
     expect((await call('POST', '/users/v/unblock', {}, { 'if-match': '"9"' })).status).to.equal(412);

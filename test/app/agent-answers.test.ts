@@ -14,7 +14,7 @@ const MEDICAL = [
 ];
 const NOBODY = { system: 'You lead a team', reply: { agents: [] } };
 
-describe('answers of the agent team', () => {
+describe('responses of the agent team', () => {
   let gateway: TestGateway | undefined;
   let vendor: ModelServer | undefined;
   afterEach(async () => {
@@ -66,7 +66,7 @@ describe('answers of the agent team', () => {
       expect(cost).to.equal(whole.headers.get('x-tollgate-cost-usd'));
     });
 
-  it('D29 prose in the answer to one user leaves the model as strong for another', async () => {
+  it('D29 prose instead of JSON for one user does not change how the model is used for another', async () => {
     const { gateway: own, model } = await start(
       { ...RESULT, user: 'in prose', times: 1, reply: 'Just prose.' },
       { ...RESULT, reply: { answer: 'x' } },
@@ -87,7 +87,7 @@ describe('answers of the agent team', () => {
     [{ mood: 'Literal["calm", "tense"]' }, { mood: 'calm' }, { mood: 'other' }],
   ];
   for (const [shape, right, wrong] of SHAPES)
-    it(`D29 ${JSON.stringify(shape)} takes what it says, and nothing else`, async () => {
+    it(`D29 the shape ${JSON.stringify(shape)} takes what it says, and nothing else`, async () => {
       const { gateway: own, model } = await start(
         { ...RESULT, user: 'wrong', reply: JSON.stringify(wrong) },
         { ...RESULT, reply: JSON.stringify(right) },
@@ -99,7 +99,7 @@ describe('answers of the agent team', () => {
       expect(model.calls, 'the wrong one is asked for again').to.have.length(5);
     });
 
-  it('D29 a type that nobody knows is refused by its place', async () => {
+  it('D29 an unknown type is refused, naming its place', async () => {
     const { gateway: own } = await start();
     const response = await own.post('/api/core/agent', { message: 'x', response_model: { a: { b: 'Promise[str]' } } });
     const { error } = (await response.json()) as { error: object };

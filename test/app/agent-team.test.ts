@@ -11,7 +11,7 @@ const route = (...agents: string[]) => ({ agents: agents.map((agent) => ({ agent
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Loose = any;
 
-describe('the agents on the whole gateway', () => {
+describe('a gateway with agents', () => {
   let gateway: TestGateway;
   let vendor: ModelServer;
 
@@ -213,7 +213,7 @@ describe('the agents on the whole gateway', () => {
     expect(gateway.logText()).to.not.match(/secret-(?:message|answer|context|history|session)/);
   });
 
-  it('remembers over HTTP and forgets on DELETE', async () => {
+  it('remembers sessions over HTTP and forgets them on DELETE', async () => {
     await start([
       { asked: 'assignments', reply: route() },
       { asked: 'result', reply: { answer: 'blue' } },

@@ -70,7 +70,7 @@ describe('the audit log of a gateway', () => {
     ['plan.remove', 'cli', cli('plans', 'remove', 'team')],
   ];
   for (const [action, via, change] of CHANGES)
-    it(`has ${action} by ${via === 'api' ? 'the admin API' : 'the command line'}`, async () => {
+    it(`has an entry for ${action} by ${via === 'api' ? 'the admin API' : 'the command line'}`, async () => {
       await change();
       const { data } = (await operator.call('GET', `/audit?action=${action}&actor=${via}&limit=1`)).body;
       const [entry] = data as readonly Entry[];
@@ -79,7 +79,7 @@ describe('the audit log of a gateway', () => {
       expect(entry?.actor.user_id).to.be.a('string').and.not.equal('');
     });
 
-  it('has the keys that users make, rotate and delete themselves, under their own names', async () => {
+  it('has an entry for each key that users make, rotate or delete themselves, under their own names', async () => {
     const { gateway } = operator;
     const send = async (method: string, path: string, body: object) => {
       const response = await fetch(`${gateway.url}/api/core/api_keys${path}`, {
@@ -123,7 +123,7 @@ describe('the audit log of a gateway', () => {
     expect(bySubject.body.data[0].id).to.equal(newest?.id);
   });
 
-  it('refuses filters that are none', async () => {
+  it('refuses filters that are not valid', async () => {
     for (const query of [
       'from=soon',
       'from=2026-13-01',

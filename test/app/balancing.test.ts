@@ -45,7 +45,7 @@ describe('an alias with rules', function () {
     }
   });
 
-  it('comes to the second group when the first has failed', async () => {
+  it('goes on to its second group of targets when the first has failed', async () => {
     rig.vendors['a']?.script(refusal(500));
     rig.vendors['b']?.script(refusal(500));
     expect(await rig.ask('shared')).to.include({ status: 200, by: 'c', attempts: '3' });
@@ -76,17 +76,17 @@ describe('an alias with rules', function () {
     expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.0007');
   });
 
-  it('comes to the target for long prompts for nothing else', async () => {
+  it('uses its target for long prompts for nothing else', async () => {
     rig.vendors['a']?.script(refusal(500));
     expect(await rig.ask('long')).to.include({ status: 503, by: null });
   });
 
-  it('leaves a target out that is only for what it does cheaper', async () => {
+  it('leaves out a target that is only for calls that cost less there', async () => {
     rig.vendors['a']?.script(refusal(500));
     expect(await rig.ask('thrifty')).to.include({ status: 503 });
   });
 
-  it('has clocks of its own', async () => {
+  it('has timeouts of its own', async () => {
     rig.vendors['a']?.script(hung);
     const asked = await rig.ask('impatient');
     expect(asked.status).to.equal(503);

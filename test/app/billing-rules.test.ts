@@ -35,7 +35,7 @@ const RULES: readonly Rule[] = [
   { billing: 'enforce', unknownPrice: 'allow', model: 'unpriced/m', cost: 'unknown' },
 ];
 
-describe('the rules of billing', () => {
+describe('a gateway with rules of billing', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway | undefined;
   before(async () => {
@@ -80,7 +80,7 @@ describe('the rules of billing', () => {
     });
   }
 
-  it('refuses to start where an open door and an enforced balance contradict each other', async () => {
+  it('does not start where calls pass without a store although the balance is enforced', async () => {
     const error = await start('enforce', { onStoreFailure: 'open' }).then(
       () => 'it started',
       (thrown: Error) => thrown.message,

@@ -252,7 +252,7 @@ describe('budgets in calendar windows', () => {
       await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(200));
     });
 
-    it('take the same words on the command line', async () => {
+    it('are managed in the same words on the command line', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       const put = await gateway.command(
         'budgets',
@@ -340,7 +340,7 @@ describe('budgets in calendar windows', () => {
       expect((await raise({ budget: 'day', amount_usd: 1, until })).status).to.equal(403);
     });
 
-    it('belong to a plan that is put, too', async () => {
+    it('can belong to a plan that operators put', async () => {
       const gateway = await startWithOperator();
       const put = async (body: object): Promise<Response> =>
         fetch(`${gateway.url}/api/core/admin/plans/small`, {
@@ -396,7 +396,7 @@ describe('budgets in calendar windows', () => {
       expect((await ask(gateway, 'PUT', '/x', BUDGET)).status).to.equal(403);
     });
 
-    it('refuse what is no budget, saying which field and what to write', async () => {
+    it('are refused where a field is wrong, saying which and what to write', async () => {
       const gateway = await startWithOperator();
       const cases: readonly (readonly [path: string, body: object, param: string])[] = [
         ['/x', { amount_usd: 0, every: 'day' }, 'amount_usd'],

@@ -114,7 +114,7 @@ describe('what is said in calls', function () {
     expect(JSON.stringify(bodies)).not.to.include(LEAKED.slice(0, 12));
   });
 
-  it('holds why a call failed', async () => {
+  it('is kept with the reason why a call failed', async () => {
     gateway = await start({ bodies: 'on' });
     upstream.script(answer(400, { error: { message: 'the temperature is too hot', type: 'invalid_request_error' } }));
     await (await gateway.post('/v1/chat/completions', chat('hi', { model: 'vendor/m' }))).text();
@@ -137,7 +137,7 @@ describe('what is said in calls', function () {
     [{ bodies: 'sometimes' }, /calls\.bodies/],
   ];
   for (const [calls, message] of WRONG)
-    it(`refuses to start with calls: ${JSON.stringify(calls)}`, async () => {
+    it(`cannot be kept with calls: ${JSON.stringify(calls)}, and the gateway does not start`, async () => {
       const error = await start(calls).then(
         async (running) => {
           await running.stop();

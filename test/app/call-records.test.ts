@@ -94,7 +94,7 @@ describe('the record of a call', function () {
     expect((await store.ledger.calls({ limit: 100 })).calls).to.deep.equal(calls);
   });
 
-  it('comes, with all others, to what the account has spent', async () => {
+  it('adds up, with all others, to what the account has spent', async () => {
     const { spent } = await store.ledger.balance('local');
     const rows = await store.ledger.report({ edges: [0, Date.now() + 1000], by: ['user', 'model'] });
     expect(rows.reduce((sum, { cost }) => sum + cost, 0)).to.equal(spent);

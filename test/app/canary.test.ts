@@ -167,7 +167,7 @@ describe('secrets and texts', function () {
         expect(text().includes(secret())).to.equal(false);
       });
 
-  it('leave the vendor’s host, path and organisation out of what callers see', () => {
+  it('are kept from callers, as are the vendor’s host, path and organisation', () => {
     expect(errors.join('\n')).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
   });
 });

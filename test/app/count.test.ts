@@ -49,7 +49,7 @@ const PROBE = pluginFile({
     api.route({ method: 'GET', path: '/hooks', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen.splice(0); } });`,
 });
 
-describe('counting', function () {
+describe('counting tokens', function () {
   this.timeout(20_000);
   let gateway: TestGateway;
   before(async () => {
@@ -109,7 +109,7 @@ describe('counting', function () {
     ]);
   });
 
-  it('gives the same answer to the same body and key for a while, without asking', async () => {
+  it('gives the same count for the same body and key for a while, without asking the vendor', async () => {
     const body = { m: 'vendor/x', say: 'again and again' };
     const before = (await questions()).length;
     expect([await count(body), await count(body)].map(({ n }) => n)).to.deep.equal([115, 115]);
@@ -137,7 +137,7 @@ describe('counting', function () {
       expect(performance.now() - started).to.be.lessThan(4000);
     });
 
-  it('leaves out what this caller may not have and can do without', async () => {
+  it('leaves out what this caller may not use and can do without', async () => {
     const key = await create('--server-tools', 'web_search');
     await count({ m: 'vendor/x', say: 'wish', wishes: ['web_search', 'mcp'] }, key);
     expect((await questions()).at(-1)?.body).to.deep.include({ without: ['wishes[1]'] });
@@ -165,7 +165,7 @@ describe('counting', function () {
     expect((await questions('second')).length).to.equal(before);
   });
 
-  it('takes who calls and which model as a call does', async () => {
+  it('finds the caller and the model as a call does', async () => {
     const narrow = await create('--models', 'vendor/x');
     expect(await count({ m: 'echo/echo', say: 'x' }, narrow)).to.include({ status: 403, mini: 'model_not_allowed' });
     expect(await count({ m: 'narrow', say: 'x' }, narrow), 'a call could go on to echo').to.include({ status: 403 });
@@ -187,7 +187,7 @@ describe('counting', function () {
     expect(JSON.stringify(await gateway.command('accounts', 'show', 'poor'))).not.to.match(/"count"|chat/);
   });
 
-  it('has its hooks where they name it, a metric and a line in the log', async () => {
+  it('runs the hooks that name it, and has a metric and a line in the log', async () => {
     await fetch(`${gateway.url}/hooks`);
     await count({ m: 'vendor/x', say: 'hooked' });
     expect(await (await fetch(`${gateway.url}/hooks`)).json()).to.deep.equal([

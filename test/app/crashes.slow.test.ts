@@ -235,9 +235,9 @@ async function allEntries(store: Store): Promise<readonly LedgerEntry[]> {
   }
 }
 
-describe('gateways killed on a sqlite store', () => testCrashes((folder) => ({ kind: 'sqlite', folder })));
+describe('a gateway on a sqlite store', () => testCrashes((folder) => ({ kind: 'sqlite', folder })));
 
-describeWith('gateways killed on a redis store', { 'redis-server': REDIS_SERVER }, () => {
+describeWith('a gateway on a redis store', { 'redis-server': REDIS_SERVER }, () => {
   let server: TestServer;
   before(async () => {
     server = await startRedisServer();
@@ -246,7 +246,7 @@ describeWith('gateways killed on a redis store', { 'redis-server': REDIS_SERVER 
   testCrashes(() => ({ kind: 'redis', url: server.url }));
 });
 
-describeWith('gateways killed on a postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
+describeWith('a gateway on a postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
   let server: TestServer;
   before(async function () {
     this.timeout(60_000);

@@ -81,7 +81,7 @@ describe('the places of a credential', function () {
     expect(text).not.to.match(/x-mini-key|"authorization|tg_/);
   });
 
-  it('of one format are none elsewhere', async () => {
+  it('of one format do not count elsewhere', async () => {
     const header = await send('/v1/chat/completions', { 'x-mini-key': gateway.key });
     expect(header.status).to.equal(401);
     expect(header.text).to.include('missing_api_key');
@@ -110,7 +110,7 @@ describe('the places of a credential', function () {
     expect((await send(`/mini/chat?key=${PLACEHOLDER}`, { 'x-api-key': key })).status).to.equal(200);
   });
 
-  it('are compared: two credentials of our shape are 400, in all places', async () => {
+  it('may not hold two different keys of this gateway: that is 400, wherever they stand', async () => {
     const { key } = gateway;
     const { api_key: other } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'other');
     const wrong = `${key.slice(0, -3)}abc`;

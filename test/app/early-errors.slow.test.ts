@@ -46,5 +46,5 @@ describe('an error that is answered before the body was read', function () {
       expect(failures).to.deep.equal([]);
     });
 
-  it('was asked for at least 500 times', () => expect(requests).to.be.greaterThan(500));
+  it('was provoked at least 500 times', () => expect(requests).to.be.greaterThan(500));
 });

@@ -39,7 +39,7 @@ describe('an error that is answered while its request still arrives', () => {
     expect(line).not.to.have.property('aborted');
   });
 
-  it('is not made of a caller who hangs up amid the body: one line for the debugger and one of access', async () => {
+  it('is not logged for a caller who hangs up in the middle of the body, only a debug line and an access line', async () => {
     const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
     const head = [
       'POST /v1/chat/completions HTTP/1.1',

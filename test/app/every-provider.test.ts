@@ -75,7 +75,7 @@ describe('the official client against every provider', () => {
       const model = `${name}/some-model`;
 
       for (const { name: file, bytes, expected } of fixtures(name, 'chat', '.json')) {
-        it(`gets an answer: ${file}`, async () => {
+        it(`gets a response: ${file}`, async () => {
           upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
           const { choices } = await client.chat.completions.create({ model, messages: MESSAGES });
           const wanted = expected.choices?.[0]?.message;

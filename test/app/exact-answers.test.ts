@@ -18,7 +18,7 @@ const IN_PLACE = `export default { name: 'in-place', kind: 'policy', apiVersion:
   api.hook('receive', (call, response) => { response.choices[0].message.content = 'changed'; });
 } };`;
 
-describe('an answer that is as OpenAI spells it', () => {
+describe('a response of a vendor that speaks OpenAI’s format', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let careless: TestGateway;
@@ -60,7 +60,7 @@ describe('an answer that is as OpenAI spells it', () => {
     expect(JSON.parse((await ask(gateway)).toString()).usage).to.deep.equal(EXACT.usage);
   });
 
-  it('is repaired where its text is no UTF-8', async () => {
+  it('is repaired where its text is not valid UTF-8', async () => {
     const [before = '', after = ''] = JSON.stringify(EXACT).split('世界');
     const body = Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)]);
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;

@@ -75,7 +75,7 @@ describe('calls that are followed', function () {
     expect(seen.map(({ request }) => request)).to.deep.equal(['follow-missed-1', 'follow-missed-2']);
   });
 
-  it('are those that the words choose', async () => {
+  it('are those that the query asks for', async () => {
     const reading = take(await follow('&key=000000000000&limit=1'), 1);
     const others = take(await follow('&user=local'), 1);
     await call('chosen');

@@ -65,7 +65,7 @@ describe('a route that takes a form', () => {
     expect(uploads()).to.equal(left);
   });
 
-  it('holds its fields to the schema', async () => {
+  it('checks its fields against the schema', async () => {
     const form = new FormData();
     form.set('title', 'a title that is far too long for it');
     const response = await send(form);
@@ -73,7 +73,7 @@ describe('a route that takes a form', () => {
     expect(await codeOf(response)).to.include({ param: 'title' });
   });
 
-  it('says nothing to a caller who hangs up amid the form, and keeps nothing of it', async () => {
+  it('says nothing to a caller who hangs up in the middle of the form, and keeps nothing of it', async () => {
     const left = uploads();
     const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
     const part = `--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello`;

@@ -147,7 +147,7 @@ describe('another configuration in a running gateway', function () {
     expect((await witness()).label).to.equal('one');
   });
 
-  it('finds what its plugins keep, which is closed when no generation asks for it any more', async () => {
+  it('finds what its plugins kept from before, which is closed when no configuration uses it any more', async () => {
     await ask({ model: 'echo/echo' });
     await gateway.use(await load('two'));
     await ask({ model: 'echo/echo' });
@@ -160,7 +160,7 @@ describe('another configuration in a running gateway', function () {
     expect((await gateway.get('/witness')).status).to.equal(404);
   });
 
-  it('counts with its own aliases, plans and routes, and answers for itself when workers gather', async () => {
+  it('uses its own aliases, plans and routes, and is what workers tell of when they are asked', async () => {
     expect((await ask({ model: 'quick' })).status).to.equal(404);
     const plans = { plans: { tight: { rpm: 1 } }, defaultPlan: 'tight' };
     await gateway.use(await load('two', { models: { quick: ['echo/echo'] }, ...plans }));

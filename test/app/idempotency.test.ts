@@ -87,7 +87,7 @@ describe('a request with an Idempotency-Key', function () {
     expect(without.headers.get('idempotency-replayed')).to.equal(null);
   });
 
-  it('of another user is another one', async () => {
+  it('of another user is another request', async () => {
     rig.vendor.script(answer(200, completion()));
     const { api_key: key } = await rig.gateway.command<{ api_key: string }>(
       'keys',
@@ -230,7 +230,7 @@ describe('a request with an Idempotency-Key', function () {
     expect(rig.gateway.logText()).not.to.include(rig.gateway.key);
   });
 
-  it('is ignored where nothing costs anything', async () => {
+  it('is served as one without it where nothing costs anything', async () => {
     const headers = freshKey();
     for (let n = 0; n < 2; n += 1) {
       const counted = await post('/mini/count', { m: 'one/m', say: 'hello' }, headers);

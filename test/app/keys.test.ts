@@ -18,7 +18,7 @@ interface Reply {
   readonly body: Loose;
 }
 
-describe('the life of an API key over HTTP', function () {
+describe('an API key over HTTP', function () {
   this.timeout(30_000);
   let provider: OpenIdProvider;
   let folder: string;
@@ -163,7 +163,7 @@ describe('the life of an API key over HTTP', function () {
     });
   }
 
-  it('is managed with a token, and used with a key: neither does for the other', async () => {
+  it('is managed with a token and used by itself: neither works in place of the other', async () => {
     const { api_key } = await create();
     expect((await send('POST', `${KEYS}/create`, api_key)).body.error.code).to.equal('invalid_token');
     expect((await send('GET', KEYS, undefined)).body.error.code).to.equal('missing_api_key');
@@ -181,7 +181,7 @@ describe('the life of an API key over HTTP', function () {
     expect((await send('POST', `${KEYS}/create`, powerless)).body.error.code).to.equal('permission_denied');
   });
 
-  it('is nobody else’s to see, rotate or delete', async () => {
+  it('can be seen, rotated and deleted by nobody else', async () => {
     const { id } = (await create(ann)).api_key_info;
     for (const strange of [id, `tg_${id}`, 'AAAAAAAAAAAA', '%', '../x']) {
       const answers = await Promise.all([
@@ -195,7 +195,7 @@ describe('the life of an API key over HTTP', function () {
     expect(list.data.map((key: Loose) => key.user_id)).not.to.include('ann');
   });
 
-  it('takes the limit of a list that was checked, of two that were sent', async () => {
+  it('is listed up to the last limit of two that a query has, and that one is checked', async () => {
     expect((await send('GET', `${KEYS}?limit=99999&limit=1`, ann)).body.data).to.have.lengthOf(1);
     expect((await send('GET', `${KEYS}?limit=1&limit=99999`, ann)).status).to.equal(400);
   });
@@ -237,7 +237,7 @@ describe('the life of an API key over HTTP', function () {
     expect(data.map((key: Loose) => [key.name, key.id])).to.deep.equal([['laptop', made.api_key_info.id]]);
   });
 
-  it('does not start on this store with another pepper', async () => {
+  it('works with its pepper alone: the gateway does not start on its store with another one', async () => {
     const pepper = 'Zt5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOpmK3v9Xq2Lw7T';
     const fault = await startNode({ auth: { 'api-key': { pepper } } }).then(
       async (started) => {
@@ -249,7 +249,7 @@ describe('the life of an API key over HTTP', function () {
     expect(fault).to.match(/"api-key".*made under a pepper/s);
   });
 
-  it('belongs to the users of two issuers apart', async () => {
+  it('is told apart from the keys of a user of the same name at another issuer', async () => {
     const partner = await startOpenIdProvider({ users: { ann: {} }, audience: 'tollgate' });
     const issuers = {
       jwt: { issuer: provider.issuer, audience: 'tollgate' },
@@ -269,7 +269,7 @@ describe('the life of an API key over HTTP', function () {
     }
   });
 
-  it('leaves no key and no token in the log', async () => {
+  it('leaves neither itself nor a token in the log', async () => {
     const { api_key } = await create();
     await chat(api_key);
     await chat(`${api_key.slice(0, -1)}!`);

@@ -69,7 +69,7 @@ const REFUSALS: readonly RefusalCase[] = [
   },
 ];
 
-describe('rate limits', () => {
+describe('a gateway with rate limits', () => {
   let one: ScriptedUpstream;
   let two: ScriptedUpstream;
   let gateway: TestGateway;
@@ -118,7 +118,7 @@ describe('rate limits', () => {
   };
 
   for (const { title, options, model = 'one/m', admitted, says, headers } of REFUSALS) {
-    it(`names ${title}, and when to try again`, async () => {
+    it(`says when it refuses by ${title}, and when to try again`, async () => {
       const key = await createKey(...options);
       for (let n = 0; n < admitted; n++) expect(await statusOf(key, { model })).to.equal(200);
       const seen = one.requests.length;
@@ -176,7 +176,7 @@ describe('rate limits', () => {
     }
   });
 
-  describe('on calls at once', () => {
+  describe('on the number of calls at once', () => {
     let key: string;
     let stops: AbortController[];
     let asking: Promise<unknown>[];

@@ -39,7 +39,7 @@ describe('the log of what callers do wrong', function () {
         expect(gateway.logs.find((line) => line['req_id'] === id)?.['path']).to.equal('/v1/[redacted]/models');
       });
 
-    it('shows a path that holds none', async () => {
+    it('shows a path that holds no key', async () => {
       await gateway.get('/v1/chat/completionz', { 'x-request-id': 'path-plain-000' });
       await until('the line is there', () => gateway.logs.some((line) => line['req_id'] === 'path-plain-000'));
       expect(gateway.logText()).to.include('/v1/chat/completionz');

@@ -148,7 +148,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-describe('what a call is charged', () => {
+describe('a gateway that charges for calls', () => {
   let one: ScriptedUpstream;
   let two: ScriptedUpstream;
   let gateway: TestGateway;
@@ -276,7 +276,7 @@ describe('what a call is charged', () => {
     expect(await charged()).to.equal(140);
   });
 
-  it('charges an answer that a hook refuses, and asks nobody else', async () => {
+  it('charges a response that a hook refuses, and asks no other target', async () => {
     one.script(answer(200, completion(USAGE)));
     const asked = two.requests.length;
     const response = await ask({ model: 'both0', user: 'censored' });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
-describe('who may read the metrics', () => {
+describe('the metrics', () => {
   let gateway: TestGateway;
   let admin: string;
 
@@ -17,7 +17,7 @@ describe('who may read the metrics', () => {
     return { status: response.status, text, code: response.ok ? undefined : JSON.parse(text).error.code };
   };
 
-  it('is who has an admin key, as bearer or as x-api-key', async () => {
+  it('can be read with an admin key, as bearer or as x-api-key', async () => {
     for (const headers of [{ authorization: `Bearer ${admin}` }, { 'x-api-key': admin }]) {
       const { status, text } = await read(headers);
       expect(status).to.equal(200);
@@ -25,7 +25,7 @@ describe('who may read the metrics', () => {
     }
   });
 
-  it('is nobody else', async () => {
+  it('can be read by nobody else', async () => {
     expect(await read({})).to.include({ status: 401, code: 'missing_api_key' });
     expect(await read({ authorization: `Bearer ${gateway.key}` })).to.include({
       status: 403,
@@ -35,12 +35,12 @@ describe('who may read the metrics', () => {
     expect((await read({ authorization: `Bearer ${gateway.key}` })).text).not.to.include('tollgate_build_info');
   });
 
-  it('leaves the health checks open', async () => {
+  it('need a key where the health checks need none', async () => {
     for (const path of ['/livez', '/readyz', '/healthz'])
       expect((await fetch(gateway.url + path)).status).to.equal(200);
   });
 
-  it('is everybody where the operator says so, and none of the former words is taken', async () => {
+  it('are open to everybody where the operator says so, and the former words for it are refused', async () => {
     const open = await startGateway({ policies: { metrics: { auth: 'none' } } });
     try {
       expect((await fetch(`${open.url}/metrics`)).status).to.equal(200);

@@ -52,7 +52,7 @@ describe('the names of models', function () {
       : `${headers.get('x-tollgate-provider')}/${headers.get('x-tollgate-model')}`;
   };
 
-  it('may be bare where one provider with a key lists them, on the way of all providers', async () => {
+  it('may stand without a provider at /v1, where one provider with a key lists them', async () => {
     const chat = '/v1/chat/completions';
     expect(await askFor(chat, 'echo')).to.equal('echo/echo');
     expect(await askFor(chat, 'gpt-5'), 'openai lists it too, and has no key').to.equal('local/gpt-5');
@@ -66,7 +66,7 @@ describe('the names of models', function () {
     );
   });
 
-  it('that nobody lists are 404 with near ones, although a provider accepts any', async () => {
+  it('that nobody lists are 404 with similar ones, although a provider accepts any', async () => {
     expect(await askFor('/v1/chat/completions', 'bth')).to.match(
       /^404 There is no model "bth".*Did you mean "(local|other)\/both"/,
     );
@@ -113,14 +113,14 @@ describe('the names of models', function () {
     const idsOf = ({ body }: { body: Record<string, unknown> }) =>
       (body['all'] as { mini: string }[]).map(({ mini }) => mini);
 
-    it('of a client’s format have its aliases, and what can be called alone', async () => {
+    it('of a client’s format have its aliases, and only what can be called', async () => {
       const ids = idsOf(await read('/mini/models'));
       expect(ids).to.include.members(['smart', 'small', 'mine', 'ready', 'echo/echo', 'local/small']);
       expect(ids).not.to.include.members(['dead']);
       expect(ids.filter((id) => id.startsWith('openai/'))).to.deep.equal([]);
     });
 
-    it('come at the path of all by the format’s header, with the query', async () => {
+    it('come in the format whose header the client sends, with the query', async () => {
       const { body } = await read('/v1/models?limit=2', { 'mini-version': '1' });
       expect(body).to.deep.equal({
         all: [
@@ -133,7 +133,7 @@ describe('the names of models', function () {
       expect(JSON.stringify((await read('/v1/models')).body)).not.to.include('"mine"');
     });
 
-    it('tell of one in the format, and miss one in it', async () => {
+    it('show one model in the format, and answer 404 for another one in it', async () => {
       const row = { mini: 'mine', by: 'tollgate', window: null };
       expect((await read('/mini/models/mine')).body).to.deep.equal(row);
       expect((await read('/v1/models/mine', { 'mini-version': '1' })).body).to.deep.equal(row);
@@ -151,7 +151,7 @@ describe('the names of models', function () {
     });
   });
 
-  it('of a format’s aliases must stand for what is configured', async () => {
+  it('of a format’s aliases must lead to what is configured', async () => {
     const starts = (models: object) =>
       startError(startGateway({ dialects: { mini: { plugin: './mini.mjs', models } } }, { files: MINI_FILES }));
     expect(await starts({ mine: 'ehco/echo' }))

@@ -55,7 +55,7 @@ describe('the model list of a vendor', () => {
   });
 });
 
-describe('the control-plane client', () => {
+describe('a request for a list of models', () => {
   let nock: typeof import('nock');
   // Loaded here alone: from its import on, nock stands in for the sockets of the whole process.
   before(async () => {

@@ -248,7 +248,7 @@ describe('the native lane', function () {
       expect((await post({ m: 'one/m', image: 'data:image/png;base64,AA==' })).status).to.equal(200);
     });
 
-    it('holds a model that the vendor is told to call to the key’s list', async () => {
+    it('checks a model that the vendor is told to call against the key’s list', async () => {
       const { api_key: key } = await gateway.command<{ api_key: string }>(
         'keys',
         'create',

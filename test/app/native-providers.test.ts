@@ -190,7 +190,7 @@ describe('the openai client at vendors with a format of their own', () => {
     expect(data[0]?.embedding.map((value) => Math.round(value * 10) / 10)).to.deep.equal([0.6, 0.8]);
   });
 
-  it('is refused by name what a vendor cannot do, before anything is sent', async () => {
+  it('is told by name what a vendor cannot do, before anything is sent', async () => {
     const before = anthropic.requests.length;
     const failed = await client.chat.completions
       .create({ model: 'anthropic/claude-sonnet-5', messages: [QUESTION], n: 2 })

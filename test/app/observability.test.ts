@@ -97,13 +97,13 @@ describe('what operators see', () => {
     expect(text).not.to.include('local"');
   });
 
-  it('does not grow a metric by the paths that callers make up', async () => {
+  it('has no metric that grows with the paths that callers make up', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, at) => gateway.get(`/made/up/${at}`)));
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(text.match(/tollgate_http_requests_total\{route="none",status="404"\}/g)).to.have.length(1);
   });
 
-  it('is alive and ready, without a credential', async () => {
+  it('includes whether the gateway is alive and ready, without a credential', async () => {
     expect(await (await fetch(`${gateway.url}/livez`)).json()).to.deep.equal({ status: 'alive' });
     for (const path of ['/readyz', '/healthz'])
       expect(await (await fetch(gateway.url + path)).json()).to.deep.equal({

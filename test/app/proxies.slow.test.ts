@@ -99,7 +99,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
         'content-type': 'application/json',
       });
 
-      it('passes on each part of a stream at once', async () => {
+      it('sends each part of a stream at once', async () => {
         const held = heldSse(delta('one'), delta('two', 'stop'), '[DONE]');
         upstream.script(held.script);
         let text = '';
@@ -133,7 +133,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
         expect(text).to.include('two').and.include('[DONE]');
       });
 
-      it('passes on websockets', async () => {
+      it('serves websockets', async () => {
         const socket = new WebSocket(`${url.replace('https', 'wss')}/v1/responses`, {
           headers: { authorization: `Bearer ${gateway.key}`, 'openai-beta': 'responses_websockets=2026-02-06' },
           ca: certificate.cert,
@@ -147,7 +147,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
         socket.close();
       });
 
-      it('passes on a body of 15 MB, and not one that the gateway would refuse', async () => {
+      it('gets a body of 15 MB, and none that it would refuse', async () => {
         const send = (megabytes: number) =>
           requestTls(url, '/v1/chat/completions', {
             ...trusting(certificate),
@@ -165,7 +165,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
         expect(large).to.be.oneOf([413, 'cut']);
       });
 
-      it('tells the gateway the address of the client, whatever that claims itself', async () => {
+      it('sees the address of the client, whatever that claims itself', async () => {
         await requestTls(url, '/v1/models', {
           ...trusting(certificate),
           headers: { ...headers(), 'x-forwarded-for': '9.9.9.9' },
@@ -174,7 +174,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
         expect(gateway.logText()).to.include('"ip":"127.0.0.1"').and.not.include('9.9.9.9');
       });
 
-      it('keeps /metrics inside', async () => {
+      it('shows /metrics to nobody outside', async () => {
         expect((await requestTls(url, '/metrics', trusting(certificate))).status).to.equal(404);
         expect((await gateway.get('/metrics')).status).to.equal(200);
       });

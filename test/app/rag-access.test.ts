@@ -103,7 +103,7 @@ describe('folders of the knowledge base with rules', () => {
     expect(await look('bob', 'zorbidin')).to.deep.include({ mode: 'hybrid' });
   });
 
-  it('D30 are what an agent finds for its caller, and no more', async () => {
+  it('D30 are searched by an agent as far as its caller may', async () => {
     const ann = await shownTo('ann', '/api/core/agent', 'What helps a runny nose?');
     expect(ann).to.include('secret/trial.md#0').and.include('zorbidin');
     const bob = await shownTo('bob', '/api/core/agent', 'What helps a runny nose?');
@@ -112,7 +112,7 @@ describe('folders of the knowledge base with rules', () => {
       .and.not.match(/secret|zorbidin|rota/);
   });
 
-  it('D30 are what the medical team finds for its caller, and no more', async () => {
+  it('D30 are searched by the medical team as far as its caller may', async () => {
     expect(await shownTo('ann', '/api/core/agent/medical', 'I have a runny nose.')).to.include('zorbidin');
     const bob = await shownTo('bob', '/api/core/agent/medical', 'I have a runny nose.');
     expect(bob)
@@ -168,7 +168,7 @@ describe('folders of the knowledge base with rules', () => {
     ['a slash at the end', { 'secret/': { users: ['ann'] } }, /access\["secret\/"\]: is no path of a subfolder/],
   ];
   for (const [what, access, why] of REFUSED)
-    it(`D30 do not start with ${what} in a rule, and say where`, async () => {
+    it(`D30 keep the gateway from starting with ${what} in a rule, and the error says where`, async () => {
       const config = { plans: { staff: {} }, agents: { rag: { folder: documents, access } } };
       const failure = await startGateway(config).then(
         (started) => started.stop().then(() => 'it started'),

@@ -146,7 +146,7 @@ describe('the knowledge base over HTTP', () => {
     expect(again.logText()).not.to.include('the knowledge base is indexed');
   });
 
-  it('is made again, and the log says so, when another version made it', async () => {
+  it('is indexed again, and the log says so, when another version made the index', async () => {
     const data = path.join(folder, 'older');
     await makeFormerIndex(data, 2);
     await start({ folder: await write({ 'parking.md': PARKING }) }, { store: `sqlite:${data}` });
@@ -191,7 +191,7 @@ describe('the knowledge base over HTTP', () => {
     expect((await gateway?.command<Loose>('accounts', 'show', 'rag'))?.id).to.equal('rag');
   });
 
-  it('answers by words when the model of embeddings cannot be asked', async () => {
+  it('searches by words alone when the model of embeddings cannot be asked', async () => {
     const down = { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'k', models: ['*'] };
     await start({ folder: await write({ 'parking.md': PARKING }), embeddings: 'down/m' }, { providers: { down } });
     const body = await lookUntil('?q=bakery', 'the words are indexed', found);
@@ -265,7 +265,7 @@ describe('the knowledge base over HTTP', () => {
     expect(body.error.message).to.include('agents: { rag: { folder');
   });
 
-  it('gives its place to an index of somebody else', async () => {
+  it('gives its place to another plugin that has its route and name', async () => {
     const other = `export default { name: 'other', kind: 'agent', apiVersion: 1, setup(api) {
       const data = [{ id: 'x#0', score: 1, text: 'theirs', source: 'x', title: 'X', location: {} }];
       api.route({ method: 'GET', path: '/api/core/rag', summary: 'Theirs', auth: ['key'],
@@ -302,7 +302,7 @@ describe('the knowledge base over HTTP', () => {
     ['./data', /a folder of their own/],
   ];
   for (const [given, why] of REFUSED) {
-    it(`does not start on the folder ${given}`, async () => {
+    it(`cannot be made of the folder ${given}, and the gateway does not start`, async () => {
       const failure = await start({ folder: given }).catch((error: Error) => error);
       expect(String(failure)).to.match(why);
     });

@@ -29,7 +29,7 @@ describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
     await redis?.close();
   });
 
-  it('waits for a round trip each of its requests, its tokens and its money, and not for its books', async () => {
+  it('waits for one round trip each for its requests, its tokens and its money, and for none to be settled', async () => {
     const ask = (): Promise<Response> =>
       gateway.post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
     // The key is known from here on, and nothing of this call is on its way any more.

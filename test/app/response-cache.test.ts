@@ -195,7 +195,7 @@ describe('the response cache', function () {
       expect(await send(body, { authorization: `Bearer ${other}` })).to.include({ cache: 'hit', text: 'shared' });
     });
 
-    it('keeps only what is wanted the same again with requests: deterministic', async () => {
+    it('keeps only responses that are meant to be repeatable with requests: deterministic', async () => {
       await start({ requests: 'deterministic' });
       rig.vendor.script(answer(200, completion()));
       for (const [rest, cache] of [

@@ -72,7 +72,7 @@ describe('tools that a vendor runs with the operator’s account', function () {
     expect((await use(key)).outcome, 'the refused one used up no request').to.equal('200 ok');
   });
 
-  it('are the key’s by its own list, with every dated version and no other name', async () => {
+  it('are allowed by the key’s own list, with every dated version and no other name', async () => {
     const key = await create('--server-tools', 'web_search,web_search_preview');
     for (const tool of ['web_search', 'web_search_20250305', 'web_search_20260101', 'web_search_preview_2025_03_11'])
       expect((await use(key, tool)).outcome, tool).to.equal('200 ok');
@@ -81,7 +81,7 @@ describe('tools that a vendor runs with the operator’s account', function () {
     expect((await use(key, 'web_search', 'mcp')).message).to.include('"mcp"');
   });
 
-  it('are the key’s by its plan, or by the plan of its account', async () => {
+  it('are allowed by the plan of the key, or of its account', async () => {
     expect((await use(await create('--plan', 'searching'), 'web_search_20250305')).outcome).to.equal('200 ok');
     expect((await use(await create('--plan', 'plain'), 'web_search_20250305')).outcome).to.match(/^403/);
     expect((await use(await create('--plan', 'plain', '--server-tools', 'mcp'), 'mcp')).outcome).to.equal('200 ok');
@@ -98,7 +98,7 @@ describe('tools that a vendor runs with the operator’s account', function () {
     expect(response.status).to.equal(200);
   });
 
-  it('stay a matter of the target once they are allowed', async () => {
+  it('still need a target that has them once they are allowed', async () => {
     const key = await create('--server-tools', 'web_search');
     const response = await gateway.post(
       '/mini/chat',

@@ -110,7 +110,7 @@ describe('speech through the whole gateway', () => {
     expect(upstream.requests.length).to.equal(before);
   });
 
-  it('holds a key to its models and providers', async () => {
+  it('is held to the models and providers of the key', async () => {
     const keyFor = async (...words: string[]) =>
       ((await gateway.command('keys', 'create', '--user', 'local', ...words)) as { api_key: string }).api_key;
     const statusOf = async (key: string, path: string) => {

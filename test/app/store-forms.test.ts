@@ -16,7 +16,7 @@ const FORMS: readonly (readonly [store: unknown, plugin: string])[] = [
   [{ plugin: 'postgres', url: 'postgres://db/tollgate', connections: 4 }, 'postgres'],
 ];
 
-describe('store:', () => {
+describe('the store of a configuration', () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-forms-'));
@@ -30,12 +30,12 @@ describe('store:', () => {
   };
 
   for (const [store, plugin] of FORMS) {
-    it(`takes ${JSON.stringify(store)}`, async () => {
+    it(`may be ${JSON.stringify(store)}`, async () => {
       expect((await load(store)).config.store.plugin).to.equal(plugin);
     });
   }
 
-  it('refuses a URL of another kind for a plugin that is named', async () => {
+  it('may not be a URL of another kind than the plugin that is named', async () => {
     const message = await load({ plugin: 'redis', url: 'http://db:6379' }).then(
       () => 'accepted',
       (error: Error) => error.message,

@@ -27,7 +27,7 @@ const MODES: readonly {
   { accounts: 'open', limits: 'closed', statuses: [503, 503, 503, 503, 503] },
 ];
 
-describeWith('while redis is dead', { 'redis-server': REDIS_SERVER }, () => {
+describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;
   let provider: ScriptedUpstream;
   let gateway: TestGateway | undefined;

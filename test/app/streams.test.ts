@@ -133,7 +133,7 @@ describe('a stream', () => {
     expect(await readUntil(reader, /\[DONE\]/)).to.include('"content":"fine"');
   });
 
-  it('still falls over to the next target after it said that it is alive', async () => {
+  it('still falls back to the next target after it said that it is alive', async () => {
     let fail = (): void => {};
     const told = new Promise<void>((resolve) => {
       fail = resolve;

@@ -116,7 +116,7 @@ describe('a target that fails', function () {
     expect(await rig.ask('c/other')).to.include({ status: 200, by: 'c' });
   });
 
-  it('is known to the next generation', async () => {
+  it('is still known after a reload', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
     expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '2' });
     const { loadConfig } = await import('../../core/plugins/load-config.ts');

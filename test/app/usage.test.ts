@@ -90,7 +90,7 @@ describe('usage over HTTP', function () {
   const spentBy = ({ data }: Loose, name: string): object =>
     Object.fromEntries(data.map((row: Loose) => [row[name], micro(row.cost_usd)]));
 
-  it('is told to operators by any words, with totals of the server', async () => {
+  it('is told to operators by any of the words, with totals that the server made', async () => {
     const byUser = await report('by=user', admin);
     expect(spentBy(byUser, 'user')).to.deep.equal({ ann: 2 * COST, bob: 2 * COST, root: COST });
     expect(byUser.totals).to.include({ requests: 6, cost_usd: '0.00001' });
@@ -211,7 +211,7 @@ describe('usage over HTTP', function () {
     ['colour=red', 'colour'],
   ];
   for (const [query, param] of WRONG)
-    it(`refuses ${query.slice(0, 40)}, naming ${param}`, async () => {
+    it(`is refused for ${query.slice(0, 40)}, naming ${param}`, async () => {
       const { status, body } = await get(`/api/core/admin/usage?${query}`, admin);
       expect(status).to.equal(400);
       expect(body.error).to.include({ code: 'invalid_request', param });
@@ -263,7 +263,7 @@ describe('usage over HTTP', function () {
     expect((await get('/api/core/calls?outcome=error', teamToken)).body.data).to.have.length(0);
   });
 
-  it('answers 404 for a call that there is not, and 400 for words that mean nothing', async () => {
+  it('is 404 for a call that does not exist, and 400 for words that mean nothing', async () => {
     for (const id of ['call_0', 'x', `call_${'a'.repeat(22)}`, '..%2F..%2Fetc', `call_mz0${'a'.repeat(19)}`])
       expect((await get(`/api/core/admin/calls/${id}`, admin)).body.error.code, id).to.equal('not_found');
     for (const query of [

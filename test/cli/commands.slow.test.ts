@@ -69,7 +69,7 @@ describe('the command line', function () {
     [['frobnicate'], /unknown command/],
   ];
   for (const [words, says] of MISUSES) {
-    it(`refuses "${words.join(' ')}" with 2, on stderr alone`, async () => {
+    it(`refuses "${words.join(' ')}" with exit code 2, on stderr alone`, async () => {
       const { code, stdout, stderr } = await runCli(words, folder);
       expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
       expect(stderr).to.match(says);
@@ -90,7 +90,7 @@ describe('the command line', function () {
     expect((await runCli(['start', '--port', 'x'], folder)).stderr).not.to.match(/\u001b\[/);
   });
 
-  it('tells a fault of the configuration with its place, and 3', async () => {
+  it('tells a problem of the configuration with its place, and exits with 3', async () => {
     const bad = path.join(folder, 'bad.yaml');
     writeFileSync(bad, 'server:\n  prot: 1\nproviders:\n  ecko: {}\n');
     const { code, stdout, stderr } = await runCli(['check', '--config', bad], folder);
@@ -104,7 +104,7 @@ describe('the command line', function () {
     expect(error?.faults).to.have.length(2);
   });
 
-  it('check says that the built-in configuration is fine', async () => {
+  it('says by check that the built-in configuration is fine', async () => {
     const { code, stdout, stderr } = await runCli(['check'], folder);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
     expect(stdout).to.match(/^config\/default\.yaml is fine: \d+ plugins\n$/);
@@ -123,7 +123,7 @@ describe('the command line', function () {
     ],
   ];
   for (const [command, head, row] of LISTS) {
-    it(`${command} prints a table, and with --json the same as data`, async () => {
+    it(`prints a table for ${command}, and with --json the same as data`, async () => {
       expect((await runCli([command], folder)).stdout)
         .to.match(head)
         .and.include('echo');
@@ -133,13 +133,13 @@ describe('the command line', function () {
     });
   }
 
-  it('models lists prices, of one provider when asked', async () => {
+  it('lists prices by models, of one provider when that is named', async () => {
     const { stdout } = await runCli(['models', '--provider', 'echo'], folder);
     expect(stdout).to.match(/^MODEL +CONTEXT +INPUT +CACHED +OUTPUT\necho\/echo /);
     expect(stdout).not.to.include('openai/');
   });
 
-  it('config print shows what counts, with secrets masked', async () => {
+  it('shows by config print what counts, with secrets masked', async () => {
     const env = { OPENAI_API_KEY: 'sk-canary-1234567890' };
     const { code, stdout } = await runCli(['config', 'print'], folder, { env });
     expect(code).to.equal(0);
@@ -149,7 +149,7 @@ describe('the command line', function () {
     expect(stdout).not.to.include('canary');
   });
 
-  it('config schema and openapi print documents', async () => {
+  it('prints documents by config schema and by openapi', async () => {
     const schema = JSON.parse((await runCli(['config', 'schema'], folder)).stdout) as { properties: object };
     expect(schema.properties).to.have.property('providers');
     const openApi = JSON.parse((await runCli(['openapi'], folder)).stdout) as { openapi: string; paths: object };
@@ -157,7 +157,7 @@ describe('the command line', function () {
     expect(openApi.paths).to.have.property('/v1/chat/completions');
   });
 
-  it('init writes files that check takes, and replaces them only by force', async () => {
+  it('writes files by init that check takes, and replaces them only by force', async () => {
     const fresh = useTempFolderNow();
     const first = await runCli(['init'], fresh);
     expect(first.code).to.equal(0);
@@ -172,7 +172,7 @@ describe('the command line', function () {
     expect((await runCli(['init', '--force'], fresh)).code).to.equal(0);
   });
 
-  it('D47 init completes a .gitignore that is there, and leaves one that has all alone', async () => {
+  it('D47 completes by init a .gitignore that is there, and leaves one that has all alone', async () => {
     const own = path.join(folder, 'ignored');
     mkdirSync(own);
     writeFileSync(path.join(own, '.gitignore'), 'dist\n/node_modules\n.env');
@@ -274,7 +274,7 @@ describe('tollgate providers explain', function () {
     expect(data).to.include({ found_as: 'provider/model', strategy: 'only one' });
   });
 
-  it('names near ones for a model that there is not', async () => {
+  it('names similar models for one that does not exist', async () => {
     const { code, stderr } = await runCli(['providers', 'explain', 'smrt'], folder);
     expect(code).to.not.equal(0);
     expect(stderr).to.include('Did you mean "smart"?');
@@ -297,7 +297,7 @@ describe('tollgate keys', function () {
     expect((await runCli(['keys', 'list'], folder)).stdout).to.match(new RegExp(`${prefix} .*revoked`));
   });
 
-  it('says so when a key is not there', async () => {
+  it('says so when a key does not exist', async () => {
     const { code, stderr } = await runCli(['keys', 'revoke', 'tg_000000000000'], folder);
     expect(code).to.equal(2);
     expect(stderr).to.match(/^error {2}/);

@@ -83,7 +83,7 @@ describe('tollgate start', function () {
     expect(JSON.parse(await runLine(again.curl, { TOLLGATE_API_KEY: key }))).to.have.property('id');
   });
 
-  it('D44 a start without a new key says how to make one, and both lines work as they stand', async () => {
+  it('D44 says without a new key how to make one, and both lines work as they stand', async () => {
     const own = path.join(folder, 'no key');
     mkdirSync(own);
     const config = path.join(own, 'own file.json');
@@ -99,7 +99,7 @@ describe('tollgate start', function () {
     expect(known.banner).not.to.include('To make an API key');
   });
 
-  it('D47 npm start ends with its gateway when npm is told to end', async () => {
+  it('D47 by npm start ends when npm is told to end', async () => {
     const own = path.join(folder, 'npm');
     mkdirSync(path.join(own, 'dist/core/cli'), { recursive: true });
     const { scripts } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
@@ -198,7 +198,7 @@ describe('tollgate start', function () {
     expect(url).to.equal(`http://127.0.0.1:${port}`);
   });
 
-  it('waits for an answer that is on its way, and ends at once on a second signal', async () => {
+  it('waits for a response that is on its way, and ends at once on a second signal', async () => {
     const upstream = await startScriptedUpstream((wire) => wire.hang());
     const cwd = path.join(folder, 'draining');
     mkdirSync(cwd);

@@ -12,9 +12,9 @@ import type {
 import { findRunner } from './runner.ts';
 
 export interface AgentKit {
-  /** A task it can work on; a message, a context, inputs and two actions unless told. */
+  /** A task it can work on; a message, a context, inputs and two actions unless set. */
   readonly task?: AgentTask;
-  /** What the model answers to its calls; `{}` unless told. */
+  /** What the model answers to its calls; `{}` unless set. */
   readonly reply?: (messages: readonly ChatMessage[]) => string;
 }
 

@@ -22,7 +22,7 @@ import { until } from '../support/until.ts';
 const ASKED = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 const ALL = formsOf(undefined);
 
-describe('a caller at fault, in every form', function () {
+describe('callers at fault, in every form', function () {
   this.timeout(30_000);
   let rig: FaultRig;
   before(async () => {
@@ -60,10 +60,10 @@ describe('a caller at fault, in every form', function () {
   };
 
   for (const [title, leave] of [
-    ['C01: leaves before the first byte', (socket: net.Socket) => void socket.destroy()],
-    ['C03: closes its half after the request', (socket: net.Socket) => void socket.end()],
+    ['C01: a caller who leaves before the first byte', (socket: net.Socket) => void socket.destroy()],
+    ['C03: a caller who closes its half after the request', (socket: net.Socket) => void socket.end()],
   ] as const)
-    it(`${title}: the vendor’s call ends, its prompt is charged`, async () => {
+    it(`${title} ends the vendor’s call and is charged for the prompt`, async () => {
       const mark = await rig.mark();
       rig.vendor.script((wire) => wire.hang());
       for (const form of ALL) {
@@ -75,7 +75,7 @@ describe('a caller at fault, in every form', function () {
       notePassed(title, ALL);
     });
 
-  it('C02: leaves in the middle of a stream: the vendor’s call ends, what came is charged', async () => {
+  it('C02: a caller who leaves in the middle of a stream ends the vendor’s call and is charged for what came', async () => {
     const forms = formsOf(true);
     const mark = await rig.mark();
     const words = ['a', 'b', 'c'].map((letter) => delta(letter.repeat(20)));
@@ -94,7 +94,7 @@ describe('a caller at fault, in every form', function () {
     notePassed('C02', forms);
   });
 
-  it('C04: reads nothing: the vendor is paused', async () => {
+  it('C04: a caller who reads nothing makes the gateway pause the vendor', async () => {
     const forms = formsOf(true);
     const mark = await rig.mark();
     const piece = chunk(`data: ${delta('x'.repeat(32 * 1024))}\n\n`);
@@ -126,7 +126,7 @@ describe('a caller at fault, in every form', function () {
     notePassed('C04', forms);
   });
 
-  it('C05: sends a body too slowly: 408, and the connection is closed', async () => {
+  it('C05: a caller who sends a body too slowly gets 408, and the connection is closed', async () => {
     const mark = await rig.mark();
     await Promise.all(
       ALL.map(async (form) => {
@@ -139,7 +139,7 @@ describe('a caller at fault, in every form', function () {
     notePassed('C05', ALL);
   });
 
-  it('C06, C07: sends too large a body, or a compressed one: 413, 415', async () => {
+  it('C06, C07: a caller who sends too large a body gets 413, and one who sends a compressed one 415', async () => {
     const mark = await rig.mark();
     const messages = [{ role: 'user', content: 'a'.repeat(300_000) }];
     for (const form of ALL) {
@@ -156,7 +156,7 @@ describe('a caller at fault, in every form', function () {
     notePassed('C06, C07', ALL);
   });
 
-  it('C08: sends the next request before the first is answered: they are answered in order', async () => {
+  it('C08: requests that are sent before the first is answered are answered in order', async () => {
     const mark = await rig.mark();
     for (const form of ALL) {
       rig.vendor.script(
@@ -176,7 +176,7 @@ describe('a caller at fault, in every form', function () {
     notePassed('C08', ALL);
   });
 
-  it('C09: sends one Idempotency-Key twice: one call, one charge, the same bytes', async () => {
+  it('C09: a caller who sends one Idempotency-Key twice gets the same bytes of one call, charged once', async () => {
     const mark = await rig.mark();
     const seen = rig.vendor.requests.length;
     for (const [at, form] of ALL.entries()) {

@@ -19,7 +19,7 @@ import { until } from '../support/until.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 
-describe('a caller at fault', function () {
+describe('callers at fault', function () {
   this.timeout(30_000);
   let rig: FaultRig;
   before(async () => {
@@ -51,7 +51,7 @@ describe('a caller at fault', function () {
   };
 
   for (const stream of [false, true]) {
-    it(`C01: leaves before the first byte${stream ? ' of a stream' : ''}: the vendor’s call ends, its prompt is charged`, async () => {
+    it(`C01: a caller who leaves before the first byte${stream ? ' of a stream' : ''} ends the vendor’s call and is charged for the prompt`, async () => {
       const mark = await rig.mark();
       rig.vendor.script((wire) => wire.hang());
       const socket = await connect();
@@ -71,7 +71,7 @@ describe('a caller at fault', function () {
     });
   }
 
-  it('C02: leaves in the middle of a stream: the vendor’s call ends, what came is charged', async () => {
+  it('C02: a caller who leaves in the middle of a stream ends the vendor’s call and is charged for what came', async () => {
     const mark = await rig.mark();
     rig.vendor.script(
       events(
@@ -92,7 +92,7 @@ describe('a caller at fault', function () {
     await rig.expectOrder(mark, 1, PROMPT_COST + 30);
   });
 
-  it('C03: closes its half after the request: that is leaving, since the two cannot be told apart in time', async () => {
+  it('C03: a caller who closes its half after the request has left, since the two cannot be told apart in time', async () => {
     const mark = await rig.mark();
     rig.vendor.script((wire) => wire.hang());
     const seen = rig.vendor.requests.length;
@@ -105,7 +105,7 @@ describe('a caller at fault', function () {
     await rig.expectOrder(mark, 1, PROMPT_COST);
   });
 
-  it('C04: reads nothing: the vendor is paused, in bounded memory', async () => {
+  it('C04: a caller who reads nothing makes the gateway pause the vendor, in bounded memory', async () => {
     const mark = await rig.mark();
     let sent = 0;
     const piece = chunk(`data: ${delta('x'.repeat(32 * 1024))}\n\n`);
@@ -137,7 +137,7 @@ describe('a caller at fault', function () {
     ['headers', (text: string) => text.slice(0, 40)],
     ['a body', (text: string) => text.slice(0, -20)],
   ] as const) {
-    it(`C05: sends ${title} too slowly: 408, and the connection is closed`, async () => {
+    it(`C05: a caller who sends ${title} too slowly gets 408, and the connection is closed`, async () => {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(part(request(BODY)));
@@ -156,7 +156,7 @@ describe('a caller at fault', function () {
       (text: string) => `transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
     ],
   ] as const) {
-    it(`C06: sends a body over the limit ${title}: 413, and the connection is closed`, async () => {
+    it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection is closed`, async () => {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
@@ -167,7 +167,7 @@ describe('a caller at fault', function () {
     });
   }
 
-  it('C07: sends a compressed body, a bomb, or rubbish under that name: 415, and nothing is unpacked', async () => {
+  it('C07: a caller who sends a compressed body, a bomb, or rubbish under that name gets 415, and nothing is unpacked', async () => {
     const mark = await rig.mark();
     const bomb = zlib.gzipSync(Buffer.alloc(20 << 20));
     for (const [encoding, bytes] of [
@@ -183,7 +183,7 @@ describe('a caller at fault', function () {
     await rig.expectOrder(mark, 0, 0);
   });
 
-  it('C08: sends the next requests before the first is answered: they are answered in order', async () => {
+  it('C08: requests that are sent before the first is answered are answered in order', async () => {
     const mark = await rig.mark();
     rig.vendor.script(
       async (wire) => {
@@ -202,7 +202,7 @@ describe('a caller at fault', function () {
     await rig.expectOrder(mark, 3, 3 * USAGE_COST);
   });
 
-  it('C08: waits for 100-continue: it is told to go on', async () => {
+  it('C08: a caller who waits for 100-continue is told to go on', async () => {
     const mark = await rig.mark();
     const text = JSON.stringify(BODY);
     const asking = http.request(`${rig.gateway.url}/v1/chat/completions`, {
@@ -224,7 +224,7 @@ describe('a caller at fault', function () {
   });
 
   for (const protocol of ['h2c', 'websocket']) {
-    it(`C08: asks for an upgrade to ${protocol}: it is served over HTTP/1.1`, async () => {
+    it(`C08: a caller who asks for an upgrade to ${protocol} is served over HTTP/1.1`, async () => {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(request(BODY, `connection: upgrade, close\r\nupgrade: ${protocol}\r\n`));
@@ -233,7 +233,7 @@ describe('a caller at fault', function () {
     });
   }
 
-  it('serves the next hundred calls after all that', async () => {
+  it('leave a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });

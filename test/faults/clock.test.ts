@@ -40,7 +40,7 @@ describe('a clock that jumps', function () {
     ['back by ten minutes', -TEN_MINUTES_MS],
     ['forward by a day', 86_400_000],
   ] as const) {
-    it(`P12: ${title} under running calls cuts none, charges each once, and locks nobody out`, async () => {
+    it(`P12: a jump ${title} under running calls cuts none, charges each once, and locks nobody out`, async () => {
       const mark = await rig.mark();
       rig.vendor.script(async (wire) => {
         await wire.send(SSE_HEAD);
@@ -60,7 +60,7 @@ describe('a clock that jumps', function () {
     });
   }
 
-  it('P12: forward by a day under running calls: none is cut, each is charged once, in every form', async () => {
+  it('P12: a jump forward by a day under running calls cuts none and charges each once, in every form', async () => {
     const mark = await rig.mark();
     const forms = formsOf(undefined);
     for (const form of forms) {
@@ -84,7 +84,7 @@ describe('a clock that jumps', function () {
     notePassed('P12', forms);
   });
 
-  it('P12: an Idempotency-Key is still that of a running request, which is not run a second time', async () => {
+  it('P12: a request that runs is not run a second time for its Idempotency-Key', async () => {
     const mark = await rig.mark();
     const headers = { 'idempotency-key': 'while-the-clock-jumps' };
     const seen = rig.vendor.requests.length;

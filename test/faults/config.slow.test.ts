@@ -13,24 +13,24 @@ describe('a configuration at fault', function () {
   const file = path.join(folder, 'tollgate.config.yaml');
 
   for (const [title, text, words] of [
-    ['G01: is cut in the middle', 'server: { port: 0 }\nproviders: { echo: {', /tollgate\.config\.yaml:2/],
+    ['G01: a file that is cut in the middle', 'server: { port: 0 }\nproviders: { echo: {', /tollgate\.config\.yaml:2/],
     [
-      'G02: names a provider that does not exist',
+      'G02: a file that names a provider that does not exist',
       'server: { port: 0 }\nproviders: { opnai: {} }',
       /opnai[\s\S]*openai/,
     ],
     [
-      'G02: needs a variable that is not set',
+      'G02: a file that needs a variable that is not set',
       `server: { port: 0 }\nproviders: { echo: {} }\nstore: \${STORE:?set it}`,
       /STORE[\s\S]*set it/,
     ],
     [
-      'G02: has an alias of nothing',
+      'G02: a file that has an alias of nothing',
       'server: { port: 0 }\nproviders: { echo: {} }\nmodels: { fast: nobody/m }',
       /nobody/,
     ],
   ] as const) {
-    it(`${title}: nothing listens, the place is named, and the exit code is 3`, async () => {
+    it(`${title} lets nothing listen, is told with the place, and ends with exit code 3`, async () => {
       await writeFile(file, text);
       for (const command of ['check', 'start']) {
         const { code, stderr } = await runCli([command], folder);
@@ -77,7 +77,7 @@ providers: { echo: {}, one: { plugin: openai-compatible, baseUrl: '${upstream.ur
     const told = (what: string, times: number) =>
       eventually(async () => expect(running.stdout().split(what), running.stdout()).to.have.lengthOf(times + 1));
 
-    it('G01, G03, G04: goes on as it was when it is broken or gone at a reload, running streams included', async () => {
+    it('G01, G03, G04: a file that is broken or gone at a reload changes nothing, running streams included', async () => {
       const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
       upstream.script(held.script);
       const before = await ask();
@@ -98,7 +98,7 @@ providers: { echo: {}, one: { plugin: openai-compatible, baseUrl: '${upstream.ur
       ]);
     });
 
-    it('G05: has its rotated secret read at a reload', async () => {
+    it('G05: a rotated secret is read at a reload', async () => {
       await writeFile(file, good);
       running.child.kill('SIGHUP');
       await told('the configuration was reloaded', 1);

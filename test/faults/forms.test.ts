@@ -54,21 +54,26 @@ const SMILE = SPLIT.indexOf(Buffer.from('😀'));
 
 const ODD: readonly OddCase[] = [
   {
-    title: 'U13: ends a stream without [DONE]',
+    title: 'U13: a provider that ends a stream without [DONE]',
     ...{ script: events([delta(FORTY), delta('', 'stop')]), stream: true, text: FORTY, cost: ESTIMATE },
   },
   ...['text/plain', 'text/html', 'application/octet-stream'].map((type) => ({
-    title: `U19: says ${type} of its JSON`,
+    title: `U19: a provider that says ${type} of its JSON`,
     ...{ script: answer(200, completion('x'), { 'content-type': type }), stream: false, text: 'x' },
   })),
-  { title: 'U20: answers a stream with JSON', script: answer(200, completion('whole')), stream: true, text: 'whole' },
   {
-    title: 'U25, U26: ends twice, and says something between and after',
+    title: 'U20: a provider that answers a stream with JSON',
+    script: answer(200, completion('whole')),
+    stream: true,
+    text: 'whole',
+  },
+  {
+    title: 'U25, U26: a provider that ends twice, and says something between and after',
     script: events([delta('hi'), delta('', 'stop', usage()), '[DONE]', '[DONE]', delta('too late'), '[DONE]']),
     ...{ stream: true, text: 'hi', check: ({ text }: Heard) => expect(text).not.to.include('too late') },
   },
   {
-    title: 'U27: counts again and again',
+    title: 'U27: a provider that counts again and again',
     script: events([
       delta('a', null, usage(50, 1)),
       delta('b', null, usage(50, 5)),
@@ -78,21 +83,26 @@ const ODD: readonly OddCase[] = [
     ...{ stream: true, text: 'ab' },
   },
   {
-    title: 'U28: counts beside its last words',
+    title: 'U28: a provider that counts beside its last words',
     ...{ script: events([delta('last words', 'stop', usage()), '[DONE]']), stream: true, text: 'last words' },
   },
-  { title: 'U29: counts nothing', script: fine(FORTY, { usage: undefined }), text: FORTY, cost: ESTIMATE },
+  {
+    title: 'U29: a provider that counts nothing',
+    script: fine(FORTY, { usage: undefined }),
+    text: FORTY,
+    cost: ESTIMATE,
+  },
   ...[-5, 1e308, '50', null, { a: 1 }].map((count) => ({
-    title: `U30: counts ${JSON.stringify(count)}`,
+    title: `U30: a provider that counts ${JSON.stringify(count)}`,
     ...{ script: fine(FORTY, usage(count, count, count)), text: FORTY, cost: ESTIMATE },
   })),
   ...[1, 2, 3, 5].map((at) => ({
-    title: `U31: cuts a code point after byte ${at}`,
+    title: `U31: a provider that cuts a code point after byte ${at}`,
     script: bytes(SPLIT.subarray(0, SMILE + at), SPLIT.subarray(SMILE + at)),
     ...{ stream: true, text: '😀é' },
   })),
   {
-    title: 'U31: sends bytes that are no UTF-8',
+    title: 'U31: a provider that sends bytes that are no UTF-8',
     script: bytes(
       Buffer.from(`data: ${delta('a?b', 'stop', usage())}\n\ndata: [DONE]\n\n`.replace('?', '\xff'), 'latin1'),
     ),
@@ -104,14 +114,14 @@ const ODD: readonly OddCase[] = [
     ['CR', '\r', ''],
     ['LF, after a byte order mark', '\n', '\ufeff'],
   ].map(([name, end, mark]) => ({
-    title: `U32: ends lines by ${name}`,
+    title: `U32: a provider that ends lines by ${name}`,
     script: bytes(
       `${mark}data: ${delta('hi')}${end}${end}data: ${delta('', 'stop', usage())}${end}${end}data: [DONE]${end}${end}`,
     ),
     ...{ stream: true, text: 'hi' },
   })),
   {
-    title: 'U47: sends early hints',
+    title: 'U47: a provider that sends early hints',
     script: async (wire) => {
       await wire.send(head(103, { link: '</x>' }));
       await fine('hi')(wire);
@@ -119,7 +129,7 @@ const ODD: readonly OddCase[] = [
     text: 'hi',
   },
   {
-    title: 'U51: sends cookies and headers of its own',
+    title: 'U51: a provider that sends cookies and headers of its own',
     script: either(answer(200, completion('x'), THEIRS), async (wire) => {
       const headers = { ...THEIRS, 'content-type': 'text/event-stream', 'transfer-encoding': 'chunked' };
       await wire.send(head(200, headers));
@@ -133,7 +143,7 @@ const ODD: readonly OddCase[] = [
   },
 ];
 
-describe('a provider that is odd', function () {
+describe('odd responses of providers', function () {
   this.timeout(30_000);
   let rig: FaultRig;
   before(async () => {
@@ -142,7 +152,7 @@ describe('a provider that is odd', function () {
   after(() => rig?.stop());
 
   for (const { title, script, stream, text, cost = USAGE_COST, check } of ODD)
-    it(`${title}: a whole response, charged once, in every form`, async () => {
+    it(`${title} gives a whole response, which is charged once, in every form`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       rig.vendor.script(script);
@@ -155,7 +165,7 @@ describe('a provider that is odd', function () {
       notePassed(title, forms);
     });
 
-  it('U09: resets a kept connection: the request is sent again on a new one, in every form', async () => {
+  it('U09: a provider that resets a kept connection gets the request again on a new one, in every form', async () => {
     const mark = await rig.mark();
     for (const form of formsOf(undefined)) {
       rig.vendor.script(fine('first'), (wire) => wire.reset(), fine('second'));
@@ -166,7 +176,7 @@ describe('a provider that is odd', function () {
     notePassed('U09', formsOf(undefined));
   });
 
-  it('U24: sends an error amid a stream: what came, then the error, and nobody else is asked, in every form', async () => {
+  it('U24: an error in the middle of a stream comes after what came before, and no other target is asked, in every form', async () => {
     const mark = await rig.mark();
     const asked = rig.second.requests.length;
     const forms = formsOf(true);
@@ -187,7 +197,7 @@ describe('a provider that is odd', function () {
     notePassed('U24', forms);
   });
 
-  it('U50: answers twice: the second answer reaches nobody, in every form', async () => {
+  it('U50: a second response to one request reaches nobody, in every form', async () => {
     for (const form of formsOf(undefined)) {
       rig.vendor.script(async (wire) => {
         await fine('mine')(wire);
@@ -199,7 +209,7 @@ describe('a provider that is odd', function () {
     notePassed('U50', formsOf(undefined));
   });
 
-  it('U52: splits tool calls: every piece comes to its call, in every streamed form', async () => {
+  it('U52: every piece of split tool calls comes to its call, in every streamed form', async () => {
     const call = (index: number, rest: object) =>
       JSON.stringify({
         ...JSON.parse(delta('')),
@@ -223,7 +233,7 @@ describe('a provider that is odd', function () {
   });
 
   for (const reason of ['length', 'content_filter', 'stop'])
-    it(`U53: finishes by ${reason}: the form’s own word for it, in every form`, async () => {
+    it(`U53: the finish reason ${reason} is told in the form’s own word, in every form`, async () => {
       const { choices } = completion('x');
       const whole = answer(200, completion('x', { choices: [{ ...choices[0], finish_reason: reason }] }));
       rig.vendor.script(either(whole, events([delta('x'), delta('', reason, usage()), '[DONE]'])));

@@ -9,7 +9,7 @@ describe('an Idempotency-Key', () => {
   });
   after(() => rig?.stop());
 
-  it('C09: makes two requests one call and one charge, and does not reach the vendor', async () => {
+  it('C09: makes two requests one call and one charge, and is not sent to the vendor', async () => {
     const mark = await rig.mark();
     const seen = rig.vendor.requests.length;
     rig.vendor.script(answer(200, completion()));

@@ -30,13 +30,21 @@ describe('a plugin at fault', function () {
 
   describe('at start', () => {
     for (const [title, setup, words] of [
-      ['X01: throws in setup', `throw new Error('no disk');`, /bad[\s\S]*setup failed: no disk/],
-      ['X01: rejects in setup', `return Promise.reject(new Error('no disk'));`, /bad[\s\S]*setup failed: no disk/],
-      ['X06: changes its configuration', `config.a = 1;`, /bad[\s\S]*setup failed/],
-      ['X06: registers a hook that does not exist', `api.hook('prepair', () => {});`, /prepair[\s\S]*prepare/],
-      ['G02: claims a route that is taken', route('/livez', ''), /bad[\s\S]*\/livez/],
+      ['X01: a plugin that throws in setup', `throw new Error('no disk');`, /bad[\s\S]*setup failed: no disk/],
+      [
+        'X01: a plugin that rejects in setup',
+        `return Promise.reject(new Error('no disk'));`,
+        /bad[\s\S]*setup failed: no disk/,
+      ],
+      ['X06: a plugin that changes its configuration', `config.a = 1;`, /bad[\s\S]*setup failed/],
+      [
+        'X06: a plugin that registers a hook that does not exist',
+        `api.hook('prepair', () => {});`,
+        /prepair[\s\S]*prepare/,
+      ],
+      ['G02: a plugin that claims a route that is taken', route('/livez', ''), /bad[\s\S]*\/livez/],
     ] as const) {
-      it(`${title}: nothing listens, and the message names it`, async () => {
+      it(`${title} lets nothing listen, and the message names it`, async () => {
         let started = false;
         const error = await startGateway(
           { plugins: ['./bad.mjs'] },
@@ -53,7 +61,7 @@ describe('a plugin at fault', function () {
       });
     }
 
-    it('X02: is given thirty seconds for its setup, and is named after them', async () => {
+    it('X02: a plugin has thirty seconds for its setup, and is named when it takes longer', async () => {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const never = { instance: 'slow', plugin: { setup: () => new Promise<void>(() => {}) }, api: {}, config: {} };
@@ -66,7 +74,7 @@ describe('a plugin at fault', function () {
     });
   });
 
-  it('X04: is given thirty seconds for a hook, and is blamed after them', async () => {
+  it('X04: a plugin has thirty seconds for a hook, and is named when it takes longer', async () => {
     const entry = { owner: 'slow', name: 'admit', handler: () => new Promise<void>(() => {}) } as const;
     const { admit } = compileHooks([entry], {
       operation: 'chat',
@@ -118,12 +126,12 @@ describe('a plugin at fault', function () {
     beforeEach(() => rig.vendor.script(answer(200, completion())));
 
     for (const [title, user, cost] of [
-      ['X03: throws in a hook before the call', 'prepare', 0],
-      ['X03: rejects in a hook before the call', 'admit', 0],
-      ['X06: returns a number for a request', 'send', 0],
-      ['X06: returns a text for an answer, which is paid for', 'receive', USAGE_COST],
+      ['X03: a plugin that throws in a hook before the call', 'prepare', 0],
+      ['X03: a plugin that rejects in a hook before the call', 'admit', 0],
+      ['X06: a plugin that returns a number for a request', 'send', 0],
+      ['X06: a plugin that returns a text for a response, which is paid for,', 'receive', USAGE_COST],
     ] as const) {
-      it(`${title}: 500, without a word of it, and with the reason in the log, in every form`, async () => {
+      it(`${title} is 500 without its words, which the log has, in every form`, async () => {
         const mark = await rig.mark();
         // A stream does not come through the hook of whole responses.
         const forms = formsOf(user === 'receive' ? false : undefined);
@@ -144,20 +152,20 @@ describe('a plugin at fault', function () {
       });
     }
 
-    it('X03: throws in the error hook: the caller gets an error all the same', async () => {
+    it('X03: a plugin that throws in the error hook keeps no error from the caller', async () => {
       const mark = await rig.mark();
       rig.vendor.script(answer(500, 'no'));
       rig.expectError(await rig.ask({ user: 'error' }), 'internal_error', 500);
       await rig.expectOrder(mark, 1, 0);
     });
 
-    it('X03: throws after the call: the answer stands, and the books are right', async () => {
+    it('X03: a plugin that throws after the call changes neither the response nor its charge', async () => {
       const mark = await rig.mark();
       expect((await rig.ask({ user: 'finish' })).status).to.equal(200);
       await rig.expectOrder(mark, 1, USAGE_COST);
     });
 
-    it('X05: throws on the third chunk of a stream: one error frame after the two before, charged once', async () => {
+    it('X05: a plugin that throws on the third chunk of a stream is one error frame after the two before, charged once', async () => {
       const mark = await rig.mark();
       rig.vendor.script(events(['aaaa', 'bbbb', 'cccc', 'dddd'].map((text) => delta(text))));
       const heard = await rig.ask({ user: 'stream', stream: true });
@@ -167,7 +175,7 @@ describe('a plugin at fault', function () {
       await rig.expectOrder(mark, 1, PROMPT_COST + 4);
     });
 
-    it('X05: throws on the third chunk of a stream: an error, charged once, in every form', async () => {
+    it('X05: a plugin that throws on the third chunk of a stream is one error, charged once, in every form', async () => {
       const mark = await rig.mark();
       rig.vendor.script(events(['aaaa', 'bbbb', 'cccc', 'dddd'].map((text) => delta(text))));
       const forms = formsOf(true);
@@ -187,7 +195,7 @@ describe('a plugin at fault', function () {
       ['a body that is no JSON', '/circle', 500],
       ['no body at all', '/nothing', 500],
     ] as const) {
-      it(`X09: answers with ${title}: the caller gets a well-formed answer on a whole connection`, async () => {
+      it(`X09: a plugin that responds with ${title} leaves the caller a well-formed error on a whole connection`, async () => {
         const response = await rig.gateway.get(where);
         const text = await response.text();
         expect(response.headers.get('set-cookie')).to.equal(null);
@@ -197,7 +205,7 @@ describe('a plugin at fault', function () {
       });
     }
 
-    it('X08: finds no key in anything it is handed', async () => {
+    it('X08: a plugin finds no key in anything that it is handed', async () => {
       const seen = await (await rig.gateway.get('/seen')).text();
       const heard = await rig.ask({ user: 'echo' });
       expect(heard.text).to.include('"seen"');
@@ -207,7 +215,7 @@ describe('a plugin at fault', function () {
       }
     });
 
-    it('serves the next hundred calls after all that', async () => {
+    it('leaves a gateway that serves the next hundred calls', async () => {
       await rig.expectOrder(await rig.mark(), 0, 0, 100);
     });
   });

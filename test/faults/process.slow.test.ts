@@ -32,7 +32,7 @@ process.on('SIGUSR2', () => { hoard = []; });
 ${policy('hoards', POST('/hurt', `for (let s = getHeapStatistics(); s.used_heap_size < s.heap_size_limit * 0.5; s = getHeapStatistics()) hoard.push(Array.from({ length: 20000 }, (_, n) => ({ n })))`))}`,
 };
 
-describe('a process in trouble', function () {
+describe('a gateway process that something goes wrong in', function () {
   this.timeout(60_000);
   const folder = useTempFolder('process');
   let upstream: ScriptedUpstream;
@@ -96,7 +96,7 @@ describe('a process in trouble', function () {
     ['P06: a rejection that nobody handles', 'rejects.mjs', 'nobody waits for this'],
     ['P07: an exception in a timer', 'throws.mjs', 'out of a timer'],
   ] as const) {
-    it(`${id} and is no plugin's is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
+    it(`${id} that is no plugin’s is logged with its origin; the gateway drains, settles and exits with 1`, async () => {
       await start({}, { NODE_OPTIONS: `--import=${pathToFileURL(path.join(folder, file)).href}` });
       const held = heldSse(delta('one'), delta('', 'stop', { usage: completion().usage }), '[DONE]');
       upstream.script(held.script);
@@ -121,7 +121,7 @@ describe('a process in trouble', function () {
     await worksAgain();
   });
 
-  it('P08: a blocked event loop sheds what has piled up, spares running streams, and recovers', async () => {
+  it('P08: a gateway whose event loop was blocked sheds what has piled up, spares running streams, and recovers', async () => {
     await start({ plugins: ['./blocks.mjs'], policies: { overload: {} } });
     const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
     upstream.script(held.script);
@@ -149,7 +149,7 @@ describe('a process in trouble', function () {
     expect((await settledBooks(url, key)).spent).to.be.greaterThan(PROMPT_COST);
   });
 
-  it('P09: a heap that is nearly full sheds load before it is full, and recovers', async () => {
+  it('P09: a gateway whose heap is nearly full sheds load before it is full, and recovers', async () => {
     await start(
       { plugins: ['./hoards.mjs'], policies: { overload: { maxHeap: 0.4, maxLag: '1m' } } },
       { NODE_OPTIONS: '--max-old-space-size=256' },
@@ -165,7 +165,7 @@ describe('a process in trouble', function () {
     await worksAgain();
   });
 
-  it('P10: no file descriptors left: callers wait or are refused, the process lives and recovers', async function () {
+  it('P10: callers of a gateway without file descriptors wait or are refused, and it lives and recovers', async function () {
     if (process.platform === 'win32') this.skip();
     await start({ store: 'memory:' }, {}, 'ulimit -n 128');
     await worksAgain();

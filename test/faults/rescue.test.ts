@@ -22,7 +22,7 @@ const fine = (wire: Wire): unknown =>
     ? events([delta('rescued', 'stop', { usage: completion().usage }), '[DONE]'])(wire)
     : wire.send(answer(200, completion('rescued')));
 
-describe('a provider at fault with another target behind it', function () {
+describe('a call with a second target', function () {
   this.timeout(60_000);
   let rig: FaultRig;
   let vendor: ScriptedUpstream;
@@ -45,7 +45,7 @@ describe('a provider at fault with another target behind it', function () {
   });
 
   for (const [at, { title, script, stream }] of RESCUED.entries())
-    it(`${title}: costs the caller nothing, in every form`, async () => {
+    it(`${title} costs the caller nothing, in every form`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       const seen = vendor.requests.length;

@@ -7,7 +7,7 @@ const PLAIN_KEY = 'correct horse battery/staple';
 const HEADER_VALUE = 'wintermute-tessier';
 const SECRETS = [PLAIN_KEY, HEADER_VALUE, encodeURIComponent(PLAIN_KEY), 'Correct Horse'];
 
-describe('what a provider is sent in secret', function () {
+describe('a secret that a provider is sent', function () {
   this.timeout(30_000);
   let vendor: ScriptedUpstream;
   let rig: FaultRig;

@@ -31,10 +31,10 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
   });
 
   for (const [title, hurt, heal] of [
-    ['S02: dies', () => redis.kill(), () => redis.start()],
-    ['S03: hangs', () => redis.freeze(), () => redis.thaw()],
+    ['S02: a store that dies', () => redis.kill(), () => redis.start()],
+    ['S03: a store that hangs', () => redis.freeze(), () => redis.thaw()],
   ] as const)
-    it(`${title}: 503 store_unavailable, no vendor is asked, and all is well when it is back`, async function () {
+    it(`${title} is told as 503 store_unavailable, no vendor is asked, and calls work when it is back`, async function () {
       this.timeout(60_000);
       for (const form of ALL) expect(form.text(await rig.askAs(form)), form.name).to.equal('fine');
       await hurt();
@@ -76,7 +76,7 @@ describe('a gateway that ends, in every form', function () {
     await wire.send(chunk(`data: ${delta('words')}\n\n`));
   };
 
-  it('P03: gets SIGTERM with calls under way: they finish', async () => {
+  it('P03: calls under way finish when the gateway gets SIGTERM', async () => {
     const script: Script = async (wire) => {
       const streams = isStream(wire.request.json() as object);
       if (streams) await firstWords(wire);
@@ -91,7 +91,7 @@ describe('a gateway that ends, in every form', function () {
     notePassed('P03', ALL);
   });
 
-  it('P04: gets SIGTERM with a call without end: it ends in an error', async () => {
+  it('P04: a call without end ends in an error when the gateway gets SIGTERM', async () => {
     const script: Script = async (wire) => {
       if (isStream(wire.request.json() as object)) await firstWords(wire);
       await wire.hang();

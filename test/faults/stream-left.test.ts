@@ -102,7 +102,7 @@ describe('a stream that its caller leaves', function () {
     ['a call of a function', { function_call: { name: 'f'.repeat(20), arguments: '1'.repeat(20) } }, 10],
     ['a kind that nobody knew', { picture: { words: 'p'.repeat(40) } }, 10],
   ] as const)
-    it(`counts ${kind} where the provider counts nothing`, async () => {
+    it(`is charged for ${kind} where the provider counts nothing`, async () => {
       const mark = await rig.mark();
       rig.vendor.script(slowly([deltaOf(fields), delta('', 'stop'), '[DONE]'], 0));
       await rig.ask({ stream: true });

@@ -16,7 +16,7 @@ import { NO_ANSWERS, refusal } from './upstream-cases.ts';
 
 const STREAM = { stream: true };
 
-describe('an answer of a provider that is none', function () {
+describe('a provider that responds with something wrong', function () {
   this.timeout(30_000);
   let rig: FaultRig;
   before(async () => {
@@ -25,7 +25,7 @@ describe('an answer of a provider that is none', function () {
   after(() => rig?.stop());
 
   for (const { title, script, stream, code, cost = 0, message = /./, headers = {} } of NO_ANSWERS) {
-    it(`${title}: ${code}, in every form`, async () => {
+    it(`${title} is told as ${code}, in every form`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(stream);
       rig.vendor.script(script);
@@ -70,7 +70,7 @@ describe('an answer of a provider that is none', function () {
     });
   }
 
-  it('U23: an error in the first event lets the next target answer', async () => {
+  it('U23: an error in the first event lets the next target respond', async () => {
     const mark = await rig.mark();
     rig.vendor.script(events([JSON.stringify({ error: { message: 'no', type: 'server_error' } })]));
     rig.second.script(events([delta('hi', 'stop', { usage: completion().usage }), '[DONE]']));
@@ -98,7 +98,7 @@ describe('an answer of a provider that is none', function () {
     await rig.expectOrder(mark, 1, PROMPT_COST + 6);
   });
 
-  it('U50: an answer that nobody asked for is not taken for that of the next caller', async () => {
+  it('U50: a response that nobody asked for is not taken for that of the next caller', async () => {
     for (const delayMs of [0, 5, 20]) {
       rig.vendor.script(
         async (wire) => {
@@ -138,7 +138,7 @@ describe('an answer of a provider that is none', function () {
     expect((await rig.ask()).status).to.equal(200);
   });
 
-  it('U19: an answer under another content type is taken when it is JSON', async () => {
+  it('U19: a response under another content type is taken when it is JSON', async () => {
     const mark = await rig.mark();
     for (const type of ['text/plain', 'text/html', 'application/octet-stream']) {
       rig.vendor.script(answer(200, completion(), { 'content-type': type }));
@@ -147,7 +147,7 @@ describe('an answer of a provider that is none', function () {
     await rig.expectOrder(mark, 3, 3 * USAGE_COST);
   });
 
-  it('U20: an answer as JSON where a stream was asked for is made a stream', async () => {
+  it('U20: a response as JSON where a stream was asked for is made a stream', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(200, completion('whole')));
     const { frames } = await rig.ask(STREAM);
@@ -183,7 +183,7 @@ describe('an answer of a provider that is none', function () {
     expect((await rig.ask(STREAM)).text).to.include('"content":"a\ufffdb"');
   });
 
-  it('U32: every kind of line end, and a byte order mark, give the same answer', async () => {
+  it('U32: every kind of line end, and a byte order mark, give the same response', async () => {
     const texts: string[][] = [];
     for (const [end, mark] of [
       ['\n', ''],
@@ -203,7 +203,7 @@ describe('an answer of a provider that is none', function () {
     expect(texts[0]?.at(-1)).to.equal('[DONE]');
   });
 
-  it('serves the next hundred calls after all that', async () => {
+  it('leaves a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });

@@ -18,7 +18,7 @@ describe('a provider that breaks off', function () {
   after(() => rig?.stop());
 
   for (const { title, script, stream, isHasty, code, text = '', cost = 0 } of BREAKS) {
-    it(`${title}: ${code}, and the prompt is sent once, in every form`, async () => {
+    it(`${title} is told as ${code}, and gets the prompt once, in every form`, async () => {
       const model = isHasty ? 'hasty/m' : 'one/m';
       const forms = formsOf(stream);
       // So that no connection is kept, on which a reset would be worth another try.
@@ -37,7 +37,7 @@ describe('a provider that breaks off', function () {
     });
   }
 
-  it('U09: resets a kept connection: the call is sent again on a new one, and charged once', async () => {
+  it('U09: a provider that resets a kept connection gets the call again on a new one, and it is charged once', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(200, completion()));
     expect((await rig.ask()).status).to.equal(200);
@@ -47,7 +47,7 @@ describe('a provider that breaks off', function () {
     await rig.expectOrder(mark, 2, 2 * USAGE_COST);
   });
 
-  it('serves the next hundred calls after all that', async () => {
+  it('leaves a gateway that serves the next hundred calls', async () => {
     await rig.expectOrder(await rig.mark(), 0, 0, 100);
   });
 });
@@ -82,12 +82,12 @@ describe('a provider that cannot be reached', function () {
   });
 
   for (const [title, model, code] of [
-    ['U01: refuses connections', 'dead/m', 'provider_unavailable'],
-    ['U02: has a name that does not resolve', 'nowhere/m', 'provider_unavailable'],
-    ['U04: has a certificate that nobody knows', 'untrusted/m', 'provider_unavailable'],
-    ['U03: takes a connection and does nothing with it', 'hole/m', 'provider_timeout'],
+    ['U01: a provider that refuses connections', 'dead/m', 'provider_unavailable'],
+    ['U02: a provider that has a name that does not resolve', 'nowhere/m', 'provider_unavailable'],
+    ['U04: a provider that has a certificate that nobody knows', 'untrusted/m', 'provider_unavailable'],
+    ['U03: a provider that takes a connection and does nothing with it', 'hole/m', 'provider_timeout'],
   ] as const) {
-    it(`${title}: nothing was sent, nothing is charged, in every form`, async () => {
+    it(`${title} is sent nothing, and nothing is charged, in every form`, async () => {
       const mark = await rig.mark();
       const forms = formsOf(undefined);
       const heard = await Promise.all(forms.map((form) => rig.askAs(form, model)));
@@ -101,7 +101,7 @@ describe('a provider that cannot be reached', function () {
     });
   }
 
-  it('U01: the next target of an alias answers instead', async () => {
+  it('U01: the next target of an alias responds instead', async () => {
     const mark = await rig.mark();
     rig.second.script(answer(200, completion()));
     const heard = await rig.ask({ model: 'rescued' });
@@ -110,7 +110,7 @@ describe('a provider that cannot be reached', function () {
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
   });
 
-  it('U54: all targets fail: one error, in every form', async () => {
+  it('U54: targets that all fail are one error, in every form', async () => {
     const mark = await rig.mark();
     rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));
     rig.second.script(answer(500, { error: { message: 'no', type: 'server_error' } }));
@@ -124,7 +124,7 @@ describe('a provider that cannot be reached', function () {
     notePassed('U54', forms);
   });
 
-  it('U54: all targets fail: one error after one retry, and the caller’s SDK is told to stop', async () => {
+  it('U54: targets that all fail are one error after one retry, and the caller’s SDK is told to stop', async () => {
     const mark = await rig.mark();
     const asked = [rig.vendor.requests.length, rig.second.requests.length];
     rig.vendor.script(answer(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));

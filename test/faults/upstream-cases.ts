@@ -42,16 +42,25 @@ const broken = { code: 'provider_unavailable', cost: PROMPT_COST } as const;
 
 /** A provider that breaks off. */
 export const BREAKS: readonly UpstreamCase[] = [
-  { title: 'U05: is silent', script: hang, ...silent },
-  { title: 'U06: is silent after the head of a stream', script: events([], hang), stream: true, ...silent },
+  { title: 'U05: a provider that is silent', script: hang, ...silent },
   {
-    title: 'U07: falls silent in the middle of a stream',
+    title: 'U06: a provider that is silent after the head of a stream',
+    script: events([], hang),
+    stream: true,
+    ...silent,
+  },
+  {
+    title: 'U07: a provider that falls silent in the middle of a stream',
     script: events(THREE, hang),
     ...{ ...silent, stream: true, text: THREE_TEXT, cost: THREE_COST },
   },
-  { title: 'U08: resets a fresh connection before it answers', script: (wire) => wire.reset(), ...broken },
   {
-    title: 'U10: resets in the middle of an answer',
+    title: 'U08: a provider that resets a fresh connection before it answers',
+    script: (wire) => wire.reset(),
+    ...broken,
+  },
+  {
+    title: 'U10: a provider that resets in the middle of a response',
     script: async (wire) => {
       await wire.send(head(200, { 'content-type': 'application/json', 'content-length': '100' }));
       await wire.send('{"id":1');
@@ -60,7 +69,7 @@ export const BREAKS: readonly UpstreamCase[] = [
     ...{ ...broken, stream: false },
   },
   {
-    title: 'U11: resets in the middle of a stream',
+    title: 'U11: a provider that resets in the middle of a stream',
     script: events(THREE, async (wire) => {
       await wire.pause(20);
       wire.reset();
@@ -68,14 +77,24 @@ export const BREAKS: readonly UpstreamCase[] = [
     ...{ ...broken, stream: true, text: THREE_TEXT, cost: THREE_COST },
   },
   {
-    title: 'U12: ends a stream without a finish reason',
+    title: 'U12: a provider that ends a stream without a finish reason',
     script: events(THREE),
     ...{ ...broken, stream: true, text: THREE_TEXT, cost: THREE_COST },
   },
-  { title: 'U14: drips bytes of an event that never ends', script: dripping('x'), stream: true, ...silent },
-  { title: 'U15: sends comments and nothing else', script: dripping(': ping\n\n'), stream: true, ...silent },
   {
-    title: 'U33: sends an event without end',
+    title: 'U14: a provider that drips bytes of an event that never ends',
+    script: dripping('x'),
+    stream: true,
+    ...silent,
+  },
+  {
+    title: 'U15: a provider that sends comments and nothing else',
+    script: dripping(': ping\n\n'),
+    stream: true,
+    ...silent,
+  },
+  {
+    title: 'U33: a provider that sends an event without end',
     script: async (wire) => {
       await wire.send(head(200, { 'content-type': 'text/event-stream', 'content-length': String(64 << 20) }));
       await wire.send('data: ');
@@ -85,7 +104,7 @@ export const BREAKS: readonly UpstreamCase[] = [
     ...{ ...broken, stream: true },
   },
   {
-    title: 'U34: sends an answer without end',
+    title: 'U34: a provider that sends a response without end',
     script: async (wire) => {
       await wire.send(head(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
       const piece = chunk(Buffer.alloc(1024 * 1024, ' '));
@@ -140,9 +159,9 @@ export const NO_ANSWERS: readonly UpstreamCase[] = [
     script: events([JSON.stringify({ error: { message: 'no', type: 'server_error' } })]),
     ...{ stream: true, code: 'provider_unavailable' },
   },
-  { title: 'U35: a compressed answer, which nobody asked for', script: encoded('gzip', completion()), ...broken },
+  { title: 'U35: a compressed response, which nobody asked for,', script: encoded('gzip', completion()), ...broken },
   {
-    title: 'U36: an answer encoded a thousand times',
+    title: 'U36: a response encoded a thousand times',
     script: encoded(Array(1000).fill('gzip').join(', '), completion()),
     ...broken,
   },
@@ -161,14 +180,18 @@ export const NO_ANSWERS: readonly UpstreamCase[] = [
     ...limited('Sun, 06 Nov 1994 08:49:37 GMT'),
     headers: { 'x-should-retry': undefined },
   },
-  { title: 'U39: a rate limit with a wait nobody can read', ...limited('soon'), headers: { 'retry-after': undefined } },
   {
-    title: 'U40: a rate limit of an hour: the caller’s SDK is told not to wait for it',
+    title: 'U39: a rate limit with a wait that nobody can read',
+    ...limited('soon'),
+    headers: { 'retry-after': undefined },
+  },
+  {
+    title: 'U40: a rate limit of an hour, for which the caller’s SDK is told not to wait,',
     ...limited('3600'),
     headers: { 'retry-after': '60', 'x-should-retry': 'false' },
   },
   {
-    title: 'U40: a rate limit of many days, which is taken for a mistake',
+    title: 'U40: a rate limit of many days, which is taken for a mistake,',
     ...limited('999999'),
     headers: { 'retry-after': undefined },
   },
@@ -190,7 +213,7 @@ export const NO_ANSWERS: readonly UpstreamCase[] = [
     code: 'provider_quota_exhausted',
   },
   {
-    title: 'U43: a 400, with the vendor’s words and none of its secrets',
+    title: 'U43: a 400, whose words are passed on without secrets,',
     script: refusal(400, {
       message: 'Bad value for org-abc123def456 with key sk-operator-canary-0123456789abcdef at http://127.0.0.1/x',
       type: 'invalid_request_error',
@@ -205,15 +228,15 @@ export const NO_ANSWERS: readonly UpstreamCase[] = [
     code: 'unsupported_model',
   },
   {
-    title: 'U45, U46: a redirection, which is not followed',
+    title: 'U45, U46: a redirection, which is not followed,',
     script: answer(307, '', { location: 'http://127.0.0.1:9/steal' }),
     code: 'provider_unavailable',
     headers: { location: undefined },
   },
-  { title: 'U47: 101', script: head(101, { upgrade: 'websocket', connection: 'upgrade' }), ...broken },
-  { title: 'U48: 204', script: head(204), code: 'provider_unavailable' },
-  { title: 'U48: 205 with a body', script: answer(205, 'surprise'), code: 'provider_unavailable' },
-  { title: 'U48: 304', script: head(304), code: 'provider_unavailable' },
+  { title: 'U47: a 101', script: head(101, { upgrade: 'websocket', connection: 'upgrade' }), ...broken },
+  { title: 'U48: a 204', script: head(204), code: 'provider_unavailable' },
+  { title: 'U48: a 205 with a body', script: answer(205, 'surprise'), code: 'provider_unavailable' },
+  { title: 'U48: a 304', script: head(304), code: 'provider_unavailable' },
   {
     title: 'U49: a header with a zero byte',
     script: 'HTTP/1.1 200 OK\r\nx\0y: z\r\ncontent-length: 0\r\n\r\n',

@@ -180,7 +180,7 @@ describe('POST /v1/chat/completions', () => {
         });
 
   for (const wire of WIRES)
-    it(`G58: a history that another gateway left without arguments is healed for ${wire}`, async () => {
+    it(`G58: a history that another gateway left without arguments gets empty ones for ${wire}`, async () => {
       rig.say(wire, { pieces: [{ text: 'x' }] });
       await ask(wire, false, { messages: secondTurn([{ id: 'call00001', name: 'look', arguments: '' }]) });
       expect(JSON.stringify(rig.lastBody(wire))).to.match(/"arguments":"\{\}"|"input":\{\}|"args":\{\}/);
@@ -292,14 +292,14 @@ describe('POST /v1/chat/completions', () => {
       });
 
   for (const wire of WIRES)
-    it(`tells the native lane where ${wire} speaks the client’s format`, async () => {
+    it(`goes by the native lane where ${wire} speaks the client’s format, and says so`, async () => {
       rig.say(wire, { pieces: [{ text: 'x' }] });
       const isOwn = wire !== 'anthropic' && wire !== 'gemini';
       for (const stream of [false, true])
         expect((await ask(wire, stream)).headers.get('x-tollgate-lane')).to.equal(isOwn ? 'native' : 'translated');
     });
 
-  it('is not native where the operator switched that off', async () => {
+  it('goes by no native lane where the operator switched that off', async () => {
     const other = await startIngressRig({ providers: { echo: { native: false } } });
     try {
       const lanes = await Promise.all(

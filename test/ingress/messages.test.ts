@@ -39,7 +39,7 @@ describe('POST /v1/messages', () => {
   for (const wire of WIRES)
     for (const [form, stream] of FORMS)
       for (const cut of CUTS)
-        it(`G01-G06, G09-G12: what ${wire} says ${form}, ${cut} bytes at a time, in blocks one after the other`, async () => {
+        it(`G01-G06, G09-G12: what ${wire} says ${form}, ${cut} bytes at a time, comes in blocks one after the other`, async () => {
           rig.say(wire, ALL, cut);
           const { content, stop, usage, firstUsage } = await receiveMessage(rig, MODEL_OF[wire], { stream });
           expect(content.map(({ type }) => type)).to.deep.equal(['thinking', 'text', 'tool_use', 'tool_use']);

@@ -49,7 +49,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
       }
     });
 
-  it('passes on what a caller says of betas, but for the websocket’s', async () => {
+  it('passes on the betas that a caller names, except that of the websocket', async () => {
     rig.script('openai', sendResponses(HELLO));
     await askResponse(
       rig,
@@ -67,7 +67,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     expect(await answered.text()).to.include('"arguments":"{\\"q\\":1}"');
   });
 
-  it('G38: makes one failure of ours of a vendor’s in its stream', async () => {
+  it('G38: tells a failure in the vendor’s stream as one failure of its own', async () => {
     const error = { code: 'server_error', message: 'Organization org-secretsecretsecret is sad.' };
     const failed = { type: 'response.failed', response: { id: 'resp_vendor', status: 'failed', error } };
     const delta = { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hel' };
@@ -100,7 +100,7 @@ describe('POST /v1/responses to a vendor that has it', () => {
     }
   });
 
-  it('leaves the vendor’s format where the operator says so', async () => {
+  it('does not use the vendor’s format where the operator switched that off', async () => {
     const own = await startScriptedUpstream();
     const provider = { plugin: 'openai', apiKey: 'k', baseUrl: `${own.url}/v1`, models: ['*'], native: false };
     const other = await startIngressRig({ providers: { plain: provider } });

@@ -76,7 +76,7 @@ describe('GET /v1/responses as a websocket', function () {
     ]);
   });
 
-  it('evicts what a failed turn continued, so that the client sends everything', async () => {
+  it('forgets what a failed turn continued, so that the client sends everything', async () => {
     const ask = { model: MODEL_OF.deepseek, store: false, input: 'Hi' };
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
     const { id } = responseOf(await client.create(ask));
@@ -103,7 +103,7 @@ describe('GET /v1/responses as a websocket', function () {
     expect(events.at(-1)?.type).to.equal('response.completed');
   });
 
-  it('calls nobody for generate: false, and continues it', async () => {
+  it('calls no vendor for generate: false, and continues from it', async () => {
     const before = rig.sent('deepseek').length;
     const ask = { model: MODEL_OF.deepseek, store: false };
     const warm = responseOf(await client.create({ ...ask, input: [user('Be ready.')], generate: false }));

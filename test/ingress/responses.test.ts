@@ -178,7 +178,7 @@ describe('POST /v1/responses', () => {
     expect((await askResponse(rig, { model: MODEL_OF.anthropic, input, tools: [LOOKUP, PATCH] })).status).to.equal(200);
   });
 
-  it('leaves out tools that only OpenAI runs, and tells it', async () => {
+  it('leaves out tools that only OpenAI runs, and says so', async () => {
     sayAnywhere(rig, 'mistral', { pieces: [{ text: 'Hi' }] });
     const { status, headers } = await askResponse(rig, {
       model: MODEL_OF.mistral,

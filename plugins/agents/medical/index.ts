@@ -80,14 +80,14 @@ async function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state:
     const target = model && { name: 'result', ...model };
     const timeoutMs = parseDuration(state.config.limits?.timeout ?? '180s');
     await respondInTime(ctx, { timeoutMs, stream: body.stream ?? false, tell }, (signal, emit) =>
-      answer(ctx, body, { target, screening }, state, signal, emit),
+      respond(ctx, body, { target, screening }, state, signal, emit),
     );
   } catch (error) {
     throw tell(error);
   }
 }
 
-async function answer(
+async function respond(
   ctx: RouteContext,
   body: MedicalRequestBody,
   { target, screening }: { readonly target: MedicalCase['target']; readonly screening: Screening },

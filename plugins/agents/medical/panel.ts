@@ -66,7 +66,7 @@ export async function consultPanel(
   let firstError: unknown;
   for (let round = 1; round <= rounds && !run.signal.aborted; round += 1) {
     const known = [...opinions.values()];
-    const tasks = panel.map((agent) => () => askSpecialist(agent, round, known, medicalCase, sources, run));
+    const tasks = panel.map((agent) => () => consultSpecialist(agent, round, known, medicalCase, sources, run));
     for (const outcome of await runBounded(tasks, run.limits.maxParallel)) {
       if (outcome.status === 'fulfilled') opinions.set(outcome.value.agent, outcome.value);
       else if (!(outcome.reason instanceof BudgetSpent)) firstError ??= outcome.reason;
@@ -78,7 +78,7 @@ export async function consultPanel(
   throw cause;
 }
 
-function askSpecialist(
+function consultSpecialist(
   agent: string,
   round: number,
   known: readonly Opinion[],

@@ -43,7 +43,7 @@ export class ReviewFailed extends Error {
  * every veto; none releases the answer. Throws {@link ReviewFailed} when a verdict is missing.
  */
 export async function review(
-  answer: object,
+  response: object,
   withMedicines: boolean,
   medicalCase: MedicalCase,
   run: MedicalRun,
@@ -53,7 +53,9 @@ export async function review(
     ...(withMedicines ? [{ name: 'medication_reviewer', order: MEDICATION_REVIEWER }] : []),
   ];
   try {
-    const verdicts = await Promise.all(reviewers.map(({ name, order }) => ask(name, order, answer, medicalCase, run)));
+    const verdicts = await Promise.all(
+      reviewers.map(({ name, order }) => requestVerdict(name, order, response, medicalCase, run)),
+    );
     return verdicts.flatMap(({ verdict, reasons }) =>
       verdict === 'pass' ? [] : reasons.length > 0 ? reasons : ['The reviewer gave no reason; be more careful.'],
     );
@@ -62,14 +64,14 @@ export async function review(
   }
 }
 
-async function ask(
+async function requestVerdict(
   name: string,
   order: string,
-  answer: object,
+  response: object,
   medicalCase: MedicalCase,
   run: MedicalRun,
 ): Promise<Verdict> {
-  const data = [['The answer that is to be sent', JSON.stringify(answer)]] as const;
+  const data = [['The answer that is to be sent', JSON.stringify(response)]] as const;
   const messages = caseMessages(medicalCase, { order: [order], data });
   const question = { model: run.models.review, temperature: undefined, messages };
   const { schema, check } = run.reader.readSchema(SCHEMA, 'verdict');

@@ -1,7 +1,7 @@
 import { type AgentDefinition, GatewayError, isGatewayError, type Usage } from '../../../core/index.ts';
 import type { TraceEntry } from '../kit/trace.ts';
-import { completeContent, fixedContent, type MedicalContent, type SafetyPart, safetyPart } from './answer.ts';
 import type { KnownSource, MedicalCase, MedicalRun } from './case.ts';
+import { completeContent, fixedContent, type MedicalContent, type SafetyPart, safetyPart } from './content.ts';
 import { type Draft, writeDraft } from './draft.ts';
 import { detectLanguage, type Language, languageOf } from './engine/language.ts';
 import { withNotice } from './failure-notice.ts';
@@ -45,7 +45,7 @@ export async function runMedical(
   let known: Known = { safety: safetyPart(medicalCase, undefined, words.language, words.notices), ...words };
   if (known.safety.notice !== undefined) run.emit('notice', tellSafety(known.safety));
   try {
-    if (known.safety.kinds.includes('crisis')) return answerCrisis(medicalCase, known, run);
+    if (known.safety.kinds.includes('crisis')) return respondToCrisis(medicalCase, known, run);
     return await consult(medicalCase, place, run, (more) => {
       known = more;
     });
@@ -73,7 +73,7 @@ async function consult(
   const { language, notices } = wordsFor(medicalCase, place, sorted);
   const safety = safetyPart(medicalCase, sorted, language, notices);
   learn({ safety, notices });
-  if (safety.kinds.includes('crisis')) return answerCrisis(medicalCase, { safety, notices }, run);
+  if (safety.kinds.includes('crisis')) return respondToCrisis(medicalCase, { safety, notices }, run);
   const isEmergency = safety.urgency === 'emergency';
   const panel = choosePanel(sorted, isEmergency, medicalCase);
   const rounds = sorted.complexity === 'complex' && !isEmergency ? 2 : 1;
@@ -83,7 +83,7 @@ async function consult(
 }
 
 /** Fixed words for somebody in a crisis. They do not fit into a caller's own shape: then they stand in an error. */
-function answerCrisis(medicalCase: MedicalCase, { safety, notices }: Known, run: MedicalRun): MedicalResult {
+function respondToCrisis(medicalCase: MedicalCase, { safety, notices }: Known, run: MedicalRun): MedicalResult {
   if (!medicalCase.target) return fixed(medicalCase, safety, notices, run);
   throw new GatewayError('content_filtered', 'Somebody in a crisis gets no generated answer.');
 }

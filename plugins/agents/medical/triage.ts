@@ -53,10 +53,10 @@ const SCHEMA = Object.freeze({
 export async function triage(medicalCase: MedicalCase, run: MedicalRun): Promise<Triage> {
   const { schema, check } = run.reader.readSchema(SCHEMA, 'triage');
   const question = { model: run.models.triage, messages: caseMessages(medicalCase, { order: [ORDER] }) };
-  const ask = () =>
+  const requestTriage = () =>
     requestStructured(question, { name: 'triage', schema, check }, structuredDeps(run, run.signal, LAST_WORD_CALLS));
   try {
-    return (await run.trace.step('triage', ask)).value as Triage;
+    return (await run.trace.step('triage', requestTriage)).value as Triage;
   } catch (error) {
     if (isUnreadable(error)) return CAUTIOUS;
     throw error;

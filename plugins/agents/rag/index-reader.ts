@@ -45,7 +45,7 @@ export interface IndexReader {
 
 export function createIndexReader(database: Database): IndexReader {
   const sql = {
-    files: database.prepare('SELECT source, stamp, hash, recipe, fault FROM files'),
+    files: database.prepare('SELECT source, stamp, hash, recipe, fault AS error FROM files'),
     passage: database.prepare('SELECT source, nth, title, location, text FROM chunks WHERE id = ?'),
     count: database.prepare('SELECT count(*) AS n FROM chunks'),
     countOf: database.prepare('SELECT count(*) AS n FROM chunks WHERE source = ?'),
@@ -57,13 +57,13 @@ export function createIndexReader(database: Database): IndexReader {
   return {
     files: () =>
       new Map(
-        sql.files.all().map(({ source, stamp, hash, recipe, fault }) => [
+        sql.files.all().map(({ source, stamp, hash, recipe, error }) => [
           String(source),
           {
             stamp: String(stamp),
             hash: String(hash),
             recipe: String(recipe),
-            ...(typeof fault === 'string' && { error: fault }),
+            ...(typeof error === 'string' && { error }),
           },
         ]),
       ),

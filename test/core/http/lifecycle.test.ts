@@ -5,7 +5,7 @@ import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
 import { until } from '../../support/until.ts';
 
-describe('the life of a server', () => {
+describe('a server', () => {
   /** A server whose answers are left open for the test to end. */
   async function serve() {
     const lifecycle = new Lifecycle();
@@ -26,7 +26,7 @@ describe('the life of a server', () => {
   }
   const at = <T>(list: readonly T[], index: number): T => list[index] ?? expect.fail('nothing was asked');
 
-  it('tells an answer that its caller hung up', async () => {
+  it('aborts the signal of a running response when its caller hangs up', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { hangUp } = ask();
     await until('the request is there', () => open.length === 1);
@@ -37,7 +37,7 @@ describe('the life of a server', () => {
     await lifecycle.drain(server, { delayMs: 0, deadlineMs: 1000 });
   });
 
-  it('leaves the signal of an answer that was sent alone', async () => {
+  it('does not abort the signal of a response that was sent', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);
@@ -48,7 +48,7 @@ describe('the life of a server', () => {
     expect(signal.aborted).to.equal(false);
   });
 
-  it('drains: not ready at once, a running answer finishes, a second drain is the same', async () => {
+  it('drains: not ready at once, a running response finishes, a second drain is the same', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);
@@ -61,7 +61,7 @@ describe('the life of a server', () => {
     expect(lifecycle).to.include({ phase: 'closed', draining: true });
   });
 
-  it('ends what still runs at the deadline, as a shutdown', async () => {
+  it('ends at the deadline what still runs, as a shutdown', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);
@@ -72,7 +72,7 @@ describe('the life of a server', () => {
     expect(await answer).to.equal('shut down');
   });
 
-  it('cuts what does not even end then', async () => {
+  it('cuts the connection of what does not end even then', async () => {
     const { lifecycle, server, open, ask } = await serve();
     const { answer } = ask();
     await until('the request is there', () => open.length === 1);

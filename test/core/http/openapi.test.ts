@@ -60,7 +60,8 @@ describe('the OpenAPI document', () => {
     ],
   ];
   for (const [auth, security] of SECURITY)
-    it(`asks for ${String(auth)}`, () => expect(documentOf({ auth }).operation.security).to.deep.equal(security));
+    it(`says of a route which credential it needs: ${String(auth)}`, () =>
+      expect(documentOf({ auth }).operation.security).to.deep.equal(security));
 
   it('makes a component of a schema with an $id, and refers to it', () => {
     const body = { $id: 'acme:Thing', type: 'object', properties: { part: { $ref: 'acme:Part' } } };

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { normalisePath } from '../../../core/http/paths.ts';
 
-describe('paths', () => {
+describe('the path of a request', () => {
   const ROWS: readonly (readonly [path: string, seen: string])[] = [
     ['/v1/models', '/v1/models'],
     ['//v1///models', '/v1/models'],
@@ -17,5 +17,5 @@ describe('paths', () => {
     ['/api/core/v1/models', '/api/core/v1/models'],
     ['/api/core/v1/v1/models', '/api/core/v1/models'],
   ];
-  for (const [path, seen] of ROWS) it(`${path} is ${seen}`, () => expect(normalisePath(path)).to.equal(seen));
+  for (const [path, seen] of ROWS) it(`${path} is read as ${seen}`, () => expect(normalisePath(path)).to.equal(seen));
 });

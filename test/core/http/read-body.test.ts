@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 
 const MAX = 64 * 1024;
 
-describe('read body', () => {
+describe('the body of a request', () => {
   let server: http.Server;
   let port: number;
   let outcomes: { body?: JsonBody; error?: unknown }[];
@@ -60,14 +60,14 @@ describe('read body', () => {
     return { code, message, param };
   }
 
-  it('gives the value and the bytes as they came', async () => {
+  it('reaches its route as a value and as the bytes that came', async () => {
     const sent = '{ "a": [1, "é😀"] }\n';
     const { body } = await read(sent);
     expect(body).to.deep.include({ value: { a: [1, 'é😀'] }, empty: false });
     expect(body!.raw.toString()).to.equal(sent);
   });
 
-  it('leaves it to the route whether there must be a body', async () => {
+  it('may be absent: its route decides whether there must be one', async () => {
     for (const headers of [
       {},
       { 'content-type': 'application/json' },
@@ -77,7 +77,7 @@ describe('read body', () => {
     }
   });
 
-  it('takes off a byte order mark', async () => {
+  it('loses its byte order mark', async () => {
     const { body } = await read('\ufeff{}');
     expect(body!.value).to.deep.equal({});
     expect(body!.raw.toString()).to.equal('{}');
@@ -89,7 +89,7 @@ describe('read body', () => {
     'application/json; charset=UTF-8',
     'application/json;charset="utf-8";x=y',
   ]) {
-    it(`takes ${type}`, async () => {
+    it(`may be of type ${type}`, async () => {
       expect(await read('{}', { 'content-type': type })).to.deep.include({ value: {} });
     });
   }
@@ -104,12 +104,12 @@ describe('read body', () => {
     { 'content-type': 'application/json', 'content-encoding': 'gzip' },
     { 'content-type': 'application/json', 'content-encoding': 'identity, br' },
   ]) {
-    it(`refuses ${JSON.stringify(headers)} with unsupported_media_type`, async () => {
+    it(`is refused with unsupported_media_type for ${JSON.stringify(headers)}`, async () => {
       expect(await read('{}', headers)).to.include({ code: 'unsupported_media_type' });
     });
   }
 
-  it('refuses a declared length over the limit without waiting for the body', async () => {
+  it('is refused for a declared length over the limit, without waiting for it', async () => {
     const socket = net.connect(port, '127.0.0.1');
     socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${MAX + 1}\r\n\r\n`);
     const [bytes] = (await once(socket, 'data')) as [Buffer];
@@ -117,7 +117,7 @@ describe('read body', () => {
     socket.destroy();
   });
 
-  it('refuses a body over the limit that declares no length, naming the limit', async () => {
+  it('is refused when it passes the limit without a declared length, naming the limit', async () => {
     const result = await read(`"${'x'.repeat(MAX)}"`, {
       'content-type': 'application/json',
       'transfer-encoding': 'chunked',
@@ -126,11 +126,11 @@ describe('read body', () => {
     expect(result.message).to.include(`${MAX} bytes`);
   });
 
-  it('takes a body of exactly the limit', async () => {
+  it('may be exactly as large as the limit', async () => {
     expect((await read(`"${'x'.repeat(MAX - 2)}"`)).body!.raw.length).to.equal(MAX);
   });
 
-  it('refuses more values and names than the limit, whatever they are', async () => {
+  it('is refused for more values and names than the limit, whatever they are', async () => {
     const atMost = { 'content-type': 'application/json', 'x-max-values': '5' };
     expect((await read('[1, "a", {"b": null}]', atMost)).code).to.equal('request_too_large');
     expect((await read('[1, {"b": null}]', atMost)).value).to.deep.equal([1, { b: null }]);
@@ -141,7 +141,7 @@ describe('read body', () => {
       });
   });
 
-  it('cuts a sender that does not stop', async () => {
+  it('is cut when its sender does not stop', async () => {
     const socket = net.connect(port, '127.0.0.1');
     let isCut = false;
     socket.on('error', () => {});
@@ -157,7 +157,7 @@ describe('read body', () => {
     expect(outcomes).to.have.length(1);
   });
 
-  it('rejects as aborted when the caller hangs up', async () => {
+  it('counts as aborted when the caller hangs up', async () => {
     const socket = net.connect(port, '127.0.0.1');
     socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{"a"');
     await new Promise((resolve) => setTimeout(resolve, 30));
@@ -166,7 +166,7 @@ describe('read body', () => {
     expect(outcomes[0]!.error).to.be.instanceOf(RequestAborted);
   });
 
-  describe('refuses as invalid_json, saying where:', () => {
+  describe('that has a mistake', () => {
     const cases: readonly (readonly [what: string, body: string | Buffer, message: RegExp, param?: string])[] = [
       ['a comma too many', '{\n  "a": 1,\n}', /a name in double quotes is missing \(line 3, column 1\)/],
       ['single quotes', "{'a': 1}", /a name in double quotes is missing \(line 1, column 2\)/],
@@ -208,7 +208,7 @@ describe('read body', () => {
       ['constructor.prototype', '{"constructor": {"prototype": {"x": 1}}}', /not allowed/, 'constructor'],
     ];
     for (const [what, body, message, param] of cases) {
-      it(what, async () => {
+      it(`is refused as invalid_json, saying where: ${what}`, async () => {
         const result = await read(body);
         expect(result.code).to.equal('invalid_json');
         expect(result.message).to.match(message);
@@ -217,7 +217,7 @@ describe('read body', () => {
     }
   });
 
-  describe('takes', () => {
+  describe('that has no mistake', () => {
     for (const [what, body] of [
       ['64 levels', '['.repeat(64) + ']'.repeat(64)],
       ['brackets in strings', JSON.stringify('[{'.repeat(200))],
@@ -228,17 +228,17 @@ describe('read body', () => {
       ['names that folding or a prototype would make equal', '{"Model": 1, "model": 2, "toString": 3, "valueOf": 4}'],
       ['escaped pairs', '"\\ud83d\\ude00 \\u00e9"'],
     ] as const) {
-      it(what, async () => {
+      it(`is taken with ${what}`, async () => {
         expect((await read(body)).value).to.deep.equal(JSON.parse(body));
       });
     }
   });
 
-  describe('JSONTestSuite', () => {
+  describe('of JSONTestSuite', () => {
     const cases = jsonTestSuite();
-    it('has its files', () => expect(cases.length).to.be.greaterThan(250));
+    it('is one of more than 250', () => expect(cases.length).to.be.greaterThan(250));
     for (const { name, bytes } of cases) {
-      it(name, async () => {
+      it(`is judged as the suite says: ${name}`, async () => {
         const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
         // Nothing at all is for the route to judge, and is not JSON either way.
         if (bytes.length === 0) expect(result.body).to.include({ empty: true });

@@ -168,7 +168,7 @@ describe('the router', () => {
     expect((await ask('GET', '/query?q=x&page=2')).error).to.include({ code: 'invalid_request', param: 'page' });
   });
 
-  it('refuses at boot a schema that does not compile, by the plugin’s name', () => {
+  it('refuses at the start a schema that does not compile, by the plugin’s name', () => {
     const broken = route('POST', '/broken', {
       body: { type: 'object', properties: { a: { tpye: 'string' } } } as never,
     });

@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts';
 
 const ERROR = { error: { message: 'no', type: 'server_error', code: 'internal_error', param: null } } as const;
 
-describe('sse writer', () => {
+describe('the writer of an event stream', () => {
   let server: http.Server;
   let socket: net.Socket;
   let received: string;
@@ -116,7 +116,7 @@ describe('sse writer', () => {
     await until('the stream has ended', () => received.includes('\r\n0\r\n\r\n'));
   });
 
-  it('adds nothing to an answer that somebody else gives instead', async () => {
+  it('adds nothing to a response that somebody else gives instead', async () => {
     const { res } = await open({ keepAliveMs: 10 });
     res.writeHead(503, { 'content-length': '6' });
     res.write('no');

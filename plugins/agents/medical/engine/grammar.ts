@@ -6,7 +6,7 @@ export const GRAMMAR: ReadonlySet<string> = new Set(
 );
 
 /**
- * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no trouble breathing" is none, so only a
+ * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no difficulty breathing" is none, so only a
  * negated verb counts for these.
  */
 export const FUNCTIONS: ReadonlySet<string> = new Set(

@@ -12,7 +12,7 @@ const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficul
 const REACH = 7;
 /** The same for a verb that a negation belongs to. */
 const VERB_REACH = 5;
-/** How far from a negation the trouble stands that it denies. */
+/** How far from a negation the complaint stands that it denies. */
 const COMPLAINT_REACH = 4;
 /** "Chest pain: no": how far a single word of denial looks back. */
 const DENIED_WORDS = 3;
@@ -83,7 +83,7 @@ function deny(
   let isComplaint = false;
   let hasVerb = false;
   for (let index = start + 1; index < end; index += 1) {
-    // "Never had trouble breathing": what is denied is the trouble, not the breath.
+    // "Never had difficulty breathing": what is denied is the difficulty, not the breath.
     isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
     const isVerb = starting.get(index)?.some(({ concept }) => FUNCTIONS.has(concept)) ?? false;
     // "Shows no fracture and moves well": a verb after "and" has a negation of its own, or none.

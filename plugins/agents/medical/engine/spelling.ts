@@ -1,9 +1,9 @@
 import type { Language } from './language.ts';
 
-type Folding = readonly (readonly [pattern: RegExp, by: string])[];
+type Respelling = readonly (readonly [pattern: RegExp, by: string])[];
 
 /** Spellings that sound alike in a language are written alike: what people mix up when they type as they speak. */
-const FOLDINGS: Readonly<Record<Language, Folding>> = Object.freeze({
+const RESPELLINGS: Readonly<Record<Language, Respelling>> = Object.freeze({
   en: [
     [/ph/g, 'f'],
     [/ck|q|c(?![eiyh])/g, 'k'],
@@ -61,7 +61,7 @@ const FOLDINGS: Readonly<Record<Language, Folding>> = Object.freeze({
 /** How a word sounds, roughly: words with one key are taken for the same word. */
 export function soundOf(word: string, language: Language): string {
   let key = word;
-  for (const [pattern, by] of FOLDINGS[language]) key = key.replace(pattern, by);
+  for (const [pattern, by] of RESPELLINGS[language]) key = key.replace(pattern, by);
   return key.replace(/(.)\1+/g, '$1');
 }
 

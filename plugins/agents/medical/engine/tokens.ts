@@ -65,11 +65,11 @@ function readPieces(text: string, aliases: ReadonlyMap<string, string>, sentence
   const sentences: Sentence[] = [];
   let before: Token['before'] = '.';
   let inSentence = 0;
-  let asked = false;
+  let hasOpeningMark = false;
   const end = (isQuestion: boolean) => {
-    if (inSentence > 0) sentences.push({ isQuestion: isQuestion || asked });
+    if (inSentence > 0) sentences.push({ isQuestion: isQuestion || hasOpeningMark });
     inSentence = 0;
-    asked = false;
+    hasOpeningMark = false;
     before = '.';
   };
   for (const { 0: piece } of text.matchAll(PIECE)) {
@@ -81,7 +81,7 @@ function readPieces(text: string, aliases: ReadonlyMap<string, string>, sentence
         before = '';
       }
       inSentence += 1;
-    } else if (piece === '¿') asked = true;
+    } else if (piece === '¿') hasOpeningMark = true;
     else if (piece === '.' && /^\d{1,2}$/.test(list.at(-1)?.text ?? '') && before === '') continue;
     else if (ENDS.has(piece)) end(piece === '?');
     else if (CLAUSE_ENDS.has(piece)) before = '.';
