@@ -85,7 +85,8 @@ async function readPepperFile(path: string, warn: (message: string) => void): Pr
     text = (await readFile(path, 'utf8')).trim();
     mode = (await stat(path)).mode;
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    const { code = '' } = cause as NodeJS.ErrnoException;
+    if (/^(ENOENT|ENOTDIR)$/.test(code)) return undefined;
     throw new Error(`The pepper for API keys in ${path} cannot be read.`, { cause });
   }
   if (Buffer.byteLength(text) < PEPPER_BYTES) {
