@@ -81,7 +81,7 @@ async function startSubject(name: string, store: string, set: object, known: str
   const foundation = await openFoundation(loaded, log);
   const generation = await createGeneration(foundation, loaded);
   await generation.ready();
-  const key = generation.registry.announcements[0]?.value;
+  const key = generation.registry.announcements.find(({ use }) => use === 'key')?.value;
   const credential = auth ? (key ?? known) : undefined;
   return {
     key,

@@ -3,10 +3,8 @@ import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { Records, RecordVersion } from '../contract/records.ts';
 import type { InstanceStore } from './instance-store.ts';
 
-/** How often a change is made anew on top of others; each time another one was written, so it is a long queue that ends here. */
+/** How often a read or a change is made anew because of others; each time another one was written, so it is a long queue that ends here. */
 const MAX_TRIES = 200;
-/** A version that was read just now may be replaced and removed before its document is read. */
-const MAX_READS = 5;
 const VERSION_DIGITS = 8;
 
 /**
@@ -21,13 +19,17 @@ export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, na
   const keyOf = (id: string, member: string): string => `${hashId(id)}.${member}`;
 
   const read = async (id: string): Promise<RecordVersion<T> & { readonly member?: string }> => {
-    for (let tries = 0; tries < MAX_READS; tries += 1) {
+    let missing = 0;
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const version = await store.sets.size(setOf(id));
       if (version === 0) return { version, value: undefined };
       // Each version's member begins with its number, and there is one member of each.
       const [member] = await store.sets.list(setOf(id), { limit: 1, after: digits(version) });
       const document = member === undefined ? undefined : await documents().get(keyOf(id, member));
       if (document !== undefined && member !== undefined) return { version, value: document.value, member };
+      // It may have been replaced, and removed, since its number was read: then there is a newer one.
+      if (version === missing) break;
+      missing = version;
     }
     throw unavailable(new Error(`the newest version of a record of "${name}" is not in the store`));
   };

@@ -13,6 +13,7 @@ import { prefixOf } from './format.ts';
 import { ISSUED, KEY_INFO } from './info.ts';
 import type { KeyOperations } from './key-operations.ts';
 import type { Keyring } from './keyring.ts';
+import { mapKeys } from './map-keys.ts';
 import type { StoredKey } from './records.ts';
 import { OPERATORS_BODY } from './request.ts';
 
@@ -110,7 +111,7 @@ function readRoutes(deps: Deps): readonly Route[] {
       const { limit, after, query } = readPage(ctx);
       const last = after === undefined ? undefined : await deps.operations.find(after);
       const { keys, hasMore } = await deps.keyring.list(query['user'], { limit, ...(last && { after: last.record }) });
-      const data = await Promise.all(keys.map(deps.keyring.describe));
+      const data = await mapKeys(keys, deps.keyring.describe);
       sendList(ctx, data, hasMore ? keys.at(-1)?.record.id : undefined);
     },
   };

@@ -3,6 +3,7 @@ import type { KeyOperations } from './key-operations.ts';
 import { LIMIT_OPTIONS, readCount, readOptions, readText, wrongOption } from './key-options.ts';
 import { formatKeys } from './key-table.ts';
 import type { Keyring } from './keyring.ts';
+import { mapKeys } from './map-keys.ts';
 import { operatorCommands } from './operator-commands.ts';
 
 export interface KeysCommandParts {
@@ -76,7 +77,7 @@ function listCommand(keyring: Keyring, operations: KeyOperations): Subcommand {
       const limit = readCount(options, 'limit') ?? 100;
       const page = { limit, ...(last && { after: last.record }) };
       const { keys, hasMore } = await keyring.list(readText(options, 'user'), page);
-      const data = await Promise.all(keys.map(keyring.describe));
+      const data = await mapKeys(keys, keyring.describe);
       const next = hasMore ? keys.at(-1)?.record.id : undefined;
       io.result(
         { object: 'list', data, has_more: hasMore, ...(next !== undefined && { next }) },

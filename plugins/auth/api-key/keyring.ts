@@ -5,6 +5,7 @@ import { createKey, prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';
 import { type IndexEntry, type KeyIndex, memberOf, type Page } from './key-index.ts';
 import { readKeySpending } from './key-spending.ts';
+import { mapKeys } from './map-keys.ts';
 import type { Peppers } from './peppers.ts';
 import {
   type EditedKey,
@@ -47,7 +48,8 @@ export interface Successor extends Pick<Owner, 'role' | 'userLimits'> {
   readonly limits: KeyLimits;
 }
 
-export function createKeyring(parts: KeyringParts): Keyring {
+export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
+  const parts = { ...given, dropEnded: createEndedKeys(given) };
   const { records, index, maxKeysPerUser } = parts;
   return {
     find: records.find,
@@ -156,6 +158,8 @@ interface KeyringParts {
   readonly maxKeysPerUser: number;
   /** Notes of keys that replaced one another which was the first: budgets may name any of them. */
   readonly noteOrigins: (ids: readonly string[], first: string) => Promise<void>;
+  /** Takes ended keys out of their user's index; answers how many are left there. */
+  readonly dropEnded: (userId: string, now: number) => Promise<number>;
 }
 
 /** Makes a key, which is not stored yet. */
@@ -185,16 +189,18 @@ async function storeKey(parts: KeyringParts, record: KeyRecord, max: number, now
   await records.add(record);
   try {
     if ((await index.add(record, max)) === 'added') return;
-    await dropEndedKeys(parts, record.userId, now);
-    if ((await index.add(record, max)) === 'added') return;
-    throw new GatewayError(
-      'conflict',
-      `This user has ${maxKeysPerUser} API keys, and more are not allowed. Delete one that is no longer used.`,
-    );
+    const left = await parts.dropEnded(record.userId, now);
+    if (left < max && (await index.add(record, max)) === 'added') return;
   } catch (error) {
     await discardKey(parts, record);
     throw error;
   }
+  // It came into no index.
+  await records.remove(record.id).catch(() => undefined);
+  throw new GatewayError(
+    'conflict',
+    `This user has ${maxKeysPerUser} API keys, and more are not allowed. Delete one that is no longer used.`,
+  );
 }
 
 /** Removes a key that was never given out. Best effort: what stays behind opens nothing. */
@@ -202,23 +208,33 @@ async function discardKey({ records, index }: KeyringParts, record: KeyRecord): 
   await Promise.allSettled([records.remove(record.id), index.forget(record)]);
 }
 
-/** Expired keys count no more once there are too many. */
-async function dropEndedKeys(
-  { records, index, maxKeysPerUser }: KeyringParts,
-  userId: string,
-  now: number,
-): Promise<void> {
-  const entries = await index.listUser(userId, { limit: maxKeysPerUser + 1 });
-  const keys = await findAll(records, entries);
-  for (const [at, { member }] of entries.entries()) {
-    const key = keys[at];
-    if (!key || isEnded(key, now)) await index.drop(userId, member);
-  }
+/**
+ * Makes what drops ended keys, which count no more once there are too many. All who ask for one user at the same time share what
+ * one of them reads: it is several documents of each key.
+ */
+function createEndedKeys({ records, index, maxKeysPerUser }: Omit<KeyringParts, 'dropEnded'>) {
+  const running = new Map<string, Promise<number>>();
+  const drop = async (userId: string, now: number): Promise<number> => {
+    const entries = await index.listUser(userId, { limit: maxKeysPerUser + 1 });
+    const keys = await findAll(records, entries);
+    const ended = entries.filter((_, at) => isGone(keys[at], now));
+    for (const { member } of ended) await index.drop(userId, member);
+    return entries.length - ended.length;
+  };
+  return (userId: string, now: number): Promise<number> => {
+    const shared = running.get(userId) ?? drop(userId, now).finally(() => running.delete(userId));
+    running.set(userId, shared);
+    return shared;
+  };
+}
+
+function isGone(key: StoredKey | undefined, now: number): boolean {
+  return key === undefined || isEnded(key, now);
 }
 
 function findAll(
   records: Pick<KeyRecords, 'find'>,
   entries: readonly IndexEntry[],
 ): Promise<readonly (StoredKey | undefined)[]> {
-  return Promise.all(entries.map(({ id }) => records.find(id)));
+  return mapKeys(entries, ({ id }) => records.find(id));
 }

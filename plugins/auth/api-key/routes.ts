@@ -14,7 +14,8 @@ import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './
 import { hashUser } from './key-index.ts';
 import { narrow } from './key-limits.ts';
 import type { Keyring, Owner } from './keyring.ts';
-import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { type KeyLimits, limitsOf, type StoredKey, hashUser } from './records.ts';
+import { mapKeys } from './map-keys.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */
@@ -139,7 +140,7 @@ async function listKeys(ctx: RouteContext, { keyring }: Deps): Promise<void> {
   const last = after === undefined ? undefined : await findOwn(keyring, after, userId, 'after');
   const page = { limit: Number(limit), ...(last && { after: last.record }) };
   const { keys, hasMore } = await keyring.list(userId, page);
-  respond(ctx, { object: 'list', data: await Promise.all(keys.map(keyring.describe)), has_more: hasMore });
+  respond(ctx, { object: 'list', data: await mapKeys(keys, keyring.describe), has_more: hasMore });
 }
 
 async function revokeKey(ctx: RouteContext<PluginConfig<typeof DELETE_BODY>>, { keyring, note }: Deps): Promise<void> {

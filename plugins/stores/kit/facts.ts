@@ -16,33 +16,37 @@ export function factText(text: string): string {
   return `${text.slice(0, CLIPPED).replace(/[\0\p{Surrogate}]/gu, '\u{fffd}')}~${digest(text)}`;
 }
 
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
 /** Facts as records have them: texts bounded, tags sorted and each once, numbers whole and not negative. */
 export function cleanFacts(facts: CallFacts): CallFacts {
   const { session, requested, errorCode, lane, firstByteMs, saved } = facts;
   const units = Object.entries(facts.units).slice(0, MAX_UNITS);
-  return {
+  // One literal, and what not every call has put after it: spread together, it would be a hash table.
+  const clean: Mutable<CallFacts> = {
     requestId: factText(facts.requestId),
     userId: factText(facts.userId),
     key: factText(facts.key),
     tags: facts.tags.length === 0 ? facts.tags : [...new Set(facts.tags.map(factText))].sort().slice(0, MAX_TAGS),
-    ...(session !== undefined && { session: factText(session) }),
     operation: factText(facts.operation),
     provider: factText(facts.provider),
     model: factText(facts.model),
-    ...(requested !== undefined && { requested: factText(requested) }),
     stream: facts.stream,
     outcome: facts.outcome,
-    ...(errorCode !== undefined && { errorCode: factText(errorCode) }),
     attempts: whole(facts.attempts),
-    ...(lane !== undefined && { lane: factText(lane) }),
     startedAt: whole(facts.startedAt),
     durationMs: whole(facts.durationMs),
-    ...(firstByteMs !== undefined && { firstByteMs: whole(firstByteMs) }),
     units: Object.fromEntries(units.map(([unit, amount]) => [factText(unit), whole(amount)])),
     estimated: facts.estimated,
     priced: facts.priced,
-    ...(saved !== undefined && { saved: whole(saved) }),
   };
+  if (session !== undefined) clean.session = factText(session);
+  if (requested !== undefined) clean.requested = factText(requested);
+  if (errorCode !== undefined) clean.errorCode = factText(errorCode);
+  if (lane !== undefined) clean.lane = factText(lane);
+  if (firstByteMs !== undefined) clean.firstByteMs = whole(firstByteMs);
+  if (saved !== undefined) clean.saved = whole(saved);
+  return clean;
 }
 
 /** The nearest whole number that a store can count with; 0 for what is none. */

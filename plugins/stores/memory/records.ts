@@ -43,7 +43,9 @@ class Records implements CallRecords {
     const facts = cleanFacts(call.facts);
     const account = factText(call.account);
     const row = { ...facts, id: factText(call.id), account, cost: call.cost, at: call.at };
-    this.#rows.splice(this.#placeOf(row), 0, row);
+    const place = this.#placeOf(row);
+    if (place === this.#rows.length) this.#rows.push(row);
+    else this.#rows.splice(place, 0, row);
     this.#rollup.add(call.at, dimensionsOf(account, facts), sumsOf(facts, call.cost));
     if (this.#rows.length > MAX_RECORDS + FORGOTTEN) this.#forgetOldest();
   }

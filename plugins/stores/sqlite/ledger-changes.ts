@@ -31,7 +31,7 @@ export function reserve({ ledger: sql }: LedgerTables, reservation: Reservation)
   const floor = finite(reservation.floor);
   const ids = budgets.map(({ id }) => storeKey(id));
   const facts = JSON.stringify(reservation.facts);
-  const held = sql.hold.run(account, ref, amount, expiresAt, JSON.stringify(ids), facts, ref, account);
+  const held = sql.hold.run(account, ref, amount, expiresAt, JSON.stringify(ids), facts);
   if (!held.changes) return { outcome: 'duplicate' };
   // An account without a row has nothing: it may only be made when nothing is enough.
   const isCovered =
@@ -42,22 +42,28 @@ export function reserve({ ledger: sql }: LedgerTables, reservation: Reservation)
     sql.deleteHold.run(account, ref);
     return { outcome: 'insufficient' };
   }
+  const result = ids.length === 0 ? HELD : holdInBudgets(sql, ids, reservation);
+  if (result.outcome === 'held') return result;
+  sql.deleteHold.run(account, ref);
+  sql.releaseAccount.run(amount, account);
+  return result;
+}
+
+const HELD: ReserveResult = Object.freeze({ outcome: 'held', used: [] });
+
+/** Holds an amount in all budgets, or in none: what is used of them is read first. */
+function holdInBudgets(sql: LedgerSql, ids: readonly string[], { amount, budgets = [] }: Reservation): ReserveResult {
+  // A budget without a row has all of its limit.
+  const known = Object.values(sql.usedOf(ids.length).get(...ids) ?? {});
   const used: number[] = [];
-  for (const [index, { limit, until }] of budgets.entries()) {
-    const id = ids[index] ?? '';
-    const most = finite(limit);
-    // A budget without a row has all of its limit.
-    const row = amount <= most ? sql.holdInBudget.get(id, amount, until ?? null, most) : undefined;
-    if (row) {
-      used.push(Number(row['used']));
-      continue;
-    }
-    for (const other of ids.slice(0, index)) sql.chargeBudget.run(amount, 0, other);
-    sql.deleteHold.run(account, ref);
-    sql.releaseAccount.run(amount, account);
-    const { spent, held: taken } = readBudget(sql, id);
-    return { outcome: 'over_budget', budget: index, used: spent + taken };
+  const rows: (string | number | null)[] = [];
+  for (const [at, { limit, until = null }] of budgets.entries()) {
+    const before = Number(known[at] ?? 0);
+    if (before + amount > finite(limit)) return { outcome: 'over_budget', budget: at, used: before };
+    used.push(before + amount);
+    rows.push(ids[at] ?? '', until);
   }
+  sql.holdInBudgets(ids.length).run(amount, ...rows);
   return { outcome: 'held', used };
 }
 
@@ -94,7 +100,7 @@ export function release(tables: LedgerTables, ending: Ending): boolean {
   const hold = endHold(sql, of);
   if (!hold) return correctSwept(tables, ending);
   sql.releaseAccount.run(hold.amount, of.account);
-  for (const id of hold.budgets) sql.chargeBudget.run(hold.amount, 0, id);
+  chargeBudgets(sql, hold.budgets, hold.amount, 0);
   sql.finish.run(of.ref, of.account, 'charge', hold.expiresAt + REMEMBER_MS);
   if (facts) recordCall(tables, { of, facts, cost: 0, at: now });
   return true;
@@ -109,9 +115,10 @@ function charge(
   const { account, ref } = of;
   sql.finish.run(ref, account, 'charge', now + REMEMBER_MS);
   const entry = sql.addEntry.run(account, 'charge', ref, 0 - amount, chargeReason(facts), now).lastInsertRowid;
-  sql.charge.run(hold.amount, amount, amount, Number(entry), now, account);
-  const free = uncharged?.map(storeKey);
-  for (const id of hold.budgets) sql.chargeBudget.run(hold.amount, free?.includes(id) ? 0 : amount, id);
+  sql.charge.run(hold.amount, amount, Number(entry), now, account);
+  const [charged, free] = splitBudgets(hold.budgets, uncharged);
+  chargeBudgets(sql, charged, hold.amount, amount);
+  chargeBudgets(sql, free, hold.amount, 0);
   recordCall(tables, { of, facts, cost: amount, at: now });
 }
 
@@ -158,8 +165,9 @@ function correctSwept(tables: LedgerTables, { of, amount, facts, uncharged }: En
   const back = charged - amount;
   const entry = sql.addEntry.run(of.account, 'charge', of.ref, back, correctionReason(after), now).lastInsertRowid;
   sql.correct.run(back, Number(entry), now, of.account);
-  const free = uncharged?.map(storeKey);
-  for (const id of readIds(row['budgets'])) sql.chargeBudget.run(0, free?.includes(id) ? 0 - charged : 0 - back, id);
+  const [paid, free] = splitBudgets(readIds(row['budgets']), uncharged);
+  chargeBudgets(sql, paid, 0, 0 - back);
+  chargeBudgets(sql, free, 0, 0 - charged);
   correctCall(tables, { of, facts: before, cost: charged, at: Number(row['at']) }, after, amount);
   return true;
 }
@@ -176,6 +184,17 @@ function endHold(sql: LedgerSql, { account, ref }: CallKeys): EndedHold | undefi
   const row = sql.endHold.get(account, ref);
   if (!row) return undefined;
   return { amount: Number(row['amount']), budgets: readIds(row['budgets']), expiresAt: Number(row['expires_at']) };
+}
+
+/** Those of a call's budgets that it is charged in, and those that it is not. */
+function splitBudgets(ids: readonly string[], uncharged: readonly string[] = []) {
+  if (uncharged.length === 0) return [ids, []] as const;
+  const free = new Set(uncharged.map(storeKey));
+  return [ids.filter((id) => !free.has(id)), ids.filter((id) => free.has(id))] as const;
+}
+
+function chargeBudgets(sql: LedgerSql, ids: readonly string[], held: number, spent: number): void {
+  if (ids.length > 0) sql.chargeBudgets(ids.length).run(held, spent, ...ids);
 }
 
 function readIds(text: unknown): readonly string[] {

@@ -1,25 +1,39 @@
-import type { Database } from './driver.ts';
+import type { Database, Statement } from './driver.ts';
 
 export type LedgerSql = ReturnType<typeof prepareLedger>;
 
-/** The prepared statements of the ledger. Conditions are in the SQL: `changes` says whether a row met them. */
+/**
+ * The prepared statements of the ledger. Conditions are in the SQL: `changes` says whether a row met them. What is for a list of
+ * budgets has a statement for each length of it: one of many rows costs half as much as many of one.
+ */
 export function prepareLedger(database: Database) {
   return {
-    hold: database.prepare(`INSERT INTO holds (account, ref, amount, expires_at, budgets, facts) SELECT ?, ?, ?, ?, ?, ?
-      WHERE NOT EXISTS (SELECT 1 FROM finished WHERE ref = ? AND account = ? AND kind = 'charge') ON CONFLICT DO NOTHING`),
+    hold: database.prepare(`INSERT INTO holds (account, ref, amount, expires_at, budgets, facts) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+      WHERE NOT EXISTS (SELECT 1 FROM finished WHERE ref = ?2 AND account = ?1 AND kind = 'charge') ON CONFLICT DO NOTHING`),
     holdOnAny: database.prepare(`INSERT INTO accounts (id, name, balance, held, spent, credited, last_entry, updated_at)
       VALUES (?, ?, 0, ?, 0, 0, 0, 0)
       ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE balance - held - excluded.held >= ?`),
     holdOnKnown: database.prepare('UPDATE accounts SET held = held + ? WHERE id = ? AND balance - held - ? >= ?'),
-    holdInBudget: database.prepare(`INSERT INTO budgets (id, spent, held, until) VALUES (?, 0, ?, ?)
-      ON CONFLICT DO UPDATE SET held = held + excluded.held WHERE spent + held + excluded.held <= ?
-      RETURNING spent + held AS used`),
+    /** What of each budget is spent and held, in one row: null for one without a row. */
+    usedOf: byCount((count) =>
+      database.prepare(
+        `SELECT ${repeat(count, (at) => `(SELECT spent + held FROM budgets WHERE id = ?) AS used${at}`)}`,
+      ),
+    ),
+    holdInBudgets: byCount((count) =>
+      database.prepare(`INSERT INTO budgets (held, id, until, spent) VALUES ${repeat(count, () => '(?1, ?, ?, 0)')}
+        ON CONFLICT DO UPDATE SET held = held + excluded.held`),
+    ),
     deleteHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ?'),
     endHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ? RETURNING amount, budgets, expires_at'),
     releaseAccount: database.prepare('UPDATE accounts SET held = held - ? WHERE id = ?'),
-    charge: database.prepare(`UPDATE accounts SET held = held - ?, balance = balance - ?, spent = spent + ?,
-      last_entry = ?, updated_at = ? WHERE id = ?`),
-    chargeBudget: database.prepare('UPDATE budgets SET held = held - ?, spent = spent + ? WHERE id = ?'),
+    charge: database.prepare(`UPDATE accounts SET held = held - ?1, balance = balance - ?2, spent = spent + ?2,
+      last_entry = ?3, updated_at = ?4 WHERE id = ?5`),
+    chargeBudgets: byCount((count) =>
+      database.prepare(
+        `UPDATE budgets SET held = held - ?, spent = spent + ? WHERE id IN (${repeat(count, () => '?')})`,
+      ),
+    ),
     credit: database.prepare(`INSERT INTO accounts (id, name, balance, held, spent, credited, last_entry, updated_at)
       VALUES (?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET balance = balance + excluded.balance,
       credited = credited + excluded.credited, last_entry = excluded.last_entry, updated_at = excluded.updated_at`),
@@ -47,4 +61,14 @@ export function prepareLedger(database: Database) {
         SELECT * FROM entries WHERE n = ? UNION ALL SELECT e.* FROM chain JOIN entries AS e ON e.n = chain.before LIMIT ?)
       SELECT n, kind, ref, amount, reason, at FROM chain`),
   };
+}
+
+/** Prepares a statement when the first list of its length comes. */
+function byCount(prepare: (count: number) => Statement): (count: number) => Statement {
+  const known: Statement[] = [];
+  return (count) => (known[count] ??= prepare(count));
+}
+
+function repeat(count: number, item: (at: number) => string): string {
+  return Array.from({ length: count }, (_, at) => item(at)).join(', ');
 }

@@ -66,6 +66,37 @@ describe('records', () => {
     expect((await records.find('a')).version).to.equal(0);
   });
 
+  it('answer the newest version to a reader whom writers overtake time and again', async () => {
+    const store = await openMemory();
+    const writer = createRecords<Counted>(store, 'things');
+    await writer.change('a', () => ({ added: [0] }));
+    let overtaken = 0;
+    const documents = store.keyv<{ value: Counted }>('things');
+    const slow = {
+      sets: store.sets,
+      keyv: () => ({
+        ...documents,
+        // Between the number of a version and its document another one takes its place.
+        async get(key: string) {
+          overtaken += 1;
+          if (overtaken <= 30) await writer.change('a', () => ({ added: [overtaken] }));
+          return documents.get(key);
+        },
+      }),
+    } as unknown as Store;
+    const { version, value } = await createRecords<Counted>(slow, 'things').find('a');
+    expect(version).to.equal(31);
+    expect(value).to.deep.equal({ added: [30] });
+  });
+
+  it('refuse a record whose document is gone, and do not take it for one that there never was', async () => {
+    const store = await openMemory();
+    const records = createRecords<Counted>(store, 'things');
+    await records.change('a', () => ({ added: [1] }));
+    await store.keyv('things').clear();
+    expect(await codeOf(records.find('a'))).to.equal('store_unavailable');
+  });
+
   it('tell this process which record changed', async () => {
     const records = createRecords<Counted>(await openMemory(), 'things');
     const told: string[] = [];
