@@ -57,6 +57,7 @@ export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
 export type * from './contract/records.ts';
 export type * from './contract/routing.ts';
+export { SESSION_COOKIE } from './contract/session-cookie.ts';
 export type * from './contract/store.ts';
 export type { TagRules } from './contract/tags.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
