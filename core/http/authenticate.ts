@@ -86,8 +86,13 @@ function tellAborted(error: unknown): never {
   throw new GatewayError('request_timeout', 'The caller hung up before the body was complete.', { cause: error });
 }
 
+interface Taken {
+  readonly auth: Route['auth'];
+  readonly role?: Route['role'] | undefined;
+}
+
 /** The kinds of credentials that a route takes. A session only goes where operators are: no model call is paid by a cookie. */
-export function kindsTaken({ auth, role }: Pick<Route, 'auth' | 'role'>): readonly CredentialKind[] {
+export function kindsTaken({ auth, role }: Taken): readonly CredentialKind[] {
   if (auth === 'none') return [];
   return role === 'admin' ? [...auth, 'session'] : auth;
 }
