@@ -44,13 +44,19 @@ export interface FoundSession extends Session {
   readonly idleAt: number;
 }
 
+/** An id in place of a former one, and when its session ends at the latest. */
+export interface NewId {
+  readonly id: string;
+  readonly endsAt: number;
+}
+
 /** Sessions of people in the store, so that all nodes know them. `now` is in Unix milliseconds. */
 export interface Sessions {
   /** Makes a session; answers its first id. */
   begin(who: Omit<Session, 'startedAt' | 'endsAt'>, now: number): Promise<string>;
   find(id: string, now: number): Promise<FoundSession | undefined>;
   /** Notes that a request came, and answers a new id once in a while, for the browser to use from now on, when `mayReplace`. */
-  renew(id: string, now: number, mayReplace: boolean): Promise<string | undefined>;
+  renew(id: string, now: number, mayReplace: boolean): Promise<NewId | undefined>;
   /** Ends the session with all its ids; answers it unless it had ended. */
   end(id: string, now: number): Promise<Session | undefined>;
 }
@@ -77,14 +83,14 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
     return { known, session, seenAt };
   };
 
-  const replace = async (id: string, known: SessionId, endsAt: number, now: number): Promise<string | undefined> => {
+  const replace = async (id: string, known: SessionId, endsAt: number, now: number): Promise<NewId | undefined> => {
     // Of several requests at once, on whichever node, one replaces it.
     const isFirst = await withStore(() => counters.lease(`replace.${hashId(id)}`, randomId(), 1, REPLACE_MS, now));
     if (!isFirst) return undefined;
     const next = randomId();
     await ids.set(hashId(next), { session: known.session, issuedAt: now }, endsAt - now);
     await ids.set(hashId(id), { ...known, replacedAt: now }, OVERLAP_MS);
-    return next;
+    return { id: next, endsAt };
   };
 
   return {
