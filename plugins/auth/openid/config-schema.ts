@@ -60,7 +60,7 @@ export const CONFIG_SCHEMA = {
       type: 'string',
       format: 'duration',
       default: '30m',
-      description: 'How long a session lasts without a request, from 1m, and not longer than `sessionFor`.',
+      description: 'How long a session lasts without a request, from 1m to 30d.',
     },
     userPrefix: {
       type: 'string',
