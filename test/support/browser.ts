@@ -86,3 +86,9 @@ export function openBrowser(address = `198.51.100.${randomInt(256)}`): Browser {
     },
   };
 }
+
+/** The JSON of a response. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into responses of every shape
+export function bodyOf(response: Response): Promise<any> {
+  return response.json();
+}

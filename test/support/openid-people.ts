@@ -64,7 +64,7 @@ function configure({ people, redirectUris, bareIdTokens = false }: PeopleOptions
       { ...client, ...secret, client_id: 'posting', token_endpoint_auth_method: 'client_secret_post' },
       { ...client, client_id: 'public', token_endpoint_auth_method: 'none' },
     ],
-    claims: { openid: ['sub', 'roles', 'realm'], profile: ['name'], email: ['email'] },
+    claims: { openid: ['sub'], profile: ['name', 'roles', 'realm'], email: ['email'] },
     conformIdTokenClaims: bareIdTokens,
     interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
     findAccount: (_context, id) => ({ accountId: id, claims: async () => ({ sub: id, ...people[id] }) }),

@@ -28,6 +28,11 @@ export const CONFIG_SCHEMA = {
       secret: true,
       description: 'The secret of that client. Unless given, it is a public one, and PKCE alone protects the sign-in.',
     },
+    clientAuth: {
+      enum: ['basic', 'form'],
+      description:
+        'How the secret goes to the provider: in the `authorization` header, or in the form. Unless given, the first that the provider says it takes.',
+    },
     publicUrl: {
       type: 'string',
       format: 'url',

@@ -112,13 +112,14 @@ function createDiscovery({ discovery, issuer }: OpenIdOptions, now: () => number
 
 /** How the gateway proves to the token endpoint which client it is, in a way that the provider takes (RFC 6749, section 2.3.1). */
 function identify(
-  { clientId, clientSecret }: OpenIdOptions,
+  { clientId, clientSecret, clientAuth }: OpenIdOptions,
   document: DiscoveryDocument,
 ): { readonly headers: Readonly<Record<string, string>>; readonly fields: Readonly<Record<string, string>> } {
   if (clientSecret === undefined) return { headers: {}, fields: { client_id: clientId } };
   const methods = document['token_endpoint_auth_methods_supported'];
   const takesBasic = !Array.isArray(methods) || methods.includes('client_secret_basic');
-  if (!takesBasic) return { headers: {}, fields: { client_id: clientId, client_secret: clientSecret } };
+  if (clientAuth === 'form' || (clientAuth === undefined && !takesBasic))
+    return { headers: {}, fields: { client_id: clientId, client_secret: clientSecret } };
   const pair = `${encodeForm(clientId)}:${encodeForm(clientSecret)}`;
   return { headers: { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }, fields: {} };
 }

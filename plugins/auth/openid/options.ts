@@ -16,6 +16,8 @@ export interface OpenIdOptions {
   readonly discovery: URL;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
+  /** As the provider says unless set. */
+  readonly clientAuth: 'basic' | 'form' | undefined;
   /** Where browsers reach this gateway: scheme, host and port. */
   readonly origin: string;
   readonly redirectUri: string;
@@ -30,10 +32,10 @@ export interface OpenIdOptions {
 
 /** Checks what a schema cannot say; throws an {@link OptionError}. */
 export function readOptions(config: OpenIdConfig): OpenIdOptions {
-  const { issuer, clientId, clientSecret, roleClaims, adminRoles, userPrefix } = config;
+  const { issuer, clientId, clientSecret, clientAuth, roleClaims, adminRoles, userPrefix } = config;
   const { origin, protocol } = readPublicUrl(config);
   return {
-    ...{ issuer, clientId, clientSecret, origin, roleClaims, adminRoles, userPrefix },
+    ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, adminRoles, userPrefix },
     discovery: readDiscovery(config),
     redirectUri: `${origin}${CALLBACK_PATH}`,
     isSecure: protocol === 'https:',

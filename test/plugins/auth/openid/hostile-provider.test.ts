@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { openBrowser } from '../../../support/browser.ts';
+import { bodyOf, openBrowser } from '../../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { challengeOf, json, type ScriptedOpenId, startScriptedOpenId } from '../../../support/scripted-openid.ts';
 import { freePort } from '../../../support/server-process.ts';
@@ -61,7 +61,7 @@ describe('signing in at a provider that is hostile, broken or down', function ()
   const readEnd = async (response: Response): Promise<Ended> => {
     const isIn = response.headers.getSetCookie().some((cookie) => cookie.startsWith('tollgate-session='));
     if (response.status === 302) return { status: 302, code: undefined, message: '', isIn };
-    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    const { error } = (await bodyOf(response)) as { error: { code: string; message: string } };
     return { status: response.status, ...error, isIn };
   };
   const withToken = (claims: Claims, header: Claims = {}) =>
@@ -170,7 +170,7 @@ describe('signing in at a provider that is hostile, broken or down', function ()
 
   it('refuses an error response that belongs to no sign-in', async () => {
     const response = await fetch(`${origin}${ADMIN}/callback?error=access_denied&state=${'A'.repeat(43)}`);
-    expect((await response.json()).error.code).to.equal('invalid_request');
+    expect((await bodyOf(response)).error.code).to.equal('invalid_request');
   });
 
   it('tells the token endpoint’s refusals apart: of the code, of the client, and what is no answer', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Browser, openBrowser } from '../../../support/browser.ts';
+import { type Browser, bodyOf, openBrowser } from '../../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../../../support/openid-people.ts';
 import { freePort } from '../../../support/server-process.ts';
@@ -55,7 +55,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
     by.visit(`${origin}${ADMIN}/login`, ({ pathname }) => pathname.endsWith('/callback'));
   const session = async (by = browser) => {
     const response = await by.send(`${origin}${ADMIN}/session`);
-    return { status: response.status, body: await response.json() };
+    return { status: response.status, body: await bodyOf(response) };
   };
   const idOf = (by = browser) => /tollgate-session=([^;]+)/.exec(by.cookies(`${origin}${ADMIN}/`))?.[1];
 
@@ -113,7 +113,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
     const headers = { origin, 'content-type': 'application/json' };
     const blocked = await browser.send(`${origin}${ADMIN}/users/zoe/block`, { method: 'POST', headers, body: '{}' });
     expect(blocked.status).to.equal(200);
-    const log = await (await browser.send(`${origin}${ADMIN}/audit?subject=zoe`)).json();
+    const log = await bodyOf(await browser.send(`${origin}${ADMIN}/audit?subject=zoe`));
     expect(log.data[0].actor).to.deep.include({ via: 'console', user_id: 'ann', key_id: null });
   });
 
@@ -147,7 +147,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
       for (const path of ['/users/yve/block', '/logout']) {
         const response = await browser.send(`${origin}${ADMIN}${path}`, { method: 'POST', headers });
         expect(response.status, JSON.stringify([path, headers])).to.equal(403);
-        expect((await response.json()).error.code).to.equal('permission_denied');
+        expect((await bodyOf(response)).error.code).to.equal('permission_denied');
       }
     }
     expect((await session()).status).to.equal(200);
@@ -162,13 +162,13 @@ describe('signing in with a browser at a real OpenID provider', function () {
     await signIn();
     const copied = browser.cookies(`${origin}${ADMIN}/`);
     const out = await browser.send(`${origin}${ADMIN}/logout`, { method: 'POST', headers: { origin } });
-    expect(await out.json()).to.deep.equal({ object: 'session', ended: true });
+    expect(await bodyOf(out)).to.deep.equal({ object: 'session', ended: true });
     expect(browser.cookies(`${origin}${ADMIN}/`)).not.to.include('tollgate-session');
     const again = await fetch(`${origin}${ADMIN}/session`, { headers: { cookie: copied } });
     expect(again.status).to.equal(401);
-    expect((await again.json()).error.message).to.include('Sign in again');
+    expect((await bodyOf(again)).error.message).to.include('Sign in again');
     const twice = await browser.send(`${origin}${ADMIN}/logout`, { method: 'POST', headers: { origin } });
-    expect(await twice.json()).to.deep.equal({ object: 'session', ended: false });
+    expect(await bodyOf(twice)).to.deep.equal({ object: 'session', ended: false });
   });
 
   it('is in the audit log, with its end', async () => {
@@ -194,7 +194,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
   it('refuses two different session cookies', async () => {
     const cookie = `tollgate-session=${'A'.repeat(43)}; tollgate-session=${'B'.repeat(43)}`;
     const response = await fetch(`${origin}${ADMIN}/session`, { headers: { cookie } });
-    expect((await response.json()).error.code).to.equal('ambiguous_credentials');
+    expect((await bodyOf(response)).error.code).to.equal('ambiguous_credentials');
   });
 
   it('tells a person without the role so in plain words, and a program as any error', async () => {
@@ -211,7 +211,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
     const program = openBrowser();
     const { url } = await stopAtCallback(program);
     const response = await program.send(url.href, { headers: { accept: 'application/json' } });
-    expect([response.status, (await response.json()).error.code]).to.deep.equal([403, 'permission_denied']);
+    expect([response.status, (await bodyOf(response)).error.code]).to.deep.equal([403, 'permission_denied']);
   });
 
   it('tells a person who refused at the provider', async () => {
@@ -296,7 +296,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
   });
 
   it('is told in the OpenAPI document', async () => {
-    const document = await (await gateway.get('/openapi.json')).json();
+    const document = await bodyOf(await gateway.get('/openapi.json'));
     expect(document.components.securitySchemes.session).to.include({ in: 'cookie', name: 'tollgate-session' });
     expect(document.paths[`${ADMIN}/keys`].get.security).to.deep.include({ session: [] });
     expect(document.paths[`${ADMIN}/login`].get.parameters[0].name).to.equal('return_to');
