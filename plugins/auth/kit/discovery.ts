@@ -24,7 +24,6 @@ export async function fetchDiscovery(url: URL, issuer: string): Promise<Discover
 export function readEndpoint(url: URL, document: DiscoveryDocument, name: string): URL {
   const value = document[name];
   const endpoint = typeof value === 'string' ? parseSafeUrl(value) : undefined;
-  // What is asked over https does not lead to where everybody reads along.
-  if (endpoint && (endpoint.protocol === 'https:' || url.protocol === 'http:')) return endpoint;
+  if (endpoint) return endpoint;
   throw new Error(`${url.href} has no ${name} that is an https URL`);
 }
