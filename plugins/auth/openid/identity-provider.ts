@@ -56,10 +56,10 @@ export function createIdentityProvider({ options, onFailure, now }: ProviderPart
 
     async loginUrl({ state, nonce, verifier }) {
       const url = await orUnavailable(() => endpoint('authorization_endpoint'));
-      const asked = { response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope, state, nonce };
+      const parameters = { response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope, state, nonce };
       // RFC 7636: the challenge is the hash of the verifier, in the spelling that our hashes have.
       const pkce = { code_challenge: hashId(verifier), code_challenge_method: 'S256' };
-      for (const [name, value] of Object.entries({ ...asked, ...pkce })) url.searchParams.set(name, value);
+      for (const [name, value] of Object.entries({ ...parameters, ...pkce })) url.searchParams.set(name, value);
       return url;
     },
 
@@ -157,9 +157,9 @@ function readBody(status: number, text: string): Readonly<Record<string, unknown
 }
 
 /** Whatever goes wrong on the way to the provider becomes one error. */
-async function orUnavailable<R>(ask: () => Promise<R>): Promise<R> {
+async function orUnavailable<R>(work: () => Promise<R>): Promise<R> {
   try {
-    return await ask();
+    return await work();
   } catch (error) {
     throw providerUnavailable(error);
   }

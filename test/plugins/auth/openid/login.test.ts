@@ -13,6 +13,7 @@ interface Entry {
 const PEOPLE = {
   ann: { roles: ['dev', 'operator'], name: 'Ann Arbor', email: 'ann@acme.example' },
   bob: { roles: ['dev'] },
+  dan: { roles: ['operator'] },
   cleo: {},
 };
 
@@ -278,6 +279,59 @@ describe('signing in with a browser at a real OpenID provider', function () {
       expect((await visitor.visit(url)).status, name).to.equal(Number(name.slice(0, 3)));
       expect(idOf(visitor)).to.equal(undefined);
     }
+  });
+
+  it('is over for a user whom an operator blocks meanwhile', async () => {
+    people.person = 'dan';
+    await signIn();
+    const headers = { origin, 'content-type': 'application/json' };
+    expect((await session()).status).to.equal(200);
+    await browser.send(`${origin}${ADMIN}/users/dan/block`, { method: 'POST', headers, body: '{}' });
+    expect((await session()).status).to.equal(403);
+  });
+
+  describe('as time goes by', () => {
+    const { now } = Date;
+    let laterMs = 0;
+    beforeEach(() => {
+      laterMs = 0;
+      Date.now = () => now() + laterMs;
+    });
+    afterEach(() => {
+      Date.now = now;
+    });
+
+    it('gives the browser another id, and the one before is soon good for nothing', async () => {
+      await signIn();
+      const first = idOf();
+      expect((await session()).status).to.equal(200);
+      expect(idOf()).to.equal(first);
+      laterMs = 16 * 60_000;
+      expect((await session()).status).to.equal(200);
+      expect(idOf()).not.to.equal(first);
+      const former = () => fetch(`${origin}${ADMIN}/session`, { headers: { cookie: `tollgate-session=${first}` } });
+      expect((await former()).status, 'requests under way').to.equal(200);
+      laterMs += 11_000;
+      expect((await former()).status).to.equal(401);
+      expect((await session()).status).to.equal(200);
+    });
+
+    it('gives another id beside an error too, and ends when nobody comes', async () => {
+      await signIn();
+      const first = idOf();
+      laterMs = 20 * 60_000;
+      expect((await browser.send(`${origin}${ADMIN}/keys/none`)).status).to.equal(404);
+      expect(idOf()).not.to.equal(first);
+      laterMs += 31 * 60_000;
+      const { status, body } = await session();
+      expect([status, body.error.code]).to.deep.equal([401, 'invalid_token']);
+    });
+
+    it('does not let a sign-in be finished later than ten minutes after it began', async () => {
+      const { url } = await stopAtCallback(browser);
+      laterMs = 11 * 60_000;
+      expect((await browser.visit(url)).status).to.equal(400);
+    });
   });
 
   it('leaves neither the session, nor the code, nor the client secret in the log', async () => {
