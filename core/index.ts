@@ -42,6 +42,7 @@ export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
 export type * from './contract/records.ts';
 export type * from './contract/routing.ts';
+export { SESSION_COOKIE } from './contract/session-cookie.ts';
 export type * from './contract/store.ts';
 export type { TagRules } from './contract/tags.ts';
 export { formatUsd, parseDuration, parseSize, parseUsd } from './contract/units.ts';

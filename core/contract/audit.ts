@@ -2,6 +2,7 @@ import type { RouteContext } from './route.ts';
 
 /** Who changed something, and from where. */
 export interface AuditActor {
+  /** `console`: a person who signed in with a browser. */
   readonly via: 'api' | 'cli' | 'console';
   /** The user of the key or token; on the command line the name of the system's user. */
   readonly userId?: string;
@@ -56,6 +57,11 @@ export interface AuditPage {
 /** Who makes a request, for the audit log. */
 export function auditActor(ctx: Pick<RouteContext, 'state'>): AuditActor {
   const { principal, ip } = ctx.state;
-  const { userId, keyId } = principal;
-  return { via: 'api', userId, ...(keyId !== undefined && { keyId }), address: ip };
+  const { credential, userId, keyId } = principal;
+  return {
+    via: credential === 'session' ? 'console' : 'api',
+    userId,
+    ...(keyId !== undefined && { keyId }),
+    address: ip,
+  };
 }

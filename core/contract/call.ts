@@ -3,10 +3,16 @@ import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { Provider } from './provider.ts';
 
+/** What a caller can prove itself with. */
+export type CredentialKind = 'key' | 'token' | 'session';
+
 /** Who calls, as an auth plugin found out. Frozen; never holds the credential itself. */
 export interface Principal {
-  /** What was presented: an API key, or a token of the identity provider. */
-  readonly credential: 'key' | 'token';
+  /**
+   * What was presented: an API key, a token of the identity provider, or the cookie of a person who signed in, which is taken on
+   * routes of operators alone.
+   */
+  readonly credential: CredentialKind;
   readonly userId: string;
   /** The account that pays; the user's own unless a claim or key names another. */
   readonly account: string;
@@ -14,7 +20,7 @@ export interface Principal {
   readonly keyId?: string;
   readonly keyName?: string;
   readonly plan?: string;
-  /** Whether it may use the routes of operators: a key that was made for it, or a token with the permission. */
+  /** Whether it may use the routes of operators: a key that was made for it, or a token or session with the permission. */
   readonly isAdmin?: boolean;
   /** What its calls are booked under beside the user, such as `team=search`: those of the key or token, which a request cannot change, then those that the request named. */
   readonly tags?: readonly string[];

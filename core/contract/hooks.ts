@@ -5,7 +5,7 @@ import type { FailureClass, HttpRequest } from './provider.ts';
 
 /** What an auth plugin sees of a request; the credential is here and nowhere else. */
 export interface AuthRequest {
-  /** From `authorization: Bearer` or `x-api-key`; empty when neither was sent, for schemes that sign a request. */
+  /** From `authorization: Bearer` or `x-api-key`; empty when neither was sent, for schemes that sign a request and for cookies. */
   readonly credential: string;
   /** Whether it came as a bearer token; only there a JWT is looked for. */
   readonly bearer: boolean;

@@ -1,4 +1,5 @@
 import type { ApiOfKind } from './api.ts';
+import type { CredentialKind } from './call.ts';
 import type { FromSchema } from './from-schema.ts';
 import type { GatewaySettings } from './settings.ts';
 
@@ -46,8 +47,8 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   readonly section?: string;
   /** What `setup` would refuse, without side effects; `tollgate check` runs it. */
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
-  /** Auth plugins only: the kinds of credentials that it knows; both unless set. */
-  readonly credentials?: readonly ('key' | 'token')[];
+  /** Auth plugins only: the kinds of credentials that it knows; keys and tokens unless set. */
+  readonly credentials?: readonly CredentialKind[];
   /**
    * Auth plugins only: whether a text has the shape of its credentials, right or wrong. Callers send placeholders beside the right
    * one; without this anything may be a credential, and two different ones are refused.

@@ -69,7 +69,7 @@ export interface Route<Body extends object = object> {
   readonly isEndless?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */
   readonly permission?: string;
-  /** `admin`: for operators alone, by a key that was made for it or a token with the permission; {@link permission} is not asked then. */
+  /** `admin`: for operators alone, by a key that was made for it, a token with the permission, or the session of a person who signed in; {@link permission} is not asked then. */
   readonly role?: 'admin';
   /** The JSON body's schema; a route without one takes no body. */
   readonly body?: Body;

@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import type { Principal } from '../contract/call.ts';
+import type { CredentialKind, Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
@@ -41,19 +41,21 @@ export function createAuthenticator(
   authenticate: Authenticate | undefined,
   route: Pick<Route, 'auth' | 'permission' | 'role'>,
   readPresented: CredentialReader,
-  credentials?: ReadonlySet<'key' | 'token'>,
+  credentials?: ReadonlySet<CredentialKind>,
 ): Authenticator | undefined {
   const { auth } = route;
   if (auth === 'none') return undefined;
+  const kinds = kindsTaken({ auth, role: route.role });
   const wanted = describeWanted(auth);
   // No credential would do: that is the operator's to change, so the caller is not asked for one.
-  if (credentials && !auth.some((kind) => credentials.has(kind)))
+  if (credentials && !kinds.some((kind) => credentials.has(kind)))
     return async () => {
       throw new GatewayError(
         'feature_disabled',
         `This route needs ${wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
       );
     };
+  const canSignIn = kinds.includes('session') && credentials?.has('session');
   return async (ctx, rawBody) => {
     const presented = readPresented(ctx);
     const { method, path, headers } = ctx;
@@ -72,7 +74,7 @@ export function createAuthenticator(
     if (!principal && !presented)
       throw new GatewayError(
         'missing_api_key',
-        `This route needs ${wanted}: send "Authorization: Bearer …"${auth.includes('key') ? ' or "x-api-key: …"' : ''}.`,
+        `This route needs ${wanted}: send "Authorization: Bearer …"${auth.includes('key') ? ' or "x-api-key: …"' : ''}${canSignIn ? ', or sign in with a browser' : ''}.`,
       );
     return admitPrincipal(principal, route, wanted);
   };
@@ -82,6 +84,17 @@ export function createAuthenticator(
 function tellAborted(error: unknown): never {
   if (!(error instanceof RequestAborted)) throw error;
   throw new GatewayError('request_timeout', 'The caller hung up before the body was complete.', { cause: error });
+}
+
+interface Taken {
+  readonly auth: Route['auth'];
+  readonly role?: Route['role'] | undefined;
+}
+
+/** The kinds of credentials that a route takes. A session only goes where operators are: no model call is paid by a cookie. */
+export function kindsTaken({ auth, role }: Taken): readonly CredentialKind[] {
+  if (auth === 'none') return [];
+  return role === 'admin' ? [...auth, 'session'] : auth;
 }
 
 function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
@@ -101,9 +114,9 @@ function admitPrincipal(
       `The credential is not one of this gateway's. This route needs ${wanted}.`,
     );
   const { credential } = principal;
-  if (!auth.includes(credential))
+  if (!kindsTaken({ auth, role }).includes(credential))
     throw new GatewayError(
-      credential === 'key' ? 'invalid_token' : 'invalid_api_key',
+      auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
       `This route needs ${wanted}, and the other kind was sent.`,
     );
   if (role === 'admin') {

@@ -1,18 +1,27 @@
+import type { CredentialKind } from '../contract/call.ts';
 import { ERRORS, type ErrorCode } from '../contract/errors.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
+import { SESSION_COOKIE } from '../contract/session-cookie.ts';
 import type { Owned } from '../plugins/registry.ts';
+import { kindsTaken } from './authenticate.ts';
 import { exampleOf } from './example.ts';
 
 /** The OpenAPI 3.1 document of the mounted routes: made of the very schemas that validate, so the two cannot drift. */
-export function createOpenApi(routes: readonly Owned<Route>[], schemas: readonly Schema[], version: string): Schema {
+export function createOpenApi(
+  routes: readonly Owned<Route>[],
+  schemas: readonly Schema[],
+  version: string,
+  credentials: ReadonlySet<CredentialKind> = KEYS_AND_TOKENS,
+): Schema {
+  const hasSessions = credentials.has('session');
   const paths: Record<string, Record<string, unknown>> = {};
   const components: Record<string, Schema> = { Error: ERROR_SCHEMA };
   for (const schema of schemas) register(components, schema);
   for (const { owner, value: route } of routes) {
     const path = openApiPath(route.path);
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(owner, route, components);
+    paths[path][route.method.toLowerCase()] = operation(owner, route, components, hasSessions);
   }
   return {
     openapi: '3.1.0',
@@ -34,29 +43,49 @@ export function createOpenApi(routes: readonly Owned<Route>[], schemas: readonly
           bearerFormat: 'JWT',
           description: 'A token of the identity provider.',
         },
+        ...(hasSessions && { session: SESSION_SCHEME }),
       },
     },
   };
 }
 
-function operation(owner: string, route: Route, components: Record<string, Schema>): Record<string, unknown> {
-  const { summary, description, auth } = route;
+function operation(
+  owner: string,
+  route: Route,
+  components: Record<string, Schema>,
+  hasSessions: boolean,
+): Record<string, unknown> {
+  const { summary, description } = route;
   return {
     operationId: operationId(route),
     tags: [owner],
     summary,
     ...(description && { description }),
-    security:
-      auth === 'none'
-        ? []
-        : auth.flatMap((kind): Record<string, never[]>[] =>
-            kind === 'key' ? [{ apiKey: [] }, { apiKeyHeader: [] }] : [{ token: [] }],
-          ),
+    security: kindsTaken(route)
+      .filter((kind) => kind !== 'session' || hasSessions)
+      .flatMap((kind) => SECURITY[kind]),
     ...parameters(route),
     ...requestBody(route, components),
     responses: { ...responses(route, components), ...errorResponses(route) },
   };
 }
+
+const KEYS_AND_TOKENS: ReadonlySet<CredentialKind> = new Set(['key', 'token']);
+
+/** The schemes that each kind of credential comes by. */
+const SECURITY: Readonly<Record<CredentialKind, readonly Record<string, never[]>[]>> = Object.freeze({
+  key: [{ apiKey: [] }, { apiKeyHeader: [] }],
+  token: [{ token: [] }],
+  session: [{ session: [] }],
+});
+
+const SESSION_SCHEME = Object.freeze({
+  type: 'apiKey',
+  in: 'cookie',
+  name: SESSION_COOKIE,
+  description:
+    'The session of a person who signed in with a browser. Over https the name begins with `__Host-`. Whatever changes something has to come from a page of this gateway.',
+});
 
 /** The body of a route: JSON, or a form with files. */
 function requestBody(route: Route, components: Record<string, Schema>): { requestBody?: unknown } {

@@ -1,5 +1,6 @@
 import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
+import type { CredentialKind } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
@@ -27,8 +28,8 @@ export interface RouterDeps {
   /** Compiles the routes' schemas. */
   readonly requests: RequestSchemas;
   readonly authenticate: Authenticate | undefined;
-  /** The kinds of credentials that are known here; both unless set. */
-  readonly credentials?: ReadonlySet<'key' | 'token'>;
+  /** The kinds of credentials that are known here; all unless set. */
+  readonly credentials?: ReadonlySet<CredentialKind>;
   /** `readCredential` by its plain rules unless set. */
   readonly readCredential?: CredentialReader;
   /** The tags that requests may name; none unless set. */

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { Generation } from '../calls/generation.ts';
+import type { CredentialKind } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plugin, Route } from '../contract/plugin.ts';
@@ -71,14 +72,15 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
   const prefixes = createDialectPrefixes(spoken);
   const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
-  const openApi = createOpenApi(routes, schemas, settings.version);
+  const credentials = knownCredentials(generation.loaded.plugins);
+  const openApi = createOpenApi(routes, schemas, settings.version, credentials);
   openApiText = JSON.stringify(openApi);
   const authenticate = withoutBlocked(deps.partsOf('chat').hooks.authenticate, generation.refuseBlocked);
   const router = createRouter({
     ...{ routes, requests, lifecycle, budget, countAdmin, tags: settings.tags },
     dialectOf: dialects.dialectOf,
     authenticate,
-    credentials: knownCredentials(generation.loaded.plugins),
+    credentials,
     readCredential: ({ req, path }) => readCredential(req, { places: prefixes.placesAt(path), isCredential }),
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
@@ -151,7 +153,7 @@ async function noBody(): Promise<Uint8Array> {
 }
 
 /** The kinds of credentials that some auth plugin knows. */
-function knownCredentials(plugins: readonly Plugin[]): ReadonlySet<'key' | 'token'> {
+function knownCredentials(plugins: readonly Plugin[]): ReadonlySet<CredentialKind> {
   const auth = plugins.filter(({ kind }) => kind === 'auth');
   return new Set(auth.flatMap(({ credentials = ['key', 'token'] as const }) => credentials));
 }

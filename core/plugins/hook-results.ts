@@ -1,4 +1,4 @@
-import type { Operation } from '../contract/call.ts';
+import type { CredentialKind, Operation } from '../contract/call.ts';
 import { isGatewayError } from '../contract/errors.ts';
 import type { HookName } from '../contract/hooks.ts';
 import { isObject } from '../contract/json.ts';
@@ -34,11 +34,10 @@ export const isChatChunk = (value: unknown): boolean =>
 
 const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
 
+const CREDENTIALS: ReadonlySet<unknown> = new Set<CredentialKind>(['key', 'token', 'session']);
+
 const isPrincipal = (value: unknown): boolean =>
-  isObject(value) &&
-  (value['credential'] === 'key' || value['credential'] === 'token') &&
-  isName(value['userId']) &&
-  isName(value['account']);
+  isObject(value) && CREDENTIALS.has(value['credential']) && isName(value['userId']) && isName(value['account']);
 
 const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
 

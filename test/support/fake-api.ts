@@ -177,7 +177,7 @@ export async function setUpPlugins(
     const credential = sent.bearer ?? sent.apiKey;
     if (credential === undefined) throw new GatewayError('missing_api_key', 'No credential came.');
     const principal = await authenticate(authRequest(credential, sent.bearer !== undefined, Date.now()));
-    if (route.auth !== 'none' && !route.auth.includes(principal.credential)) {
+    if (route.auth !== 'none' && !(route.auth as readonly string[]).includes(principal.credential)) {
       throw new GatewayError('invalid_api_key', 'This route takes another kind of credential.');
     }
     const { permission } = route;

@@ -16,6 +16,8 @@ const ISSUER = 'issuer: https://idp.example, audience: gate';
 const agents = (text: string): string => `providers: { echo: {} }\nmodels: { fast: echo/echo }\nagents:\n  ${text}\n`;
 const team = (text: string): string => agents(`team: { model: fast, agents: { ${text} } }`);
 const jwt = (text: string): string => `auth:\n  jwt: { ${text} }\n`;
+const CLIENT = 'issuer: https://idp.example, clientId: gate';
+const openid = (text: string): string => `auth:\n  openid: { ${text} }\n`;
 
 /** What only plugins know to be wrong. */
 export const WRONG_SETTINGS: readonly WrongSettings[] = [
@@ -55,6 +57,36 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     title: 'an algorithm of shared secrets for public keys',
     text: jwt(`${ISSUER}, algorithms: [HS256]`),
     says: '2:67 auth.jwt.algorithms: has HS256',
+  },
+  {
+    title: 'an OpenID provider over plain http',
+    text: openid('issuer: http://idp.example, clientId: gate, publicUrl: https://gate.example'),
+    says: '2:21 auth.openid.issuer: must be an https URL',
+  },
+  {
+    title: 'a public URL over plain http',
+    text: openid(`${CLIENT}, publicUrl: http://gate.example`),
+    says: '2:69 auth.openid.publicUrl: must be an https URL',
+  },
+  {
+    title: 'a public URL with a path',
+    text: openid(`${CLIENT}, publicUrl: https://gate.example/llm`),
+    says: '2:69 auth.openid.publicUrl: must be an https URL',
+  },
+  {
+    title: 'a scope of two words',
+    text: openid(`${CLIENT}, publicUrl: https://gate.example, scopes: ['a b']`),
+    says: '2:100 auth.openid.scopes[0]: is no scope',
+  },
+  {
+    title: 'a session that never ends',
+    text: openid(`${CLIENT}, publicUrl: https://gate.example, sessionFor: 400d`),
+    says: '2:103 auth.openid.sessionFor: is 400d, and must be from 1m to 30d',
+  },
+  {
+    title: 'a session that is over at once',
+    text: openid(`${CLIENT}, publicUrl: https://gate.example, idleFor: 10s`),
+    says: '2:100 auth.openid.idleFor: is 10s, and must be from 1m to 30d',
   },
   {
     title: 'two ways to verify tokens',

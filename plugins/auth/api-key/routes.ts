@@ -14,8 +14,8 @@ import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './
 import { hashUser } from './key-index.ts';
 import { narrow } from './key-limits.ts';
 import type { Keyring, Owner } from './keyring.ts';
-import { type KeyLimits, limitsOf, type StoredKey, hashUser } from './records.ts';
 import { mapKeys } from './map-keys.ts';
+import { hashUser, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */

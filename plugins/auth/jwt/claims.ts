@@ -1,6 +1,7 @@
 import type { JWTPayload } from 'jose';
 import { type Principal, parseUsd } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
+import { readClaim, splitWords } from '../kit/read-claim.ts';
 import type { JwtConfig } from './options.ts';
 
 /** What the routes of key management need; `auth.jwt.permission` says which word of a token gives it. */
@@ -60,15 +61,6 @@ function readPermissions(words: ReadonlySet<string>, { permission }: ClaimsConfi
   return [...found];
 }
 
-/** A claim by its whole name (which may hold dots: `https://acme.example/plan`), else by the path it spells. */
-function readClaim(payload: JWTPayload, name: string): unknown {
-  if (Object.hasOwn(payload, name)) return payload[name];
-  return name.split('.').reduce<unknown>((value, part) => {
-    const isObject = typeof value === 'object' && value !== null;
-    return isObject && Object.hasOwn(value, part) ? (value as Record<string, unknown>)[part] : undefined;
-  }, payload);
-}
-
 /** User ids stay exactly as they are: two that differ in case or in Unicode form are two users. */
 function readName(payload: JWTPayload, claim: string): string | undefined {
   const value = readClaim(payload, claim);
@@ -84,13 +76,6 @@ function readWords(payload: JWTPayload, claim: string | undefined): readonly str
   const words = splitWords(value);
   if (!words) throw new ClaimError(`the claim "${claim}" is neither a list of words nor a text`);
   return Object.freeze(words);
-}
-
-/** The texts of a list as they are, or the words of one text. */
-function splitWords(value: unknown): readonly string[] | undefined {
-  if (typeof value === 'string') return value.split(' ').filter(Boolean);
-  if (!Array.isArray(value)) return undefined;
-  return value.every((entry) => typeof entry === 'string') ? value : undefined;
 }
 
 function readCount(payload: JWTPayload, claim: string | undefined): number | undefined {

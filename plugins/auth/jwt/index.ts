@@ -1,9 +1,9 @@
 import type { JWTVerifyGetKey } from 'jose';
 import { definePlugin, type PluginApi } from '../../../core/index.ts';
+import { createKeySource } from '../kit/key-source.ts';
 import { findProblems } from './check.ts';
 import { toPrincipal } from './claims.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
-import { createKeySource } from './key-source.ts';
 import { loadKeys } from './load-keys.ts';
 import { type KeyOrigin, readOptions } from './options.ts';
 import { createTokenVerifier, invalidToken, SHAPE } from './verify.ts';

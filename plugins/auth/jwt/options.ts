@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { OptionError, type PluginConfig, parseDuration } from '../../../core/index.ts';
+import { discoveryUrl } from '../kit/discovery.ts';
+import { ASYMMETRIC } from '../kit/key-set.ts';
+import { parseSafeUrl } from '../kit/safe-url.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 
 export type JwtConfig = PluginConfig<typeof CONFIG_SCHEMA>;
-
-/** Signatures that only the holder of a private key can make. */
-const ASYMMETRIC = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
 
 /** The bytes a secret needs for each algorithm with a shared one (RFC 7518, section 3.2). */
 const SHARED: Readonly<Record<string, number>> = Object.freeze({ HS256: 32, HS384: 48, HS512: 64 });
@@ -51,15 +51,6 @@ export function normalizeTyp(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, '');
 }
 
-/** A URL that keys may be fetched from: over https, or on this machine; undefined for others. */
-export function parseSafeUrl(text: string): URL | undefined {
-  if (!URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  if (url.username || url.password) return undefined;
-  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback) ? url : undefined;
-}
-
 /** Where a configuration says that keys come from; throws an {@link OptionError}. */
 export function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
   const { issuer, secret, jwksFile, jwksUri } = config;
@@ -78,9 +69,7 @@ export function readOrigin(config: JwtConfig, baseDir: string): KeyOrigin {
   }
   if (jwksFile !== undefined) return { kind: 'file', path: resolve(baseDir, jwksFile) };
   if (jwksUri !== undefined) return { kind: 'jwks', url: readUrl('jwksUri', jwksUri) };
-  const url = readUrl('issuer', issuer);
-  url.pathname = `${url.pathname.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  return { kind: 'discovery', url, issuer };
+  return { kind: 'discovery', url: discoveryUrl(readUrl('issuer', issuer)), issuer };
 }
 
 function readUrl(option: string, text: string): URL {

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
-import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult, jwtVerify } from 'jose';
+import { decodeJwt, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isGatewayError, type Log, type Principal } from '../../../core/index.ts';
+import { verifyJwt } from '../kit/verify-jwt.ts';
 import { ClaimError } from './claims.ts';
 import { type JwtOptions, normalizeTyp } from './options.ts';
 
@@ -95,25 +96,9 @@ async function checkSignature(
     clockTolerance: options.clockToleranceSeconds,
     currentDate: new Date(now),
   };
-  try {
-    const result = await jwtVerify(token, key as JWTVerifyGetKey, expected);
-    checkType(result, options.typ);
-    return result;
-  } catch (error) {
-    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-    // A token without a key id, of a provider with several keys: one of them has to fit.
-    for await (const candidate of error) {
-      const result = await jwtVerify(token, candidate, expected).catch(skipWrongKey);
-      if (!result) continue;
-      checkType(result, options.typ);
-      return result;
-    }
-    throw error;
-  }
-}
-
-function skipWrongKey(error: unknown): undefined {
-  if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+  const result = await verifyJwt(token, key, expected);
+  checkType(result, options.typ);
+  return result;
 }
 
 function checkType({ protectedHeader, payload }: JWTVerifyResult, wanted: string | undefined): void {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { FlattenedJWSInput, JSONWebKeySet } from 'jose';
-import { createKeySource, type KeySource } from '../../../../plugins/auth/jwt/key-source.ts';
+import { createKeySource, type KeySource } from '../../../../plugins/auth/kit/key-source.ts';
 import { codeOf, until } from '../../../support/auth.ts';
 import { createSigner, type TestSigner } from '../../../support/tokens.ts';
 

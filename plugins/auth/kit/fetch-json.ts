@@ -1,21 +1,34 @@
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 1024 * 1024;
 
+/** What came back from an identity provider. */
+export interface Fetched {
+  readonly status: number;
+  readonly text: string;
+}
+
 /**
  * The JSON behind a URL, within five seconds and one MiB, without following redirects: keys come from where the operator
  * said, or not at all. Throws an Error that says what went wrong, for the log.
  */
-export async function fetchJson(url: URL): Promise<unknown> {
+export async function fetchJson(url: URL, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
+  const { status, text } = await fetchBounded(url, { headers });
+  if (status !== 200) throw new Error(`${url.href} answered with status ${status}`);
+  return JSON.parse(text);
+}
+
+/** What is behind a URL, whatever its status: with the same bounds, and without following redirects. */
+export async function fetchBounded(
+  url: URL,
+  init: { readonly method?: 'POST'; readonly headers?: Readonly<Record<string, string>>; readonly body?: string } = {},
+): Promise<Fetched> {
   const response = await fetch(url, {
+    ...init,
     redirect: 'manual',
     signal: AbortSignal.timeout(TIMEOUT_MS),
-    headers: { accept: 'application/json' },
+    headers: { accept: 'application/json', ...init.headers },
   });
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new Error(`${url.href} answered with status ${response.status}`);
-  }
-  return JSON.parse(await readBounded(response, url));
+  return { status: response.status, text: await readBounded(response, url) };
 }
 
 /** Counts what comes out, not what `content-length` says: neither a lie nor compression gets past the bound. */

@@ -1,0 +1,57 @@
+import { GatewayError, SESSION_COOKIE } from '../../../core/index.ts';
+
+const LOGIN_COOKIE = 'tollgate-login';
+/** 256 random bits in base64url. */
+const VALUE = /^[\w-]{43}$/;
+
+/** A cookie of ours: its value is a random id. */
+export interface Cookie {
+  /** The value that a browser sent; undefined when it sent none of the right shape. Throws where it sent two. */
+  read(header: string | readonly string[] | undefined): string | undefined;
+  /** Whether the browser sent it in any shape. */
+  isSent(header: string | readonly string[] | undefined): boolean;
+  /** The `set-cookie` header that sets it, or that removes it for undefined. */
+  write(value: string | undefined, maxAgeMs?: number): string;
+}
+
+export interface Cookies {
+  /** Whose browser it is, once somebody signed in. */
+  readonly session: Cookie;
+  /** Which browser began to sign in. */
+  readonly login: Cookie;
+}
+
+/**
+ * Over https the cookies are `__Host-` ones: no other host, also none below the same domain, can set them, which is what fixes a
+ * session on somebody. Such a cookie has the path `/`; it is a credential on the admin API alone all the same. On plain http, which
+ * is this machine only, they go to the admin API alone.
+ */
+export function createCookies(isSecure: boolean): Cookies {
+  const place = isSecure ? 'Path=/; Secure' : 'Path=/api/core/admin';
+  const named = (base: string): Cookie => {
+    const name = isSecure ? `__Host-${base}` : base;
+    return {
+      isSent: (header) => valuesOf(header, name).length > 0,
+      read(header) {
+        const values = [...new Set(valuesOf(header, name))];
+        if (values.length > 1)
+          throw new GatewayError(
+            'ambiguous_credentials',
+            `The request has different cookies named "${name}". Remove the cookies of this site, and sign in again.`,
+          );
+        return values.find((value) => VALUE.test(value));
+      },
+      write: (value = '', maxAgeMs = 0) =>
+        `${name}=${value}; ${place}; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1000)}`,
+    };
+  };
+  return { session: named(SESSION_COOKIE), login: named(LOGIN_COOKIE) };
+}
+
+function valuesOf(header: string | readonly string[] | undefined, name: string): readonly string[] {
+  const pairs = [header ?? ''].flat().join(';').split(';');
+  return pairs.flatMap((pair) => {
+    const [key = '', ...rest] = pair.split('=');
+    return key.trim() === name ? [rest.join('=').trim()] : [];
+  });
+}

@@ -1,0 +1,166 @@
+import type { JWTVerifyGetKey } from 'jose';
+import { isObject, parseJson } from '../../../core/index.ts';
+import { type DiscoveryDocument, fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
+import { type Fetched, fetchBounded, fetchJson } from '../kit/fetch-json.ts';
+import { readKeySet } from '../kit/key-set.ts';
+import { createKeySource } from '../kit/key-source.ts';
+import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
+import type { OpenIdOptions } from './options.ts';
+import type { LoginSecrets } from './pending-logins.ts';
+import { hashId } from './random-id.ts';
+
+export interface Tokens {
+  readonly idToken: string;
+  readonly accessToken: string | undefined;
+}
+
+/** An OpenID provider, known by its discovery document. Everything it sends is bounded; no redirect is followed. */
+export interface IdentityProvider {
+  /** Where the browser goes to sign in. */
+  loginUrl(secrets: LoginSecrets): Promise<URL>;
+  /** Whether its responses always say whose they are (RFC 9207). */
+  namesIssuer(): Promise<boolean>;
+  /** Redeems a code. */
+  redeem(code: string, verifier: string): Promise<Tokens>;
+  /** What the userinfo endpoint says; undefined where the provider has none. */
+  userinfo(accessToken: string): Promise<Readonly<Record<string, unknown>> | undefined>;
+  /** Finds the key of an ID token. */
+  readonly getKey: JWTVerifyGetKey;
+}
+
+export interface ProviderParts {
+  readonly options: OpenIdOptions;
+  /** Called with what went wrong when keys could not be read. */
+  onFailure(error: unknown): void;
+  /** Milliseconds of a clock that only goes forward. */
+  now(): number;
+}
+
+/** A discovery document is asked for anew after this time. */
+const FRESH_MS = 600_000;
+
+export function createIdentityProvider({ options, onFailure, now }: ProviderParts): IdentityProvider {
+  const { discovery, clientId, redirectUri, scope } = options;
+  const discover = createDiscovery(options, now);
+  const endpoint = async (name: string): Promise<URL> => readEndpoint(discovery, await discover(), name);
+  const keys = createKeySource({
+    async load() {
+      const url = await endpoint('jwks_uri');
+      return readKeySet(await fetchJson(url), url.href);
+    },
+    ...{ onFailure, now },
+  });
+
+  return {
+    getKey: keys.getKey,
+
+    async loginUrl({ state, nonce, verifier }) {
+      const url = await orUnavailable(() => endpoint('authorization_endpoint'));
+      const parameters = { response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope, state, nonce };
+      // RFC 7636: the challenge is the hash of the verifier, in the spelling that our hashes have.
+      const pkce = { code_challenge: hashId(verifier), code_challenge_method: 'S256' };
+      for (const [name, value] of Object.entries({ ...parameters, ...pkce })) url.searchParams.set(name, value);
+      return url;
+    },
+
+    async namesIssuer() {
+      const document = await orUnavailable(discover);
+      return document['authorization_response_iss_parameter_supported'] === true;
+    },
+
+    async redeem(code, verifier) {
+      const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier: verifier };
+      const fetched = await orUnavailable(async () => {
+        const { headers, fields } = identify(options, await discover());
+        const body = new URLSearchParams({ ...form, ...fields }).toString();
+        const type = { 'content-type': 'application/x-www-form-urlencoded' };
+        return fetchBounded(await endpoint('token_endpoint'), {
+          method: 'POST',
+          headers: { ...type, ...headers },
+          body,
+        });
+      });
+      return readTokens(fetched);
+    },
+
+    userinfo: (accessToken) =>
+      orUnavailable(async () => {
+        if ((await discover())['userinfo_endpoint'] === undefined) return undefined;
+        const headers = { authorization: `Bearer ${accessToken}` };
+        const claims = await fetchJson(await endpoint('userinfo_endpoint'), headers);
+        if (!isObject(claims)) throw new Error('the userinfo endpoint answered with something that is no object');
+        return claims;
+      }),
+  };
+}
+
+/** The discovery document, kept for ten minutes; one request however many wait for it. */
+function createDiscovery({ discovery, issuer }: OpenIdOptions, now: () => number): () => Promise<DiscoveryDocument> {
+  let known: { readonly document: DiscoveryDocument; readonly readAt: number } | undefined;
+  let running: Promise<DiscoveryDocument> | undefined;
+  return async () => {
+    if (known && now() - known.readAt < FRESH_MS) return known.document;
+    running ??= fetchDiscovery(discovery, issuer)
+      .then((document) => {
+        known = { document, readAt: now() };
+        return document;
+      })
+      .finally(() => (running = undefined));
+    return running;
+  };
+}
+
+/** How the gateway proves to the token endpoint which client it is, in a way that the provider takes (RFC 6749, section 2.3.1). */
+function identify(
+  { clientId, clientSecret, clientAuth }: OpenIdOptions,
+  document: DiscoveryDocument,
+): { readonly headers: Readonly<Record<string, string>>; readonly fields: Readonly<Record<string, string>> } {
+  if (clientSecret === undefined) return { headers: {}, fields: { client_id: clientId } };
+  const methods = document['token_endpoint_auth_methods_supported'];
+  const takesBasic = !Array.isArray(methods) || methods.includes('client_secret_basic');
+  if (clientAuth === 'form' || (clientAuth === undefined && !takesBasic))
+    return { headers: {}, fields: { client_id: clientId, client_secret: clientSecret } };
+  const pair = `${encodeForm(clientId)}:${encodeForm(clientSecret)}`;
+  return { headers: { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }, fields: {} };
+}
+
+function encodeForm(text: string): string {
+  return new URLSearchParams({ '': text }).toString().slice(1);
+}
+
+const CLIENT_ERRORS: ReadonlySet<unknown> = new Set([
+  ...['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
+]);
+
+function readTokens({ status, text }: Fetched): Tokens {
+  const body = readBody(status, text);
+  if (status !== 200) {
+    const error = new Error(
+      `the token endpoint answered with status ${status}: ${String(body['error']).slice(0, 100)}`,
+    );
+    if (status === 401 || CLIENT_ERRORS.has(body['error'])) throw clientRefused(error);
+    throw status === 400 ? signInRefused(error) : providerUnavailable(error);
+  }
+  const { id_token: idToken, access_token: accessToken } = body;
+  if (typeof idToken !== 'string') throw signInRefused(new Error('the token endpoint gave no ID token'));
+  return { idToken, accessToken: typeof accessToken === 'string' ? accessToken : undefined };
+}
+
+function readBody(status: number, text: string): Readonly<Record<string, unknown>> {
+  try {
+    const body = parseJson(text);
+    if (isObject(body)) return body;
+  } catch {
+    // Told below.
+  }
+  throw providerUnavailable(new Error(`the token endpoint answered with status ${status} and no JSON object`));
+}
+
+/** Whatever goes wrong on the way to the provider becomes one error. */
+async function orUnavailable<R>(work: () => Promise<R>): Promise<R> {
+  try {
+    return await work();
+  } catch (error) {
+    throw providerUnavailable(error);
+  }
+}

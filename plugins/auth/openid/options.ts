@@ -1,0 +1,89 @@
+import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
+import { discoveryUrl } from '../kit/discovery.ts';
+import { parseSafeUrl } from '../kit/safe-url.ts';
+import type { CONFIG_SCHEMA } from './config-schema.ts';
+import { CALLBACK_PATH } from './paths.ts';
+
+export type OpenIdConfig = PluginConfig<typeof CONFIG_SCHEMA>;
+
+const MINUTE_MS = 60_000;
+const MAX_SESSION_MS = 30 * 86_400_000;
+
+/** A checked configuration. */
+export interface OpenIdOptions {
+  readonly issuer: string;
+  /** Where the discovery document is. */
+  readonly discovery: URL;
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  /** As the provider says unless set. */
+  readonly clientAuth: 'basic' | 'form' | undefined;
+  /** Where browsers reach this gateway: scheme, host and port. */
+  readonly origin: string;
+  readonly redirectUri: string;
+  readonly isSecure: boolean;
+  readonly scope: string;
+  readonly roleClaims: readonly string[];
+  readonly adminRoles: readonly string[];
+  readonly sessionForMs: number;
+  readonly idleForMs: number;
+  readonly userPrefix: string;
+}
+
+/** Checks what a schema cannot say; throws an {@link OptionError}. */
+export function readOptions(config: OpenIdConfig): OpenIdOptions {
+  const { issuer, clientId, clientSecret, clientAuth, roleClaims, adminRoles, userPrefix } = config;
+  const { origin, protocol } = readPublicUrl(config);
+  return {
+    ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, adminRoles, userPrefix },
+    discovery: readDiscovery(config),
+    redirectUri: `${origin}${CALLBACK_PATH}`,
+    isSecure: protocol === 'https:',
+    scope: readScopes(config),
+    sessionForMs: readSpan(config, 'sessionFor'),
+    idleForMs: readSpan(config, 'idleFor'),
+  };
+}
+
+/** All that is wrong with a configuration. Nothing is fetched. */
+export function findProblems(config: OpenIdConfig): Promise<readonly Problem[]> {
+  return problemsOf(
+    () => readDiscovery(config),
+    () => readPublicUrl(config),
+    () => readScopes(config),
+    () => readSpan(config, 'sessionFor'),
+    () => readSpan(config, 'idleFor'),
+  );
+}
+
+function readDiscovery({ issuer }: OpenIdConfig): URL {
+  const url = parseSafeUrl(issuer);
+  if (url && url.search === '' && url.hash === '') return discoveryUrl(url);
+  throw new OptionError(
+    '/issuer',
+    'must be an https URL without a user name, query or fragment (http only on this machine)',
+    'It is the "issuer" of the provider’s /.well-known/openid-configuration.',
+  );
+}
+
+function readPublicUrl({ publicUrl }: OpenIdConfig): URL {
+  const url = parseSafeUrl(publicUrl);
+  if (url && url.pathname === '/' && url.search === '' && url.hash === '') return url;
+  throw new OptionError(
+    '/publicUrl',
+    'must be an https URL without a user name, path or query (http only on this machine): session cookies go there',
+    'Write it as https://gateway.example.',
+  );
+}
+
+function readScopes({ scopes }: OpenIdConfig): string {
+  const wrong = scopes.findIndex((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope));
+  if (wrong >= 0) throw new OptionError(`/scopes/${wrong}`, 'is no scope: one word without quotes or backslashes');
+  return [...new Set(['openid', ...scopes])].join(' ');
+}
+
+function readSpan(config: OpenIdConfig, name: 'sessionFor' | 'idleFor'): number {
+  const ms = parseDuration(config[name]);
+  if (ms >= MINUTE_MS && ms <= MAX_SESSION_MS) return ms;
+  throw new OptionError(`/${name}`, `is ${config[name]}, and must be from 1m to 30d`);
+}

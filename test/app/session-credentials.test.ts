@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { bodyOf } from '../support/browser.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+
+/** A plugin of somebody else, which takes a header for a session wherever it comes. */
+const PLUGIN = `export default {
+  name: 'people',
+  kind: 'auth',
+  apiVersion: 1,
+  credentials: ['session'],
+  isCredential: () => false,
+  setup(api) {
+    api.hook('authenticate', ({ headers }) => {
+      const userId = headers['x-person'];
+      return userId && { credential: 'session', userId, account: userId, isAdmin: userId === 'ann' };
+    });
+  },
+};`;
+const ANN = { 'x-person': 'ann', 'content-type': 'application/json' };
+const CHAT = JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
+
+describe('a session that a plugin knows', () => {
+  let gateway: TestGateway;
+  afterEach(() => gateway.stop());
+
+  const start = async (auth: object): Promise<void> => {
+    const files = { 'people.mjs': PLUGIN };
+    gateway = await startGateway({ auth: { ...auth, people: { plugin: './people.mjs' } } }, { files });
+  };
+  const ask = async (method: string, path: string, headers: Record<string, string>, body?: string) => {
+    const response = await fetch(gateway.url + path, { method, headers, ...(body !== undefined && { body }) });
+    return { status: response.status, body: await bodyOf(response) };
+  };
+
+  it('is a credential on routes of operators, whose changes are written down as of the console', async () => {
+    await start({ 'api-key': {} });
+    expect((await ask('POST', '/api/core/admin/users/zoe/block', ANN)).status).to.equal(200);
+    const { body } = await ask('GET', '/api/core/admin/audit?subject=zoe', ANN);
+    expect(body.data[0].actor).to.include({ via: 'console', user_id: 'ann' });
+  });
+
+  it('pays for no call and manages no keys', async () => {
+    await start({ 'api-key': {} });
+    for (const [method, path, body] of [
+      ['POST', '/v1/chat/completions', CHAT],
+      ['POST', '/api/core/echo/chat/completions', CHAT],
+      ['GET', '/v1/models', undefined],
+    ] as const)
+      expect([path, (await ask(method, path, ANN, body)).body.error.code]).to.deep.equal([path, 'invalid_api_key']);
+    expect((await ask('GET', '/api/core/api_keys', ANN)).body.error.code).to.equal('feature_disabled');
+  });
+
+  it('is refused on routes of operators when the person is none', async () => {
+    await start({ 'api-key': {} });
+    const { body } = await ask('GET', '/api/core/admin/audit', { 'x-person': 'bob' });
+    expect(body.error.code).to.equal('permission_denied');
+  });
+
+  it('opens routes of operators also where there are neither keys nor tokens, and says how to get in', async () => {
+    await start({ 'api-key': false });
+    expect((await ask('GET', '/api/core/admin/audit', ANN)).status).to.equal(200);
+    expect((await ask('GET', '/api/core/admin/audit', {})).body.error.message).to.include('sign in with a browser');
+    expect((await ask('POST', '/v1/chat/completions', ANN, CHAT)).body.error.code).to.equal('feature_disabled');
+  });
+});
