@@ -109,7 +109,8 @@ export class HealthBook {
   useKeys(keys: ReadonlyMap<string, string>): void {
     const before = this.#keys;
     this.#keys = keys;
-    const isReplaced = (provider: string): boolean => before.has(provider) && before.get(provider) !== keys.get(provider);
+    const isReplaced = (provider: string): boolean =>
+      before.has(provider) && before.get(provider) !== keys.get(provider);
     for (const [name, health] of [...this.#known]) {
       const after = isReplaced(name.split('/', 1)[0] ?? name) ? tryNewKey(health) : health;
       if (after === health) continue;
