@@ -8,7 +8,7 @@ import { eventually } from '../../../support/eventually.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 const TEN_MINUTES_MS = 600_000;
-const limited = { kind: 'failure', cause: 'rate_limit', message: 'slow down', retryAfterMs: 3_000 } as const;
+const limited = { kind: 'failure', cause: 'rate_limit', error: { message: 'slow down' }, retryAfterMs: 3_000 } as const;
 
 describe('what is known of targets, when somebody sets the clock', () => {
   let jumpMs = 0;
