@@ -72,6 +72,11 @@ function buildCommand(found: PluginCommand, context: CommandContext): Command {
   const command = new Command(`tollgate ${found.name}`)
     .description(found.summary)
     .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.terminal.out.write(text),
+      writeErr: (text) => context.terminal.err.write(text),
+      outputError: () => undefined,
+    })
     .option('--json', 'print one JSON document on stdout')
     .option('-c, --config <file>', 'the configuration file');
   if (found.run) addRun(command, { ...found, run: found.run }, context);
