@@ -32,7 +32,7 @@ const HEAD = [
   'SPENT USD',
   'HELD USD',
   'LEFT USD',
-  'RESETS',
+  'RESETS UTC',
   'OWNER',
 ] as const;
 
