@@ -134,6 +134,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
       takeOver() {
         gatherer.serve(readers);
         foundation.storeWatch.watchers = registry.storeWatchers;
+        routing.health.useKeys(keysOf(registry));
       },
     };
   } catch (error) {
@@ -147,6 +148,14 @@ const CORE_INSTANCE = Object.freeze({ group: CORE, name: CORE });
 
 function refuseSecondStore(owner: string): never {
   throw new PluginError(owner, 'plugin_conflict: a store is registered already');
+}
+
+/** The keys of providers by instance; of one that offers several things, all of its keys. */
+function keysOf({ offers }: Registry): ReadonlyMap<string, string> {
+  const keys = new Map<string, string>();
+  for (const { owner, value } of offers.values())
+    keys.set(owner, `${keys.get(owner) ?? ''}${value.offer.credential?.value ?? ''}\n`);
+  return keys;
 }
 
 /** The instances of a configuration with their plugins. */

@@ -109,6 +109,12 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: 'Print the OpenAPI document of this configuration',
     load: async () => (await import('./inspect.ts')).printOpenApi,
   },
+  {
+    name: 'completion',
+    summary: 'Print a script that completes commands and options in a shell',
+    args: [['<shell>', 'bash, zsh or fish']],
+    load: async () => (await import('./completion.ts')).run,
+  },
 ];
 
 export function addCommands(program: Command, terminal: Terminal): void {

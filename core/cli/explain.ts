@@ -25,7 +25,18 @@ export async function explainModel(context: CommandContext): Promise<void> {
       ...(route?.hedge && targets.length > 1 && { hedge: describeHedge(route.hedge) }),
     };
     const table = formatTable(
-      ['TARGET', 'ORDER', 'WEIGHT', 'WHEN', 'STATE', 'IN $/M', 'OUT $/M', 'CONTEXT', 'FIRST TOKEN', 'WHOLE'],
+      [
+        'TARGET',
+        'ORDER',
+        'WEIGHT',
+        'WHEN',
+        'STATE',
+        'IN USD/M TOKENS',
+        'OUT USD/M TOKENS',
+        'CONTEXT TOKENS',
+        'FIRST TOKEN MS',
+        'WHOLE MS',
+      ],
       rows.map((row) => [
         row.target,
         String(row.order ?? ''),
@@ -35,8 +46,8 @@ export async function explainModel(context: CommandContext): Promise<void> {
         String(row.input ?? 'unknown'),
         String(row.output ?? 'unknown'),
         String(row.context_window ?? 'unknown'),
-        `${row.first_token_ms} ms`,
-        `${row.whole_ms} ms`,
+        String(row.first_token_ms),
+        String(row.whole_ms),
       ]),
     );
     const words = Object.entries(rules).map(([name, value]) => `${name.replace('_', ' ')}: ${value}`);

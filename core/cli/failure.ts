@@ -14,6 +14,14 @@ const HINTS: Readonly<Record<string, string>> = Object.freeze({
   store_unavailable: 'It is `store` in the configuration; `tollgate config print` shows which.',
 });
 
+/** What a script is told beside an exit code. */
+const CODES: Readonly<Record<number, string>> = Object.freeze({
+  [EXIT.usage]: 'usage',
+  [EXIT.config]: 'config',
+  [EXIT.checkFailed]: 'check_failed',
+  [EXIT.unavailable]: 'unavailable',
+});
+
 /** `bind` is what the workers of a cluster are told. */
 const LISTENING: ReadonlySet<string> = new Set(['listen', 'bind', 'getaddrinfo']);
 
@@ -27,15 +35,14 @@ const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
 
 /** Says what went wrong, where, why and what to do, on stderr (and as one JSON document with `--json`); answers the exit code. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): number {
-  // commander has written its help, version or complaint already.
-  const isToldAlready = error instanceof CommanderError;
-  if (isToldAlready && error.exitCode === 0) return EXIT.ok;
+  // commander has written its help or version.
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
   const failure = describeFailure(error);
   if (json)
     terminal.out.write(
       `${JSON.stringify({ ok: false, error: { code: failure.code, message: failure.lines.join('\n'), ...(failure.hint && { hint: failure.hint }), ...(failure.faults && { faults: failure.faults }) } })}\n`,
     );
-  else if (!isToldAlready) {
+  else {
     for (const line of failure.lines) terminal.err.write(`${terminal.colors.red('error')}  ${line}\n`);
     if (failure.hint) terminal.err.write(`       ${failure.hint}\n`);
   }
@@ -49,10 +56,14 @@ export function describeError(error: unknown): readonly string[] {
 }
 
 function describeFailure(error: unknown): Failure {
-  if (error instanceof CommanderError)
-    return { exitCode: EXIT.usage, code: 'usage', lines: [error.message.replace(/^error: /, '')] };
+  if (error instanceof CommanderError) return describeMisuse(error);
   if (error instanceof CliError)
-    return { exitCode: error.exitCode, code: 'cli', lines: [error.message], hint: error.hint };
+    return {
+      exitCode: error.exitCode,
+      code: CODES[error.exitCode] ?? 'unexpected',
+      lines: [error.message],
+      hint: error.hint,
+    };
   if (!(error instanceof Error)) return { exitCode: EXIT.unexpected, code: 'unexpected', lines: [String(error)] };
   if (error.name === 'ConfigError') {
     const faults = 'problems' in error && Array.isArray(error.problems) ? error.problems : [];
@@ -63,7 +74,7 @@ function describeFailure(error: unknown): Failure {
   if (isGatewayError(error)) {
     // A command of a plugin writes what to do on a line of its own.
     const [message = '', hint = HINTS[error.code]] = error.message.split('\n');
-    const exitCode = error.status === 503 ? EXIT.unavailable : EXIT.usage;
+    const exitCode = error.status > 500 || error.status === 429 ? EXIT.unavailable : EXIT.usage;
     return { exitCode, code: error.code, lines: [message, ...describeCauses(error.cause)], hint };
   }
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -80,6 +91,15 @@ function describeFailure(error: unknown): Failure {
     code: code ?? 'unexpected',
     lines: [syscall ? error.message : (error.stack ?? error.message)],
   };
+}
+
+/** commander's complaint: what is wrong, and in brackets what was meant. */
+function describeMisuse({ code, message }: CommanderError): Failure {
+  const usage = { exitCode: EXIT.usage, code: 'usage' };
+  if (code === 'commander.help')
+    return { ...usage, lines: ['a command is missing here'], hint: 'The help above lists them.' };
+  const [line = '', meant] = message.replace(/^error: /, '').split('\n');
+  return { ...usage, lines: [line], hint: meant?.replace(/^\((.*)\)$/, '$1') ?? 'Add --help to see what it takes.' };
 }
 
 /** How many causes of an error are told. */

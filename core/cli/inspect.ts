@@ -2,13 +2,12 @@ import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
 import { createConfigError, formatProblem } from '../config/problems.ts';
 import { listenWarnings } from '../config/warnings.ts';
-import type { Log } from '../contract/log.ts';
 import { probeStore } from '../plugins/foundation.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
 import type { CommandContext } from './commands.ts';
 import { createIo, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
-import { createLogger } from './logger.ts';
+import { createLogger, quietLog } from './logger.ts';
 import { trySetUp } from './trial.ts';
 
 /**
@@ -121,9 +120,4 @@ export async function printOpenApi({ terminal, globals }: CommandContext): Promi
 
 async function probe(loaded: LoadedConfig): Promise<string> {
   return (await probeStore(loaded, quietLog())) ?? 'its plugin cannot tell more without opening it';
-}
-
-/** What plugins say while they are set up for nothing but a look is no talk of this command. */
-function quietLog(): Log {
-  return createLogger({ level: 'error', format: 'auto', isTerminal: false, destination: process.stderr });
 }

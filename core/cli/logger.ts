@@ -186,3 +186,8 @@ function toText(value: unknown): string {
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
   return text.replace(CONTROL_CHARACTERS, '?');
 }
+
+/** What plugins say while they are set up for nothing but a look is no talk of a command. */
+export function quietLog(): Logger {
+  return createLogger({ level: 'error', format: 'auto', isTerminal: false, destination: process.stderr });
+}

@@ -19,8 +19,8 @@ const program = new Command('tollgate')
   .option('-c, --config <file>', 'the configuration file (else TOLLGATE_CONFIG, else a search in this folder)')
   .option('--json', 'print one JSON document on stdout')
   .option('--no-color', 'no colours (NO_COLOR works too)')
-  .showHelpAfterError('(add --help for usage)')
-  .configureOutput({ writeErr: (text) => terminal.err.write(text) })
+  // What it has to complain of is told in the one form, by reportFailure.
+  .configureOutput({ writeErr: (text) => terminal.err.write(text), outputError: () => undefined })
   .exitOverride();
 
 addCommands(program, terminal);

@@ -72,6 +72,11 @@ function buildCommand(found: PluginCommand, context: CommandContext): Command {
   const command = new Command(`tollgate ${found.name}`)
     .description(found.summary)
     .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.terminal.out.write(text),
+      writeErr: (text) => context.terminal.err.write(text),
+      outputError: () => undefined,
+    })
     .option('--json', 'print one JSON document on stdout')
     .option('-c, --config <file>', 'the configuration file');
   if (found.run) addRun(command, { ...found, run: found.run }, context);
@@ -93,6 +98,7 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
     const onInterrupt = (): void => interrupt.abort();
     process.once('SIGINT', onInterrupt);
     try {
+      checkValues(command.opts());
       const io = createIo(context.terminal, json);
       const actor = { via: 'cli', userId: systemUser() } as const;
       await row.run({ args, options: command.opts(), io, signal: interrupt.signal, actor });
@@ -100,6 +106,22 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
       process.off('SIGINT', onInterrupt);
     }
   });
+}
+
+/** The longest value of an option; cursors of reports are the longest ones there are. */
+const MAX_VALUE = 8192;
+
+/** No option of any command takes an empty value, which a script passes by accident, or what would write into a terminal. */
+function checkValues(options: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (typeof value !== 'string' || (value !== '' && value.length <= MAX_VALUE && !/\p{Cc}/u.test(value))) continue;
+    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    throw new CliError(
+      `${flag} is ${value === '' ? 'empty' : 'not a line of text'}`,
+      EXIT.usage,
+      `Give it 1 to ${MAX_VALUE} characters without control characters, or leave it out.`,
+    );
+  }
 }
 
 /** Who runs the program; a user id that the system has no name for, as in a container, is named by its number. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { createGeneration } from '../calls/generation.ts';
+import { createGeneration, type Generation } from '../calls/generation.ts';
 import type { Log } from '../contract/log.ts';
 import { createBodyBudget } from '../http/body-budget.ts';
 import { InnerRequests } from '../http/inner-requests.ts';
@@ -16,9 +16,13 @@ import { countWorkers } from './workers.ts';
 
 /**
  * Sets a configuration up as a start does, and closes it again: without its store, its data folder, a port, or anything that
- * plugins begin when they are ready. Rejects with what a start would refuse.
+ * plugins begin when they are ready. Rejects with what a start would refuse; `look` sees what was set up.
  */
-export async function trySetUp(loaded: LoadedConfig, log: Log): Promise<void> {
+export async function trySetUp(
+  loaded: LoadedConfig,
+  log: Log,
+  look: (generation: Generation) => void = () => undefined,
+): Promise<void> {
   countWorkers(loaded);
   const dataDir = await mkdtemp(path.join(os.tmpdir(), 'tollgate-check-'));
   const upstream = createUpstream({ log });
@@ -37,6 +41,7 @@ export async function trySetUp(loaded: LoadedConfig, log: Log): Promise<void> {
         inner: new InnerRequests(),
         countAdmin: () => Promise.resolve(),
       });
+      look(generation);
     } finally {
       await generation.close();
     }

@@ -137,7 +137,7 @@ function showModels(
     }),
   );
   const table = io.table(
-    ['MODEL', 'CONTEXT', 'INPUT', 'CACHED', 'OUTPUT'],
+    ['MODEL', 'CONTEXT TOKENS', 'INPUT USD/M TOKENS', 'CACHED USD/M TOKENS', 'OUTPUT USD/M TOKENS'],
     [
       ...aliases.map(({ id, alias_of }) => [id, '', '', '', `-> ${alias_of.join(', ')}`]),
       ...rows.map(({ id, context_window, price }) => [

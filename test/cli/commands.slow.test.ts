@@ -50,8 +50,8 @@ describe('the command line', function () {
   });
 
   const MISUSES: readonly (readonly [words: readonly string[], says: RegExp])[] = [
-    [['strat'], /unknown command 'strat'\n\(Did you mean start\?\)/],
-    [['start', '--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/],
+    [['strat'], /^error {2}unknown command 'strat'\n\s+Did you mean start\?/],
+    [['start', '--prot', '1'], /^error {2}unknown option '--prot'\n\s+Did you mean --port\?/],
     [['start', '--port', ''], /"" is not a port\n\s+Ports are 0 to 65535/],
     [['start', '--port', ' '], /" " is not a port/],
     [['start', '--port', '0x50'], /"0x50" is not a port/],
@@ -64,7 +64,7 @@ describe('the command line', function () {
     [['chat', 'echo/echo'], /there is no prompt/],
     [['models', '--provider', 'opnai'], /there is no provider "opnai".*\n\s+Did you mean openai/],
     [['init', '--client', 'codx'], /there is no client "codx"\n\s+Did you mean codex\?/],
-    [['keys', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
+    [['keys', 'crate'], /^error {2}unknown command 'crate'\n\s+Did you mean create\?/],
     [['keys', 'create'], /required option '--user/],
     [['frobnicate'], /unknown command/],
   ];
@@ -81,7 +81,7 @@ describe('the command line', function () {
     expect(finished.code).to.equal(2);
     expect(document(finished)).to.deep.include({
       ok: false,
-      error: { code: 'usage', message: "unknown command 'frobnicate'" },
+      error: { code: 'usage', message: "unknown command 'frobnicate'", hint: 'Add --help to see what it takes.' },
     });
   });
 
@@ -135,7 +135,9 @@ describe('the command line', function () {
 
   it('lists prices by models, of one provider when that is named', async () => {
     const { stdout } = await runCli(['models', '--provider', 'echo'], folder);
-    expect(stdout).to.match(/^MODEL +CONTEXT +INPUT +CACHED +OUTPUT\necho\/echo /);
+    expect(stdout).to.match(
+      /^MODEL +CONTEXT TOKENS +INPUT USD\/M TOKENS +CACHED USD\/M TOKENS +OUTPUT USD\/M TOKENS\necho\/echo /,
+    );
     expect(stdout).not.to.include('openai/');
   });
 

@@ -9,6 +9,7 @@ import {
   mayTry,
   openByOthers,
   stateOf,
+  tryNewKey,
   UNKNOWN,
   type Verdict,
 } from './target-health.ts';
@@ -29,6 +30,7 @@ export type HealthListener = (name: string, coolDownMs: number) => void;
 export class HealthBook {
   readonly #known = new Map<string, Health>();
   readonly #now: () => number;
+  #keys: ReadonlyMap<string, string> = new Map();
   /** Tells others, when there are any. */
   onChange: HealthListener = () => {};
 
@@ -101,6 +103,20 @@ export class HealthBook {
     const now = this.#now();
     if (openUntil !== undefined) this.#set(name, openByOthers(health, openUntil, now));
     else if (health.cause === 'shared') this.#set(name, { ...health, openUntil: now });
+  }
+
+  /** The keys of the providers, by instance, as a configuration has them from now on: one that was replaced is tried at once. */
+  useKeys(keys: ReadonlyMap<string, string>): void {
+    const before = this.#keys;
+    this.#keys = keys;
+    const isReplaced = (provider: string): boolean =>
+      before.has(provider) && before.get(provider) !== keys.get(provider);
+    for (const [name, health] of [...this.#known]) {
+      const after = isReplaced(name.split('/', 1)[0] ?? name) ? tryNewKey(health) : health;
+      if (after === health) continue;
+      this.#set(name, after);
+      this.onChange(name, 0);
+    }
   }
 
   /** Names that were used last, for those who share. */

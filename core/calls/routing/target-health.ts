@@ -102,6 +102,11 @@ export function openByOthers(health: Health, until: number, now: number): Health
   return { ...health, openUntil: until, cause: 'shared', probeUntil: 0 };
 }
 
+/** What another key makes of it: openings that may be for the former key end. What is measured stays. */
+export function tryNewKey(health: Health): Health {
+  return health.cause === 'credential' || health.cause === 'shared' ? { ...health, ...CLOSED } : health;
+}
+
 const CLOSED = Object.freeze({ openUntil: undefined, cause: undefined, probeUntil: 0, openings: 0, failures: 0 });
 
 /** One success among many calls does not end a wait that the vendor told, nor mends a key; what others found, they end. */

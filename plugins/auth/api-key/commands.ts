@@ -37,6 +37,9 @@ export function keysCommand({ keyring, operations, acceptPepper, audit }: KeysCo
   };
 }
 
+/** The longest id of a user or an account, as the API takes it. */
+const MAX_ID = 256;
+
 function createCommand(operations: KeyOperations): Subcommand {
   return {
     name: 'create',
@@ -52,6 +55,9 @@ function createCommand(operations: KeyOperations): Subcommand {
       const wanted = readOptions(options, now);
       const userId = readText(options, 'user');
       if (!userId) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
+      for (const flag of ['user', 'account'])
+        if ((readText(options, flag) ?? '').length > MAX_ID)
+          throw wrongOption(`--${flag}`, `is longer than ${MAX_ID} characters`);
       const isAdmin = options['admin'] === true;
       const role = isAdmin ? ({ role: 'admin' } as const) : {};
       const owner = { userId, account: readText(options, 'account') ?? userId, ...role };

@@ -4,6 +4,11 @@ import type { KeyRequest } from './request.ts';
 
 type Options = CommandInput['options'];
 
+/** As the API takes them. */
+const MAX_NAME = 100;
+const MAX_LIST = 100;
+const MAX_ENTRY = 200;
+
 /** What a key may, as options of the command line. */
 export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--name <text>', summary: 'what it is for' },
@@ -23,7 +28,7 @@ export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
 export function readOptions(options: Options, now: number): KeyRequest {
   const expires = readText(options, 'expires');
   return {
-    name: readText(options, 'name') ?? null,
+    name: readName(options),
     expires_at: expires === undefined ? null : readExpiry(expires, now),
     models: readList(options, 'models'),
     providers: readList(options, 'providers'),
@@ -35,6 +40,12 @@ export function readOptions(options: Options, now: number): KeyRequest {
     budgets: readBudgets(options),
     tags: readList(options, 'tag'),
   };
+}
+
+function readName(options: Options): string | null {
+  const name = readText(options, 'name') ?? null;
+  if (name === null || name.length <= MAX_NAME) return name;
+  throw wrongOption('--name', `is longer than ${MAX_NAME} characters`);
 }
 
 function readBudgets(options: Options): NonNullable<KeyRequest['budgets']> | null {
@@ -65,6 +76,8 @@ function readList(options: Options, name: string, flag = name): readonly string[
     ?.split(',')
     .map((entry) => entry.trim());
   if (entries?.some((entry) => entry === '')) throw wrongOption(`--${flag}`, 'holds an empty name; write a,b,c');
+  if (entries && (entries.length > MAX_LIST || entries.some((entry) => entry.length > MAX_ENTRY)))
+    throw wrongOption(`--${flag}`, `takes up to ${MAX_LIST} names of up to ${MAX_ENTRY} characters`);
   return entries ?? null;
 }
 

@@ -1,7 +1,7 @@
 import type { CommandIo } from '../../../core/index.ts';
 import type { ApiKeyInfo } from './info.ts';
 
-const HEAD = Object.freeze(['KEY', 'USER', 'NAME', 'CREATED', 'USED', 'SPENT USD', 'STATE']);
+const HEAD = Object.freeze(['KEY', 'USER', 'NAME', 'CREATED UTC', 'USED UTC', 'SPENT USD', 'STATE']);
 
 /** A line for each key. */
 export function formatKeys(io: Pick<CommandIo, 'table'>, keys: readonly ApiKeyInfo[], now: number): string {

@@ -38,6 +38,8 @@ async function say(speak: Speak, { args, options, io, signal }: CommandInput): P
   const output = readText(options['output']);
   if (output === undefined && io.isTerminal)
     throw wrong('A terminal cannot play sound. Name a file (-o hello.wav), or pipe it to a player.');
+  if (output === undefined && io.json)
+    throw wrong('With --json stdout is for the result. Name a file for the sound: -o hello.wav');
   const words = args.join(' ');
   const text = words === '' || words === '-' ? await io.read() : words;
   const vendor = readText(options['vendor']) ?? 'espeak';

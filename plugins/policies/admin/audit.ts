@@ -99,7 +99,7 @@ export function auditCommand({ auditLog }: LogApi): Command {
       ]);
       io.result(
         { object: 'list', data, has_more: page.next !== undefined, ...next },
-        io.table(['WHEN (UTC)', 'WHO', 'ACTION', 'SUBJECT', 'CHANGE'], rows),
+        io.table(['TIME UTC', 'WHO', 'ACTION', 'SUBJECT', 'CHANGE'], rows),
       );
       if (page.next !== undefined) io.note(`There are more: --after ${page.next}`);
     },

@@ -60,7 +60,7 @@ export const CALL: Schema = Object.freeze({
 
 /** The head of a table of calls, each column with its unit. */
 const HEAD = Object.freeze([
-  ...['TIME UTC', 'ID', 'USER', 'KEY', 'PROVIDER/MODEL', 'OUTCOME', 'ATTEMPTS', 'MS'],
+  ...['TIME UTC', 'ID', 'USER', 'KEY', 'PROVIDER/MODEL', 'OUTCOME', 'ATTEMPTS', 'LATENCY MS'],
   ...['TOKENS IN', 'TOKENS OUT', 'COST USD', 'TAGS'],
 ]);
 
@@ -70,7 +70,7 @@ export function formatCalls(calls: readonly CallRow[], io: CommandIo): string {
 }
 
 /** The widths of {@link formatCallLine}: what most values of a column need. */
-const WIDTHS = Object.freeze([23, 31, 12, 12, 28, 16, 8, 6, 9, 10, 10]);
+const WIDTHS = Object.freeze([23, 31, 12, 12, 28, 16, 8, 10, 9, 10, 10]);
 
 /** The head of lines that come one after the other, so that none can know how wide the next one is. */
 export function formatCallHead(): string {

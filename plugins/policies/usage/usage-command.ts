@@ -4,7 +4,7 @@ import type { Sums } from './report.ts';
 import { descriptions, RANGE_WORDS } from './route-query.ts';
 import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
 import { COLUMNS, csvOfReport, tellReport } from './usage-shapes.ts';
-import { FILTER_WORDS, type FilterWord, wordsOfOptions } from './words.ts';
+import { FILTER_WORDS, type FilterWord, wordsOfOptions, wrongWord } from './words.ts';
 
 /** The options by which commands choose calls and time. */
 export function chooseOptions(filters: readonly FilterWord[]): readonly CommandOption[] {
@@ -37,6 +37,7 @@ export function usageCommand(ledger: Pick<Ledger, 'report'>): Command {
     ],
     async run({ options, io }) {
       const isCsv = options['csv'] === true;
+      if (isCsv && io.json) throw wrongWord('csv', 'stands beside --json; give one of them.');
       const words = { ...wordsOfOptions(options), ...(isCsv && { format: 'csv' }) };
       const query = readUsageQuery(words, Date.now());
       const page = await runUsageQuery(ledger, query);

@@ -66,7 +66,10 @@ export function wrongWord(param: string, reason: string): GatewayError {
 
 /** The options of a command line that have a value. */
 export function wordsOfOptions(options: Readonly<Record<string, string | boolean | undefined>>): Words {
-  return Object.fromEntries(
-    Object.entries(options).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  const words = Object.entries(options).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value] as const] : [],
   );
+  const long = words.find(([name, value]) => name !== 'after' && value.length > MAX_WORD);
+  if (long) throw wrongWord(long[0], `is longer than ${MAX_WORD} characters.`);
+  return Object.fromEntries(words);
 }

@@ -27,7 +27,7 @@ const HEAD = [
   'SPENT USD',
   'HELD USD',
   'LEFT USD',
-  'RESETS',
+  'RESETS UTC',
   'OWNER',
 ] as const;
 
@@ -57,6 +57,8 @@ function listCommand(manager: BudgetManager, show: Viewer): Subcommand {
   };
 }
 
+/** The longest name that a budget counts by. */
+const MAX_FILTER = 300;
 const FILTERS = ['user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
 
 function putCommand(manager: BudgetManager, show: Viewer): Subcommand {
@@ -84,6 +86,11 @@ function putCommand(manager: BudgetManager, show: Viewer): Subcommand {
       if (!isPeriod(every))
         throw new GatewayError('invalid_request', '--every is total, hour, day, week or month.', { param: 'every' });
       const starts = options['startsOn'];
+      const long = FILTERS.find((field) => String(options[field] ?? '').length > MAX_FILTER);
+      if (long !== undefined)
+        throw new GatewayError('invalid_request', `--${long} is longer than ${MAX_FILTER} characters.`, {
+          param: long,
+        });
       const filter = FILTERS.flatMap((field) => (typeof options[field] === 'string' ? [[field, options[field]]] : []));
       const budget = await manager.put(
         name,

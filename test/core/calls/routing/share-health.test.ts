@@ -42,6 +42,31 @@ describe('the health that nodes share', () => {
     await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
   });
 
+  it('tries a provider at once when its key was replaced, on the other node too, and only for that', async () => {
+    const { clock, one, two } = createNodes();
+    one.health.useKeys(new Map([['a', 'old']]));
+    const refused = { kind: 'failure', cause: 'credential', error: { message: 'no such key' } } as const;
+    one.health.report(TARGET, refused, 'provider');
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(false);
+    });
+    one.health.useKeys(new Map([['a', 'old']]));
+    expect(one.health.mayTry(TARGET), 'the same key').to.equal(false);
+    one.health.useKeys(new Map([['a', 'new']]));
+    expect(one.health.mayTry(TARGET)).to.equal(true);
+    expect(one.health.reportOf(TARGET).lastError?.message, 'what happened stays').to.equal('no such key');
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(true);
+    });
+    one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
+    one.health.useKeys(new Map([['a', 'newer']]));
+    expect(one.health.mayTry(TARGET), 'what the vendor told to wait').to.equal(false);
+  });
+
   it('lets the other node test a target that one found well again', async () => {
     const { clock, one, two } = createNodes();
     one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });

@@ -115,7 +115,7 @@ describe('the command `tollgate keys`', () => {
     const second = (await gateway.run(['keys', 'create'], { user: 'bob', expires: '1d' })).out;
     await gateway.run(['keys', 'revoke', first.slice(0, 15)]);
     const { out } = await gateway.run(['keys', 'list']);
-    expect(out).to.match(/^KEY +USER +NAME +CREATED +USED +SPENT USD +STATE$/m);
+    expect(out).to.match(/^KEY +USER +NAME +CREATED UTC +USED UTC +SPENT USD +STATE$/m);
     expect(out).to.match(new RegExp(`^${first.slice(0, 15)} +ann +laptop +\\S+ +never +0\\.00 +revoked$`, 'm'));
     expect(out).to.match(new RegExp(`^${second.slice(0, 15)} +bob +- +\\S+ +never +0\\.00 +until \\S+$`, 'm'));
     expect(out).not.to.include(second.slice(16));

@@ -82,7 +82,7 @@ describe('the commands about usage', () => {
   it('list calls with units in the head, and mark what is estimated or has no price', async () => {
     await settle({ estimated: true, priced: false, outcome: 'error', errorCode: 'provider_timeout' }, 0);
     const [head, line] = (await run('calls', {})).split('\n');
-    expect(head).to.match(/^TIME UTC +ID +USER +KEY +PROVIDER\/MODEL +OUTCOME +ATTEMPTS +MS +TOKENS IN/);
+    expect(head).to.match(/^TIME UTC +ID +USER +KEY +PROVIDER\/MODEL +OUTCOME +ATTEMPTS +LATENCY MS +TOKENS IN/);
     expect(line).to.include('error provider_timeout').and.to.include('0.00 unpriced estimated');
   });
 

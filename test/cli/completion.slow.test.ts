@@ -1,0 +1,120 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { COMMANDS } from '../../core/cli/commands.ts';
+import { runCli } from '../support/cli.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+const run = promisify(execFile);
+
+describe('tollgate completion', function () {
+  this.timeout(60_000);
+  const folder = useTempFolder('completion');
+  const scripts: Record<string, string> = {};
+
+  before(async () => {
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      const { code, stdout, stderr } = await runCli(['completion', shell], folder);
+      expect({ code, stderr }, shell).to.deep.equal({ code: 0, stderr: '' });
+      scripts[shell] = path.join(folder, `tollgate.${shell}`);
+      writeFileSync(scripts[shell], stdout);
+    }
+  });
+
+  /** What bash offers for the last word of a line. */
+  async function complete(script: string, ...words: readonly string[]): Promise<readonly string[]> {
+    const code = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "$(complete -p tollgate | sed 's/.*-F \\([^ ]*\\).*/\\1/')"; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout } = await run('bash', ['--norc', '-uc', code, 'bash', script, 'tollgate', ...words], {
+      cwd: folder,
+    });
+    return stdout.split('\n').filter((word) => word !== '');
+  }
+
+  it('opens no store, and leaves nothing behind', () => {
+    expect(existsSync(path.join(folder, 'data'))).to.equal(false);
+  });
+
+  it('offers all commands of core and of plugins to bash', async () => {
+    const words = await complete(scripts['bash'] ?? '', '');
+    expect(words).to.include.members([...COMMANDS.map(({ name }) => name), 'keys', 'budgets', 'usage', 'say']);
+  });
+
+  it('offers the subcommands and the options of each to bash, and those that all have', async () => {
+    for (const { name, options = [], subcommands = [] } of COMMANDS) {
+      const flags = options.flatMap(([text]) => /--[\w-]+/.exec(text) ?? []);
+      expect(await complete(scripts['bash'] ?? '', name, '--')).to.include.members([...flags, '--json', '--config']);
+      if (subcommands.length > 0)
+        expect(await complete(scripts['bash'] ?? '', name, '')).to.deep.equal(subcommands.map((sub) => sub.name));
+    }
+  });
+
+  const LINES: readonly (readonly [line: readonly string[], offers: readonly string[]])[] = [
+    [['keys', 'b'], ['block']],
+    [['keys', 'create', '--rp'], ['--rpm']],
+    [['--json', 'budgets', 'put', '--ti'], ['--timezone']],
+    [['calls', 'show', '--fol'], []],
+    [['usage', '--user', 'keys', '--cs'], ['--csv']],
+    // A value of which nobody knows what it may be.
+    [['usage', '--user', ''], []],
+    [
+      ['completion', ''],
+      ['bash', 'zsh', 'fish'],
+    ],
+    [['frobnicate', 'x'], []],
+  ];
+  for (const [line, offers] of LINES)
+    it(`offers ${offers.join(', ') || 'nothing'} to bash behind "tollgate ${line.join(' ')}"`, async () => {
+      expect(await complete(scripts['bash'] ?? '', ...line)).to.deep.equal(offers);
+    });
+
+  for (const [shell, check] of [
+    ['bash', '-n'],
+    ['zsh', '-n'],
+    ['fish', '--no-execute'],
+  ] as const)
+    it(`is a script that ${shell} can read`, async function () {
+      if (spawnSync(shell, ['--version']).error) this.skip();
+      expect((await run(shell, [check, scripts[shell] ?? ''])).stderr).to.equal('');
+    });
+
+  it('runs nothing that a plugin has put into its names and summaries', async () => {
+    const own = path.join(folder, 'own');
+    mkdirSync(own);
+    const text = "it's $(touch pwned) `touch pwned`\n; touch pwned";
+    writeFileSync(
+      path.join(own, 'odd.mjs'),
+      `const row = { summary: ${JSON.stringify(text)}, run: async () => undefined };
+       const options = [{ flags: '--fine <x>', summary: row.summary }, { flags: '--$(touch pwned)', summary: '' }];
+       export default {
+         name: 'odd', kind: 'policy', apiVersion: 1,
+         commands: [{ name: 'fine', summary: row.summary }, { name: 'x;touch pwned', summary: '' }],
+         setup(api) {
+           api.command({ ...row, name: 'fine', options });
+           api.command({ ...row, name: 'x;touch pwned' });
+         },
+       };`,
+    );
+    writeFileSync(
+      path.join(own, 'tollgate.config.yaml'),
+      'providers: { echo: {} }\npolicies: { odd: { plugin: ./odd.mjs } }\n',
+    );
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      const { code, stdout, stderr } = await runCli(['completion', shell], own);
+      expect(code, stderr).to.equal(0);
+      expect(stdout).to.include('fine').and.not.to.include('x;touch');
+      if (shell !== 'bash') continue;
+      const script = path.join(own, 'odd.bash');
+      writeFileSync(script, stdout);
+      expect(await complete(script, 'fine', '--f')).to.deep.equal(['--fine']);
+    }
+    expect(existsSync(path.join(folder, 'pwned'))).to.equal(false);
+  });
+
+  it('names the shells when it does not know one, with 2', async () => {
+    const { code, stdout, stderr } = await runCli(['completion', 'tcsh'], folder);
+    expect({ code, stdout }).to.deep.equal({ code: 2, stdout: '' });
+    expect(stderr).to.match(/there is no completion for "tcsh"\n\s+Shells are bash, zsh, fish/);
+  });
+});

@@ -1,0 +1,169 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type Finished, type Running, runCli, startCli } from '../support/cli.ts';
+import { CORE_PATHS, readPluginPaths, runInProcess } from '../support/cli-commands.ts';
+import { useTempFolder } from '../support/temp-folder.ts';
+
+interface Case {
+  /** Words behind the command with which it does something. `:key` and `:call` are a key and a call that there are. */
+  readonly good: readonly string[];
+  /** Words with which it is refused; without them no words can be wrong. */
+  readonly bad: readonly string[];
+}
+
+const UNKNOWN = ['--no-such-option'];
+const NOTHING: Finished = { code: 0, stdout: '', stderr: '' };
+const NONE = { good: [], bad: UNKNOWN };
+
+/** Those that print a document of another standard as it is, or run until they are ended. */
+const OTHERS: readonly string[] = ['start', 'config schema', 'openapi'];
+
+const CASES: Readonly<Record<string, Case>> = {
+  ...Object.fromEntries(
+    ['check', 'reload', 'targets', 'providers', 'plugins', 'config print'].map((name) => [name, NONE]),
+  ),
+  init: { good: ['--client', 'codex'], bad: ['--client', 'nobody'] },
+  chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },
+  'providers explain': { good: ['echo/echo'], bad: ['nobody'] },
+  completion: { good: ['bash'], bad: ['tcsh'] },
+  'keys create': { good: ['--user', 'bea'], bad: ['--user', 'bea', '--rpm', '-1'] },
+  'keys list': { good: [], bad: ['--limit', '0'] },
+  'keys show': { good: [':key'], bad: ['nobody'] },
+  'keys update': { good: [':key', '--rpm', '7'], bad: [':key'] },
+  'keys block': { good: [':key', '--reason', 'leaked'], bad: ['nobody'] },
+  'keys unblock': { good: [':key'], bad: ['nobody'] },
+  'keys rotate': { good: [':key'], bad: [':key', '--overlap', 'x'] },
+  'keys accept-pepper': { good: ['--yes'], bad: [] },
+  'keys revoke': { good: [':key'], bad: ['nobody'] },
+  'accounts credit': { good: ['ann', '5'], bad: ['ann', 'much'] },
+  'accounts show': { good: ['ann'], bad: [''] },
+  'accounts list': { good: [], bad: ['--limit', 'x'] },
+  'accounts plan': { good: ['ann', 'free'], bad: ['ann', 'nobody'] },
+  'plans list': NONE,
+  'plans put': { good: ['team', '{"rpm":6}'], bad: ['team', '{'] },
+  'plans show': { good: ['team'], bad: ['nobody'] },
+  'plans remove': { good: ['team'], bad: ['free'] },
+  'budgets put': { good: ['day', '2', '--every', 'day'], bad: ['day', '2', '--every', 'decade'] },
+  'budgets list': NONE,
+  'budgets raise': { good: ['day', '1', '--until', '1h'], bad: ['day'] },
+  'budgets remove': { good: ['day'], bad: ['nobody'] },
+  'users show': { good: ['ann'], bad: [''] },
+  'users block': { good: ['ann'], bad: [''] },
+  'users unblock': { good: ['ann'], bad: [''] },
+  audit: { good: [], bad: ['--from', 'x'] },
+  models: { good: [], bad: ['--provider', 'nobody'] },
+  usage: { good: ['--by', 'user,model'], bad: ['--csv'] },
+  calls: { good: [], bad: ['--tz', 'Mars/Olympus'] },
+  'calls show': { good: [':call'], bad: ['nobody'] },
+  say: { good: [], bad: ['hello'] },
+};
+
+/** Commands of core that print a table. */
+const TABLES: readonly string[] = ['targets', 'providers', 'providers explain', 'plugins'];
+
+/** Columns of counts, and of words that may be numbers. */
+const COUNTS =
+  /^(?:ATTEMPTS|REQUESTS.*|ERRORS( %)?|TOKENS.*|CHARACTERS|CALLS AT ONCE|ORDER|WEIGHT|USER|NAME|VALUE|KEY)$/;
+const UNITS = / (?:USD|UTC|MS|S|%|TOKENS|USD\/M TOKENS)$|\/MIN$/;
+
+describe('every command of tollgate', function () {
+  this.timeout(120_000);
+  const folder = useTempFolder('cli-json');
+  const config = path.join(folder, 'tollgate.config.json');
+  let gateway: Running;
+  let pluginPaths: readonly string[];
+  const names = { key: '', call: '' };
+  const results = new Map<string, { readonly text: Finished; readonly json: Finished; readonly refused: Finished }>();
+
+  const run = async (name: string, words: readonly string[], json: boolean): Promise<Finished> => {
+    const own = words.map((word) => (word === ':key' ? names.key : word === ':call' ? names.call : word));
+    if (pluginPaths.includes(name)) return runInProcess([...name.split(' '), ...own], config, json);
+    return runCli([...name.split(' '), ...own, ...(json ? ['--json'] : [])], folder);
+  };
+
+  before(async () => {
+    const price = { input: 1, output: 1 };
+    const settings = {
+      server: { port: 0 },
+      store: 'sqlite:./data',
+      auth: { 'api-key': {} },
+      providers: { echo: { prices: { '*': price } } },
+      plans: { free: { rpm: 60 } },
+    };
+    writeFileSync(config, JSON.stringify(settings));
+    gateway = startCli(['start'], folder);
+    await gateway.seen(/listens on/);
+    pluginPaths = await readPluginPaths(config);
+    const created = await runInProcess(['keys', 'create', '--user', 'ann'], config, true);
+    names.key = (JSON.parse(created.stdout) as { data: { api_key_info: { prefix: string } } }).data.api_key_info.prefix;
+    await runCli(['chat', 'echo/echo', 'hello'], folder);
+    const calls = await runInProcess(['calls'], config, true);
+    names.call = (JSON.parse(calls.stdout) as { data: { data: { id: string }[] } }).data.data[0]?.id ?? '';
+    for (const [name, { good, bad }] of Object.entries(CASES)) {
+      if (name === 'say') continue;
+      results.set(name, {
+        json: await run(name, good, true),
+        text: pluginPaths.includes(name) || TABLES.includes(name) ? await run(name, good, false) : NOTHING,
+        refused: await run(name, bad, true),
+      });
+    }
+  });
+  after(async () => {
+    gateway.child.kill();
+    await gateway.finished;
+  });
+
+  it('is in this test', () => {
+    expect(Object.keys(CASES)).to.have.members(
+      [...CORE_PATHS, ...pluginPaths].filter((name) => !OTHERS.includes(name)),
+    );
+  });
+
+  for (const name of Object.keys(CASES).filter((each) => each !== 'say')) {
+    it(`gives one document on stdout with --json: ${name}`, () => {
+      const { json } = results.get(name) ?? expect.fail();
+      expect(json.code, json.stdout + json.stderr).to.equal(0);
+      expect(json.stdout.trim().split('\n')).to.have.length(1);
+      const { ok, ...rest } = JSON.parse(json.stdout) as Readonly<Record<string, unknown>>;
+      expect(ok).to.equal(true);
+      expect(Object.keys(rest)).to.deep.equal(['data']);
+    });
+
+    it(`gives one document of an error on stdout with --json, and 2: ${name}`, () => {
+      const { refused } = results.get(name) ?? expect.fail();
+      expect(refused.code, refused.stdout + refused.stderr).to.equal(2);
+      expect(refused.stdout.trim().split('\n')).to.have.length(1);
+      const { ok, error } = JSON.parse(refused.stdout) as { ok: boolean; error: Readonly<Record<string, unknown>> };
+      expect(ok).to.equal(false);
+      expect(Object.keys(error)).to.include.members(['code', 'message']);
+      expect(String(error['message']))
+        .to.match(/^[^\n]{5,}/)
+        .and.not.match(/\bat .*\.ts:\d+/);
+    });
+
+    it(`says in the head of a table what its numbers are: ${name}`, () => {
+      const { text } = results.get(name) ?? expect.fail();
+      expect(numbersWithoutUnit(text.stdout)).to.deep.equal([]);
+    });
+  }
+
+  it('refuses sound on stdout beside --json', async () => {
+    const { code, stdout } = await runInProcess(['say', 'hello'], config, true);
+    expect(code).to.equal(2);
+    expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('-o');
+  });
+});
+
+/** Heads of columns whose cells are numbers or times, and that do not say of what. */
+function numbersWithoutUnit(text: string): readonly string[] {
+  const lines = text.split('\n');
+  const at = lines.findIndex((line) => /^[A-Z][A-Z /%]+ {2}/.test(line) && line === line.toUpperCase());
+  const head = lines[at];
+  if (head === undefined) return [];
+  return [...head.matchAll(/\S+(?: \S+)*/g)].flatMap(({ 0: title, index }) => {
+    const cells = lines.slice(at + 1).map((line) => /^\S+/.exec(line.slice(index))?.[0] ?? '');
+    const isNumber = cells.some((cell) => /^-?\d+(?:\.\d+)?$|^\d{4}-\d{2}-\d{2}/.test(cell));
+    return isNumber && !COUNTS.test(title) && !UNITS.test(title) ? [title] : [];
+  });
+}
