@@ -15,7 +15,7 @@ import { hashUser } from './key-index.ts';
 import { narrow } from './key-limits.ts';
 import type { Keyring, Owner } from './keyring.ts';
 import { mapKeys } from './map-keys.ts';
-import { hashUser, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 
 /** The permission that a token needs; the jwt plugin says which claim value gives it. */

@@ -1,4 +1,5 @@
-import { FOR_OPERATORS, GatewayError, type PluginApi, type Route, type RouteContext } from '../../../core/index.ts';
+import { GatewayError, type PluginApi, type Route, type RouteContext } from '../../../core/index.ts';
+import { FOR_OPERATORS } from '../../../core/operators.ts';
 import type { Cookies } from './cookies.ts';
 import { keepPrivate, showErrors } from './page.ts';
 import { CALLBACK_PATH, isOwnPath, LOGIN_PATH, LOGOUT_PATH, SESSION_PATH } from './paths.ts';

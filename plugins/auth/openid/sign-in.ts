@@ -1,4 +1,5 @@
-import { GatewayError, type PluginApi, USERS, type UserRecord } from '../../../core/index.ts';
+import { GatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
+import { USERS } from '../../../core/operators.ts';
 import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
 import { verifyIdToken } from './id-token.ts';
 import type { IdentityProvider } from './identity-provider.ts';
