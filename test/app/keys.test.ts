@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type OpenIdProvider, startOpenIdProvider } from '../support/identity/openid-provider.ts';
 
 const KEYS = '/api/core/api_keys';
 const CHAT = { model: 'echo', messages: [{ role: 'user', content: 'Hi there' }] };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
-import type { Script } from '../support/scripted-upstream.ts';
+import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import type { Script } from '../support/vendors/scripted-upstream.ts';
 
 /** Each request has a key of its own: one that was used is not worked on again. */
 const withKey = (): Record<string, string> => ({ 'idempotency-key': randomUUID() });

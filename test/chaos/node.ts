@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../support/eventually.ts';
-import { pause } from '../support/server-process.ts';
+import { pause } from '../support/processes/server-process.ts';
 import { childrenOf } from './processes.ts';
 import { pick, type Random } from './random.ts';
 

@@ -7,7 +7,7 @@ import { describeError } from '../../core/cli/failure.ts';
 import { trySetUp } from '../../core/cli/trial.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { createSilentLog } from '../support/silent-log.ts';
+import { createSilentLog } from '../support/log.ts';
 
 /** `TOLLGATE_PROPERTY_CASES=3000 TOLLGATE_PROPERTY_SEED=1 npx mocha test/cli/check.property.slow.test.ts` */
 const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 100);

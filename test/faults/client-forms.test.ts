@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
+import { settledBooks } from '../support/clients/books.ts';
 import { eventually } from '../support/eventually.ts';
-import { type FaultForm, formsOf } from '../support/fault-forms.ts';
+import { type FaultForm, formsOf } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
@@ -14,10 +14,10 @@ import {
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { until } from '../support/until.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
+import { notePassed } from './passed-forms.ts';
 
 const ASKED = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 const ALL = formsOf(undefined);

@@ -3,7 +3,7 @@ import http from 'node:http';
 import net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
+import { settledBooks } from '../support/clients/books.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   completion,
@@ -13,9 +13,9 @@ import {
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { until } from '../support/until.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 

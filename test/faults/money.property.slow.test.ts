@@ -9,10 +9,10 @@ import type { Ledger, Outcome, Principal, Store } from '../../core/index.ts';
 import { keyBudgetId, userBudgetId } from '../../core/operators.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { GROUPINGS } from '../support/ledger-model.ts';
-import { type MoneyNode, startMoneyNode } from '../support/money-node.ts';
-import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from '../support/money-vendor.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { GROUPINGS } from '../support/stores/ledger-model.ts';
+import { type MoneyNode, startMoneyNode } from './money-node.ts';
+import { type Deed, PIECE, PRICE, type Script, scriptedProvider } from './money-vendor.ts';
 
 /** `TOLLGATE_PROPERTY_CASES=100000 TOLLGATE_PROPERTY_SEED=1 npx mocha test/faults/money.property.slow.test.ts` */
 const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 300);

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
 import type { PluginSchema } from '../../../core/config/groups.ts';
 import { removeFolders } from '../../support/config-folder.ts';
-import { PLUGINS, problemLines } from '../../support/config-plugins.ts';
+import { PLUGINS, problemLines } from './config-plugins.ts';
 
 /** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */
 function compile(plugins: readonly PluginSchema[]): (value: unknown) => boolean {

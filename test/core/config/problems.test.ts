@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
 import { removeFolders } from '../../support/config-folder.ts';
-import { problemLines } from '../../support/config-plugins.ts';
-import { PROBLEM_CASES, type ProblemCase } from '../../support/config-problems.ts';
+import { problemLines } from './config-plugins.ts';
+import { PROBLEM_CASES, type ProblemCase } from './config-problems.ts';
 
 /** Files that hold no configuration at all. */
 const FILE_CASES: readonly ProblemCase[] = [

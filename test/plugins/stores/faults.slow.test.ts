@@ -3,11 +3,11 @@ import type { Store } from '../../../core/index.ts';
 import { NOW, outcomeOf, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from '../../support/faulty-servers.ts';
-import { INITDB, POSTGRES } from '../../support/postgres-server.ts';
-import { REDIS_SERVER } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES } from '../../support/stores/postgres-server.ts';
+import { REDIS_SERVER } from '../../support/stores/redis-server.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/stores/tcp-proxy.ts';
+import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from './faulty-servers.ts';
 
 /** Every kind of operation once, as functions that have not begun. */
 function everyOperation(store: Store, name: string): readonly (() => Promise<unknown>)[] {

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { openKeyv } from '../../../plugins/stores/keyv/index.ts';
 import { rejectsUnavailable, testStore } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
-import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../../fixtures/stores/${name}`, import.meta.url));
 const baseDir = fileURLToPath(new URL('../../..', import.meta.url));

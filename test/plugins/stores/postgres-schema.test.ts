@@ -5,8 +5,8 @@ import { VERSION } from '../../../plugins/stores/postgres/schema.ts';
 import { NOW } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
 
 const EARLIER =
   /^The postgres store was made by an earlier version of Tollgate \(schema 1\).*set store to a new database\. Nothing in it was changed\.$/;

@@ -4,8 +4,8 @@ import { SCHEMA_VERSION } from '../../../plugins/stores/redis/schema.ts';
 import { NOW } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
 import { eventually } from '../../support/eventually.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 
 const EARLIER =
   /^The redis store was made by an earlier version of Tollgate \(schema 1\).*set prefix to a new one\. Nothing in it was changed\.$/;

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { NOW, reservation, testStore } from '../../conformance/store.ts';
 import { captureLog } from '../../support/capture-log.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
-import { ask, describeWith, type TestServer } from '../../support/server-process.ts';
+import { ask, describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 
 describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
   let server: TestServer;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, startKeys, until } from '../../../support/auth.ts';
-import type { FakeGateway } from '../../../support/fake-api.ts';
+import { codeOf, startKeys, until } from '../../../support/identity/keys.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
 
 const CREATE = '/api/core/api_keys/create';
 const KEYS = '/api/core/api_keys';

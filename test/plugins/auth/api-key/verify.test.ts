@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { createKey } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, startKeys, until } from '../../../support/auth.ts';
 import { corpusJson } from '../../../support/corpus.ts';
-import type { FakeGateway } from '../../../support/fake-api.ts';
-import { openShakyStore, type ShakyStore } from '../../../support/shaky-store.ts';
+import { codeOf, startKeys, until } from '../../../support/identity/keys.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
 
 describe('the check of API keys', () => {
   let store: ShakyStore;

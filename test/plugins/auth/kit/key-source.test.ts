@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { FlattenedJWSInput, JSONWebKeySet } from 'jose';
 import { createKeySource, type KeySource } from '../../../../plugins/auth/kit/key-source.ts';
-import { codeOf, until } from '../../../support/auth.ts';
-import { createSigner, type TestSigner } from '../../../support/tokens.ts';
+import { codeOf, until } from '../../../support/identity/keys.ts';
+import { createSigner, type TestSigner } from '../../../support/identity/tokens.ts';
 
 const TOKEN = {} as FlattenedJWSInput;
 

@@ -1,5 +1,8 @@
 import { expect } from 'chai';
 import { definePlugin, type Plugin } from '../../../../core/index.ts';
+import { fixture } from '../../../support/speech/sound.ts';
+import { type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
   answer,
   chunk,
@@ -7,11 +10,8 @@ import {
   LAST_CHUNK,
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../../../support/scripted-upstream.ts';
-import { fixture } from '../../../support/sound.ts';
-import { type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
-import { until } from '../../../support/until.ts';
+} from '../../../support/vendors/scripted-upstream.ts';
+import { until } from '../../../support/wait.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };

@@ -7,7 +7,7 @@ import {
   wavHeader,
   withWavSizes,
 } from '../../../../plugins/tts/kit/audio/wav.ts';
-import { fixture, hearWav } from '../../../support/sound.ts';
+import { fixture, hearWav } from '../../../support/speech/sound.ts';
 
 describe('WAV headers', () => {
   const wav = fixture('hi.wav');
