@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import type { LedgerEntry, Store } from '../../core/index.ts';
-import { eventually } from '../support/eventually.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
@@ -16,6 +15,7 @@ import {
   startScriptedUpstream,
   type Wire,
 } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Where a gateway is killed, on the way of one call; `outside` is whenever the n-th request reaches the provider. */
 const STEPS = [

@@ -6,7 +6,6 @@ import { expect } from 'chai';
 import { WebSocket } from 'ws';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { portOf, requestTls, trusting } from '../support/clients/tls-client.ts';
-import { eventually } from '../support/eventually.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { delta } from '../support/gateways/fault-rig.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -14,7 +13,7 @@ import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { type RunningProxy, startProxy } from '../support/processes/proxy-process.ts';
 import { findProgram, freePort } from '../support/processes/server-process.ts';
 import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
-import { until } from '../support/wait.ts';
+import { eventually, until } from '../support/wait.ts';
 
 const certificate = createSelfSigned();
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, 'deploy', file), 'utf8');

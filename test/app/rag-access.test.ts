@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
-import { eventually } from '../support/eventually.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of every shape
 type Loose = any;

@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
-import { makeFormerIndex } from '../support/agents/rag-former-index.ts';
+import { makeFormerIndex } from '../support/agents/rag-index.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateways/gateway.ts';
 

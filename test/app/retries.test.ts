@@ -97,7 +97,7 @@ describe('a retry', function () {
     const before = await spent();
     rig.vendors['d']?.script(refusal(503), fine);
     expect((await rig.ask('d/money')).attempts).to.equal('2');
-    const { eventually } = await import('../support/eventually.ts');
+    const { eventually } = await import('../support/wait.ts');
     await eventually(async () => expect((await spent()) - before).to.be.closeTo(0.00007, 1e-9));
   });
 });

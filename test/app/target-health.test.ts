@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
 import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Each test has models of its own, so that what fails in one is not left alone in the next. */
 const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };

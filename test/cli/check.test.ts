@@ -3,7 +3,7 @@ import { createGateway } from '../../core/app.ts';
 import { describeError } from '../../core/cli/failure.ts';
 import { trySetUp } from '../../core/cli/trial.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';
 import { WRONG_SETTINGS } from './wrong-settings.ts';
 

@@ -4,7 +4,6 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { completion, delta } from '../support/gateways/fault-rig.ts';
 import { type Running, runCli, startCli } from '../support/processes/cli.ts';
@@ -16,6 +15,7 @@ import {
   SSE_HEAD,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const MAIN = fileURLToPath(new URL('../../core/cli/main.ts', import.meta.url));
 

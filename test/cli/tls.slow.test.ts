@@ -5,10 +5,10 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { requestTls } from '../support/clients/tls-client.ts';
-import { eventually } from '../support/eventually.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';
 import { type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { eventually } from '../support/wait.ts';
 
 const [first, second, expired] = [
   createSelfSigned({ subject: 'first' }),

@@ -4,7 +4,6 @@ import net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
-import { eventually } from '../support/eventually.ts';
 import {
   completion,
   delta,
@@ -15,7 +14,7 @@ import {
   USAGE_COST,
 } from '../support/gateways/fault-rig.ts';
 import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
-import { until } from '../support/wait.ts';
+import { eventually, until } from '../support/wait.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 

@@ -1,12 +1,11 @@
 /** What a provider may do that is odd and no failure: the caller gets a whole response, in every form in which it can happen. */
 import { expect } from 'chai';
-import { type FaultForm, formsOf } from '../support/gateways/fault-forms.ts';
+import { type FaultForm, formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
-  type Heard,
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,

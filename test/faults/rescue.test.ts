@@ -1,12 +1,11 @@
 /** A provider at fault that is the first target of an alias: the next one responds, and the caller pays that response alone. */
 import { expect } from 'chai';
-import { formsOf } from '../support/gateways/fault-forms.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
-  type Heard,
   OPERATOR_KEY,
   startFaultRig,
   USAGE_COST,

@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import { formsOf } from '../support/gateways/fault-forms.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
-  type Heard,
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,

@@ -1,8 +1,8 @@
 import type net from 'node:net';
 import tls from 'node:tls';
 import { expect } from 'chai';
-import { formsOf } from '../support/gateways/fault-forms.ts';
-import { completion, type FaultRig, type Heard, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
+import { completion, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { startBlackHole } from '../support/vendors/given-upstream.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';

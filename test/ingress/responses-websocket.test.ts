@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { openResponses, type ResponsesSocket } from '../support/clients/socket-client.ts';
+import { openResponses, type ResponsesSocket } from '../support/clients/responses-client.ts';
 import { type Event, findDisorder } from '../support/formats/responses-grammar.ts';
 import { cutScript, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';

@@ -9,7 +9,7 @@ import { COMMANDS } from '../../core/cli/commands.ts';
 import { EXIT } from '../../core/cli/io.ts';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { findProgram } from '../support/processes/server-process.ts';
 

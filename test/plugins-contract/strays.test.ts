@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { routeText } from '../support/plugins/plugin-file.ts';
+import { eventually } from '../support/wait.ts';
 import { startFaulty } from './faulty-process.ts';
 
 const TIMER = `setTimeout(() => { throw new Error('stray'); }, 100);`;

@@ -5,8 +5,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
-import { useTempFolder } from '../../support/folders.ts';
+import { makeFolder, removeFolders, useTempFolder } from '../../support/folders.ts';
 import { startCli } from '../../support/processes/cli.ts';
 import { until } from '../../support/wait.ts';
 

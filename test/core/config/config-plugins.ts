@@ -3,7 +3,7 @@ import type { GatewayConfig } from '../../../core/config/core-schema.ts';
 import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
 import { PROVIDER_OPTIONS } from '../../../plugins/providers/kit/options.ts';
-import { makeFolder } from '../../support/config-folder.ts';
+import { makeFolder } from '../../support/folders.ts';
 
 /** The schema of a store that works at a server. */
 const serverStore = (example: string) => ({

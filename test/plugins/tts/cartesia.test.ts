@@ -3,7 +3,7 @@ import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import cartesia from '../../../plugins/tts/cartesia.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
-import { loadSpeech } from '../../support/speech/speech-plugin.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 testSpeech('cartesia', {
   plugin: cartesia,

@@ -4,7 +4,7 @@ import deepgram from '../../../plugins/tts/deepgram.ts';
 import type { SpeechRequest } from '../../../plugins/tts/kit/index.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
-import { loadSpeech } from '../../support/speech/speech-plugin.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 testSpeech('deepgram', {
   plugin: deepgram,

@@ -10,8 +10,7 @@ import espeak from '../../../plugins/tts/espeak/index.ts';
 import type { SpeechFormat, SpeechProvider, SpeechRequest } from '../../../plugins/tts/kit/index.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { decode, hearWav, needProgram } from '../../support/speech/sound.ts';
-import { loadSpeech } from '../../support/speech/speech-plugin.ts';
-import { CODEC_CALL } from '../../support/speech/speech-vendor.ts';
+import { CODEC_CALL, loadSpeech } from '../../support/speech/speech-vendor.ts';
 import { until } from '../../support/wait.ts';
 
 const never = new AbortController().signal;

@@ -4,7 +4,7 @@ import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import gemini from '../../../plugins/tts/gemini.ts';
 import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
-import { loadSpeech } from '../../support/speech/speech-plugin.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 const EVENTS = { 'content-type': 'text/event-stream' };
 const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' };

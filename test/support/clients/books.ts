@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { eventually } from '../eventually.ts';
+import { eventually } from '../wait.ts';
 
 /** What a user sees of an account over HTTP, in micro-dollars. */
 export interface Books {

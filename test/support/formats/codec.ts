@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ChatChunk, ChatRequest, CodecCall, SseEvent, StreamDecoder } from '../../../core/index.ts';
+import type { ChatChunk, ChatMessage, ChatRequest, CodecCall, SseEvent, StreamDecoder } from '../../../core/index.ts';
 import { createEventReader } from '../../../core/upstream/event-reader.ts';
 
 /** What a codec is told of a call, with the fields that a test cares for replaced. */
@@ -71,3 +71,20 @@ export function collect(chunks: readonly ChatChunk[], index = 0): Collected {
   }
   return whole;
 }
+
+/** A user's message. */
+export const user = (content: ChatMessage['content'] = null): ChatMessage => ({ role: 'user', content });
+
+/** An assistant's message that calls `do_<id>` for each id. */
+export const called = (...ids: string[]): ChatMessage => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: `do_${id}`, arguments: '{"a":1}' } })),
+});
+
+/** A tool's message. */
+export const result = (id: string, content: ChatMessage['content'] = null): ChatMessage => ({
+  role: 'tool',
+  tool_call_id: id,
+  content,
+});

@@ -1,4 +1,5 @@
 /** The forms in which a chat is asked for while something is at fault: what is sent, and what an error and a response look like there. */
+import type { IncomingHttpHeaders } from 'node:http';
 import { expect } from 'chai';
 import { ERRORS, type ErrorCode, type JsonObject } from '../../../core/index.ts';
 import { MESSAGES_ERRORS } from '../../../plugins/dialects/messages/errors.ts';
@@ -6,7 +7,17 @@ import { FAILED_CODE } from '../../../plugins/dialects/responses/errors.ts';
 import { readMessagesStream } from '../formats/messages-grammar.ts';
 import { readEvents } from '../formats/responses-dialect.ts';
 import { findDisorder } from '../formats/responses-grammar.ts';
-import type { Heard } from './fault-rig.ts';
+
+/** What a caller got to see. */
+export interface Heard {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The data of the events of a stream. */
+  readonly frames: readonly string[];
+  /** False when the connection was cut before the answer's end. */
+  readonly whole: boolean;
+}
 
 /** The columns of the list of faults. */
 export const FORM_NAMES = ['whole', 'stream', 'Messages', 'Responses'] as const;

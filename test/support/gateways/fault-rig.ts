@@ -3,7 +3,6 @@ import http from 'node:http';
 import { expect } from 'chai';
 import type { ErrorCode } from '../../../core/index.ts';
 import { type Books, readBooks, settledBooks } from '../clients/books.ts';
-import { eventually } from '../eventually.ts';
 import {
   answer,
   chunk,
@@ -13,7 +12,8 @@ import {
   SSE_HEAD,
   startScriptedUpstream,
 } from '../vendors/scripted-upstream.ts';
-import type { FaultForm } from './fault-forms.ts';
+import { eventually } from '../wait.ts';
+import type { FaultForm, Heard } from './fault-forms.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 
 /** A token costs one micro-dollar to read and two to write. */
@@ -57,17 +57,6 @@ export const events =
     for (const each of data) await wire.send(chunk(`data: ${each}\n\n`));
     await end(wire);
   };
-
-/** What a caller got to see. */
-export interface Heard {
-  readonly status: number;
-  readonly headers: http.IncomingHttpHeaders;
-  readonly text: string;
-  /** The data of the events of a stream. */
-  readonly frames: readonly string[];
-  /** False when the connection was cut before the answer's end. */
-  readonly whole: boolean;
-}
 
 export interface FaultRig {
   readonly gateway: TestGateway;

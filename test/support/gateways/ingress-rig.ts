@@ -1,5 +1,4 @@
 /** A whole gateway before scripted vendors of five wires, for tests of the formats that clients speak. */
-
 import {
   answer,
   chunk,

@@ -1,5 +1,4 @@
 /** A gateway before some scripted vendors, for tests of which one a call goes to. */
-
 import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
 import { completion, delta, events } from './fault-rig.ts';
 import { startGateway, type TestGateway } from './gateway.ts';

@@ -267,18 +267,3 @@ function check(ajv: Ajv2020, schema: object | undefined, value: unknown): void {
   const validate = ajv.compile(schema);
   if (!validate(value)) throw new GatewayError('invalid_request', ajv.errorsText(validate.errors));
 }
-
-/** An auth plugin whose tokens are `token:<user>`, `token:<user>:{"plan":"pro"}`: what a JWT would say, without one. */
-export const fakeTokens: Plugin<object, 'auth'> = {
-  name: 'fake-tokens',
-  kind: 'auth',
-  apiVersion: 1,
-  setup(api) {
-    api.hook('authenticate', ({ credential }) => {
-      const match = /^token:([^:]+)(?::(.*))?$/s.exec(credential);
-      if (!match?.[1]) return undefined;
-      const claims = JSON.parse(match[2] ?? '{}') as Partial<Principal>;
-      return { credential: 'token', userId: match[1], account: match[1], permissions: ['keys:write'], ...claims };
-    });
-  },
-};

@@ -1,5 +1,5 @@
 /** A vendor of speech made for a test: its codec passes bytes on, its responses are scripted. */
-import type { CodecCall, ResponseHeaders } from '../../../core/index.ts';
+import type { CodecCall, Plugin, ResponseHeaders, WholeApi } from '../../../core/index.ts';
 import { decodeSound, type SpeechProvider } from '../../../plugins/tts/kit/index.ts';
 
 /** A call as codecs see it. */
@@ -50,4 +50,23 @@ async function* bodyOf(pieces: readonly (Buffer | Error)[]): AsyncGenerator<Uint
     if (piece instanceof Error) throw piece;
     yield piece;
   }
+}
+
+/** What a speech plugin offers, without a core around it; `http` is what its `api.http()` gives. */
+export async function loadSpeech(
+  plugin: object,
+  config: Readonly<Record<string, unknown>> = {},
+  http?: unknown,
+): Promise<SpeechProvider> {
+  const { name, setup } = plugin as Plugin;
+  const heard: SpeechProvider[] = [];
+  const api = {
+    instance: name,
+    offer: (operation: string, offer: SpeechProvider) => operation === 'speech' && heard.push(offer),
+    http: async () => http,
+  };
+  await setup(api as unknown as WholeApi, Object.freeze(config));
+  const [first] = heard;
+  if (!first || heard.length > 1) throw new Error('a speech plugin offers one vendor');
+  return Object.freeze(first);
 }

@@ -1,5 +1,4 @@
 /** How a vendor with OpenAI's Responses API says what a model says: whole, or as the events of a stream. */
-
 import { type IngressRig, sayScript, type Wire } from '../gateways/ingress-rig.ts';
 import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from './scripted-upstream.ts';
 import type { Piece, Said } from './vendor-wires.ts';

@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import { INDEX_VERSION, openIndex } from '../../../../plugins/agents/rag/database.ts';
 import { hashOf } from '../../../../plugins/agents/rag/files.ts';
 import { createIndexReader } from '../../../../plugins/agents/rag/index-reader.ts';
-import { makeFormerIndex } from '../../../support/agents/rag-former-index.ts';
-import { embedHashes, openTestIndex } from '../../../support/agents/rag-index.ts';
+import { embedHashes, makeFormerIndex, openTestIndex } from '../../../support/agents/rag-index.ts';
 import { useTempFolder } from '../../../support/folders.ts';
 
 const TEXT = 'apples are red';

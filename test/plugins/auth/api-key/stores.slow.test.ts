@@ -3,13 +3,13 @@ import type { Store } from '../../../../core/index.ts';
 import { openPostgres } from '../../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../../plugins/stores/redis/index.ts';
 import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
-import { eventually } from '../../../support/eventually.ts';
 import { useTempFolder } from '../../../support/folders.ts';
 import { codeOf, startKeys } from '../../../support/identity/keys.ts';
 import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
 import { describeWith, type TestServer } from '../../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../../support/stores/postgres-server.ts';
 import { askRedis, REDIS_SERVER, startRedisServer } from '../../../support/stores/redis-server.ts';
+import { eventually } from '../../../support/wait.ts';
 
 const CREATE = '/api/core/api_keys/create';
 const KEYS = '/api/core/api_keys';

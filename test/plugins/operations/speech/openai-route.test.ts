@@ -4,8 +4,7 @@ import espeak from '../../../../plugins/tts/espeak/index.ts';
 import openai from '../../../../plugins/tts/openai.ts';
 import { decode, fixture, needProgram } from '../../../support/speech/sound.ts';
 import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
-import { loadSpeech } from '../../../support/speech/speech-plugin.ts';
-import { speechVendor } from '../../../support/speech/speech-vendor.ts';
+import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
   answer,
   chunk,

@@ -5,9 +5,9 @@ import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { settledBooks } from '../../../support/clients/books.ts';
-import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
 import { createSilentLog } from '../../../support/log.ts';
+import { eventually } from '../../../support/wait.ts';
 import { makeFaulty } from './charged-calls.ts';
 
 /** Responds itself to all that is not `through`, for 30 micro-dollars when it is `dear` and for nothing when it is not. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { FACTS } from '../../../conformance/store.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { eventually } from '../../../support/wait.ts';
 import { startCharging } from './charged-calls.ts';
 
 const DAY_MS = 86_400_000;
