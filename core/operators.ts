@@ -19,6 +19,7 @@ export {
 } from './contract/budgets.ts';
 export { windowAt } from './contract/calendar-windows.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
+export { firstInstantOf, wallAt } from './contract/zone-clock.ts';
 export {
   FOR_OPERATORS,
   listOf,
