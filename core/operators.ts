@@ -18,6 +18,7 @@ export {
   writeBudget,
 } from './contract/budgets.ts';
 export { windowAt } from './contract/calendar-windows.ts';
+export { steadyNow } from './contract/steady-now.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
 export { firstInstantOf, wallAt } from './contract/zone-clock.ts';
 export {
