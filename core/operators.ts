@@ -2,7 +2,7 @@
 
 export { USERS } from './calls/blocked-users.ts';
 export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
-export { findAccount } from './calls/plan-finder.ts';
+export { ACCOUNTS, accountKey, findAccount } from './calls/plan-finder.ts';
 export { checkBudget } from './config/check-budget.ts';
 export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export { auditActor } from './contract/audit.ts';
