@@ -1,4 +1,4 @@
-/** What has the shape of a credential, whoever it belongs to. */
+/** What has the shape of a credential of any vendor. */
 const SHAPES: readonly RegExp[] = Object.freeze([
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
   /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
