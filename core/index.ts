@@ -6,7 +6,7 @@ export type { UserRecord } from './calls/blocked-users.ts';
 export { failureToError } from './calls/failures.ts';
 export type { NamedPlan, PlanBook, StoredPlan, StoredPlans } from './calls/plan-book.ts';
 export type { AccountRecord, PlanFinder } from './calls/plan-finder.ts';
-export { ACCOUNTS, accountKey, createPlanFinder } from './calls/plan-finder.ts';
+export { createPlanFinder } from './calls/plan-finder.ts';
 export { costOf } from './calls/pricing.ts';
 export { isPublicHost } from './calls/remote-media.ts';
 export { estimateInputTokens, estimateTextTokens } from './calls/tokens.ts';

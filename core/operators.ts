@@ -2,7 +2,7 @@
 
 export { USERS } from './calls/blocked-users.ts';
 export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
-export { findAccount } from './calls/plan-finder.ts';
+export { ACCOUNTS, accountKey, findAccount } from './calls/plan-finder.ts';
 export { checkBudget } from './config/check-budget.ts';
 export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export { auditActor } from './contract/audit.ts';
@@ -18,7 +18,9 @@ export {
   writeBudget,
 } from './contract/budgets.ts';
 export { windowAt } from './contract/calendar-windows.ts';
+export { steadyNow } from './contract/steady-now.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
+export { firstInstantOf, wallAt } from './contract/zone-clock.ts';
 export {
   FOR_OPERATORS,
   listOf,

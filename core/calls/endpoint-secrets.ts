@@ -1,4 +1,5 @@
 import type { Endpoint } from '../contract/provider.ts';
+import { REDACTED, secretPattern } from '../plugins/redact-text.ts';
 
 /** Shorter values are words that any text may hold, and no secrets. */
 const LEAST_LENGTH = 8;
@@ -13,20 +14,14 @@ export function cutSecrets(text: string, endpoint: Endpoint | undefined): string
   if (!endpoint) return text;
   let pattern = known.get(endpoint);
   if (pattern === undefined) {
-    pattern = makePattern(endpoint);
+    pattern = patternOf(endpoint);
     known.set(endpoint, pattern);
   }
-  return pattern ? text.replace(pattern, '[redacted]') : text;
+  return pattern ? text.replace(pattern, REDACTED) : text;
 }
 
-function makePattern({ credential, headers = {} }: Endpoint): RegExp | null {
+function patternOf({ credential, headers = {} }: Endpoint): RegExp | null {
   const values = [credential?.value, ...Object.values(headers)].filter((value) => value !== undefined);
-  const forms = values
-    .flatMap((value) => [value, ...value.split(/\s+/)])
-    .flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
-    .filter(({ length }) => length >= LEAST_LENGTH);
-  if (forms.length === 0) return null;
-  // The longest first: one may begin with another.
-  const longest = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), 'gi');
+  const words = values.flatMap((value) => [value, ...value.split(/\s+/)]);
+  return secretPattern(words, 'gi', LEAST_LENGTH);
 }

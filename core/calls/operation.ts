@@ -82,7 +82,7 @@ async function callTarget(
   const model = catalog.find(target.provider, target.model);
   const work = new AttemptWork(deps, call, target, offer);
   const facts = { target, offer, model, price: catalog.priceOf(target, model) };
-  const { sentTo, metered } = call.record;
+  const { sentTo, metered, target: before } = call.record;
   const sentBefore = sentTo.length;
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
@@ -92,6 +92,8 @@ async function callTarget(
     // An attempt that was not sent, or was refused before its operation metered anything, owes nothing; earlier ones still do.
     if (sentTo.length === sentBefore) call.record.metered = metered;
     else if (call.record.metered === metered) forgetRefused(call, error);
+    // What an earlier target has metered is owed to that one.
+    if (metered && call.record.metered === metered) call.record.target = before;
     throw error;
   }
 }

@@ -87,7 +87,7 @@ function innerRequest(ctx: Koa.Context, body: Buffer): Parameters<InnerRequests[
     headers: { ...copyHeaders(ctx.headers), 'x-request-id': (ctx.state as RequestState).requestId },
     address: ctx.req.socket.remoteAddress ?? '',
     body,
-    // It runs to its end, whoever leaves.
+    // It runs to its end, also when its caller leaves.
     signal: new AbortController().signal,
   };
 }

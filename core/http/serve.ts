@@ -114,7 +114,7 @@ function createRespondOnce(
   return createIdempotency({ inner, results, maxBytes, log });
 }
 
-/** Which paths take websockets, and from whom: whoever may post there. */
+/** Which paths take websockets: from callers who may send a POST there. */
 function socketRules(
   { loaded, deps, refuseBlocked }: Generation,
   dialects: readonly DialectDefinition[],

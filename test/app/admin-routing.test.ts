@@ -63,7 +63,14 @@ describe('the state of targets for operators', function () {
     expect(second).to.include({ has_more: false }).and.not.to.have.property('next');
   });
 
-  for (const query of ['?limit=0', '?limit=1e9', '?limit=99999', `?after=${'x'.repeat(500)}`, '?state=open'])
+  for (const query of [
+    '?limit=0',
+    '?limit=1e9',
+    '?limit=1001',
+    '?limit=99999',
+    `?after=${'x'.repeat(501)}`,
+    '?state=open',
+  ])
     it(`is refused with a clear error for ${query.slice(0, 20)}`, async () => {
       const response = await rig.gateway.get(`/api/core/admin/targets${query}`, admin);
       expect(response.status).to.equal(400);

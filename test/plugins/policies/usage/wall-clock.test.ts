@@ -1,14 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import {
-  formatHour,
-  instantOf,
-  isZone,
-  offsetAt,
-  startOfDay,
-  startOfMonth,
-  wallAt,
-} from '../../../../plugins/policies/kit/zones.ts';
+import { offsetAt } from '../../../../core/contract/zone-clock.ts';
+import { firstInstantOf, isTimeZone, wallAt } from '../../../../core/operators.ts';
+import { formatHour, startOfDay, startOfMonth } from '../../../../plugins/policies/usage/wall-clock.ts';
 
 const ZONES = [
   'UTC',
@@ -35,9 +29,9 @@ describe('wall clocks of time zones', function () {
   this.timeout(30_000);
 
   it('know IANA names, and no offsets, blanks or paths', () => {
-    for (const name of [...ZONES, 'europe/berlin', 'Etc/GMT+5']) expect(isZone(name), name).to.equal(true);
+    for (const name of [...ZONES, 'europe/berlin', 'Etc/GMT+5']) expect(isTimeZone(name), name).to.equal(true);
     for (const name of ['', 'Mars/Olympus', '+01:00', 'Europe/Berlin ', '../etc', 'x'.repeat(100), 'CET\n'])
-      expect(isZone(name), name).to.equal(false);
+      expect(isTimeZone(name), name).to.equal(false);
   });
 
   const TIMES: readonly (readonly [name: string, wall: string, instant: string])[] = [
@@ -56,13 +50,13 @@ describe('wall clocks of time zones', function () {
   ];
   for (const [name, wall, expected] of TIMES)
     it(`show ${wall} in ${name} first at ${expected}`, () =>
-      expect(new Date(instantOf(name, Date.parse(`${wall}Z`))).toISOString()).to.equal(expected));
+      expect(new Date(firstInstantOf(name, Date.parse(`${wall}Z`))).toISOString()).to.equal(expected));
 
   it('show, at the instant that was found for a time, that time or what the clock leaps to', () =>
     fc.assert(
       fc.property(zone, instant, (name, at) => {
         const wall = wallAt(name, at);
-        const found = instantOf(name, wall);
+        const found = firstInstantOf(name, wall);
         expect(found).to.be.at.most(at);
         expect(wallAt(name, found)).to.equal(wall);
       }),
