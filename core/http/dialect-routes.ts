@@ -20,7 +20,7 @@ import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { callerHints } from './caller-hints.ts';
+import { callerHints } from './caller-headers.ts';
 import { respondCount } from './count-route.ts';
 import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondStream } from './respond-stream.ts';

@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type Koa from 'koa';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
+import { urlCredentialsOf } from './credentials.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { isKept, type KeptResult, type KeptResults } from './kept-results.ts';
 import type { RequestState } from './request-state.ts';
-import { urlCredentialsOf } from './url-credentials.ts';
 
 export interface IdempotencyDeps {
   readonly inner: InnerRequests;

@@ -12,7 +12,7 @@ import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
-import { callerHints } from './caller-hints.ts';
+import { callerHints, withRequestTags } from './caller-headers.ts';
 import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
 import { readCredential } from './credentials.ts';
 import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
@@ -21,7 +21,6 @@ import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { formBytes, readForm } from './read-form.ts';
 import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
-import { withRequestTags } from './request-tags.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];

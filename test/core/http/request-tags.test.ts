@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readTags } from '../../../core/http/request-tags.ts';
+import { readTags } from '../../../core/http/caller-headers.ts';
 import { toGatewayError } from '../../../core/index.ts';
 
 const RULES = { team: ['search', 'ads'], project: '*', env: ['a', 'b'], one: '*', two: '*', three: '*' } as const;
