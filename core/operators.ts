@@ -1,8 +1,7 @@
 /** The entry `tollgate/operators`: what plugins need that operators work with, beside what all plugins need: routes for them, plans, budgets, tags. */
 
 export { USERS } from './calls/blocked-users.ts';
-export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
-export { ACCOUNTS, accountKey, findAccount } from './calls/plan-finder.ts';
+export { ACCOUNTS, ALL_PLANS, accountKey, createPlanBook, findAccount, PLANS } from './calls/plans.ts';
 export { checkBudget } from './config/check-budget.ts';
 export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export { auditActor } from './contract/audit.ts';

@@ -7,7 +7,7 @@ import type { Offer } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Pending } from '../plugins/pending.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import type { PlanFinder } from './plan-finder.ts';
+import type { PlanFinder } from './plans.ts';
 import type { Routing } from './routing/routing.ts';
 import type { Seals } from './seals.ts';
 import type { Aliases } from './targets.ts';

@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import type { CallInit, CallRequest, LiveCall } from '../calls/live-call.ts';
-import type { Batch } from '../calls/read-chunks.ts';
+import type { Batch } from '../calls/open-stream.ts';
 import type { DialectContext, DialectDefinition, DialectStream } from '../contract/dialect.ts';
 import { isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { RouteContext } from '../contract/plugin.ts';

@@ -1,5 +1,4 @@
-import { mergeStates, ROUTING_TOPIC } from '../../calls/routing/merge-states.ts';
-import { targetRows } from '../../calls/routing/target-rows.ts';
+import { mergeStates, ROUTING_TOPIC, targetRows } from '../../calls/routing/routing-states.ts';
 import type { ReloadControl, ReloadReport } from '../../config/reload-report.ts';
 import { type AuditChange, auditActor } from '../../contract/audit.ts';
 import { GatewayError } from '../../contract/errors.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { mergeStates } from '../../../../core/calls/routing/merge-states.ts';
+import { mergeStates } from '../../../../core/calls/routing/routing-states.ts';
 import type { TargetReport } from '../../../../core/index.ts';
 
 const report = (model: string, more: Partial<TargetReport> = {}): TargetReport => ({

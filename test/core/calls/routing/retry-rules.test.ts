@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { RetryBudget } from '../../../../core/calls/routing/retry-budget.ts';
-import { type FailureFacts, retryDelayMs } from '../../../../core/calls/routing/retry-rules.ts';
+import { type FailureFacts, RetryBudget, retryDelayMs } from '../../../../core/calls/routing/retries.ts';
 
 const facts = (rest: Partial<FailureFacts>): FailureFacts => ({
   ...{ class: 'overloaded', status: 503, isSent: true, durationMs: 50 },

@@ -1,4 +1,5 @@
 import type { FailureClass } from '../../contract/provider.ts';
+import type { RetryState } from '../../contract/routing.ts';
 import type { UpstreamPhase } from '../../upstream/upstream.ts';
 
 /** What is known of an attempt that failed. */
@@ -52,4 +53,45 @@ function mayRetry({ class: kind, status, phase, isSent }: FailureFacts, isIdempo
   if (kind === 'rate_limit' || kind === 'overloaded') return true;
   if (status === undefined) return false;
   return NOT_BEGUN.has(status) || (isIdempotent && PERHAPS_BEGUN.has(status));
+}
+
+/** How many retries may run at once: a share of the live calls, and never fewer than the floor. */
+const SHARE = 0.2;
+const FLOOR = 3;
+
+/** Bounds the retries of the whole process, so that a provider that fails does not get twice the calls. */
+export class RetryBudget {
+  #live = 0;
+  #running = 0;
+  #refused = 0;
+
+  /** Counts a call as live until it has ended. */
+  enter(ended: Promise<void>): void {
+    this.#live += 1;
+    void ended.then(() => {
+      this.#live -= 1;
+    });
+  }
+
+  /** Takes the place of one retry, to be released; false when too many run. */
+  reserve(): boolean {
+    if (this.#running < this.#allowed) this.#running += 1;
+    else {
+      this.#refused += 1;
+      return false;
+    }
+    return true;
+  }
+
+  release(): void {
+    this.#running -= 1;
+  }
+
+  get #allowed(): number {
+    return Math.max(FLOOR, Math.floor(this.#live * SHARE));
+  }
+
+  get state(): RetryState {
+    return { running: this.#running, allowed: this.#allowed, refused: this.#refused };
+  }
 }

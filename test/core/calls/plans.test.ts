@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type AccountRecord, accountKey, createPlanFinder } from '../../../core/calls/plan-finder.ts';
+import { type AccountRecord, accountKey, createPlanFinder } from '../../../core/calls/plans.ts';
 import type { GatewaySettings, Principal } from '../../../core/index.ts';
 import { createRecordBook } from '../../../core/plugins/records.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
