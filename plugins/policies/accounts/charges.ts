@@ -9,8 +9,7 @@ import {
 import { keyBudgetId, userBudgetId } from '../../../core/operators.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import type { CallBudgets } from './budgets/call-budgets.ts';
-import type { CountedBudget } from './budgets/counted.ts';
-import { holdsOf, unchargedOf } from './budgets/holds.ts';
+import { type CountedBudget, holdsOf, unchargedOf } from './budgets/counted.ts';
 import { factsOf } from './call-facts.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 
