@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createResampler } from '../../../../plugins/tts/kit/audio/pcm.ts';
+import { createResampler } from '../../../../plugins/tts/kit/audio/convert.ts';
 import {
   mendWav,
   readWavHeader,
