@@ -109,7 +109,7 @@ export function readChunks(opened: OpenedChat): Batches {
 }
 
 /** Some vendors answer a stream request with one JSON object: an error, or the whole response. */
-export function isWhole({ upstreamResponse: { headers } }: OpenedChat): boolean {
+function isWhole({ upstreamResponse: { headers } }: OpenedChat): boolean {
   return headers['content-type']?.startsWith('application/json') === true;
 }
 

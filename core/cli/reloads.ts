@@ -50,13 +50,13 @@ const LOOK_MS = 1000;
 const QUIET_MS = 300;
 
 /** Files that are looked at; which ones may change with what they say. */
-export interface FileWatch {
+interface FileWatch {
   watch(files: readonly string[]): void;
   close(): void;
 }
 
 /** Tells when a file was changed, came or went, once for changes that come together. Keeps no process alive. */
-export function watchFiles(onChange: () => void): FileWatch {
+function watchFiles(onChange: () => void): FileWatch {
   let watched: ReadonlySet<string> = new Set();
   let quiet: NodeJS.Timeout | undefined;
   const notice = (): void => {

@@ -58,7 +58,7 @@ export async function trySetUp(
  * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and whatever asks it is told
  * that there is none.
  */
-export function createAbsentStore(kind: string): Store {
+function createAbsentStore(kind: string): Store {
   const documents = new Map<string, Keyv>();
   return {
     kind,

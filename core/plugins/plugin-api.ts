@@ -80,7 +80,7 @@ function callApi(
 }
 
 /** The instance's own documents, sets and counters, and the books. */
-export function storageApi(
+function storageApi(
   deps: ApiDeps,
   instance: ApiInstance,
 ): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger' | 'records' | 'audit' | 'auditLog'> {
@@ -116,7 +116,7 @@ export function storageApi(
 const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
 
 /** What one instance shows operators in numbers, and may know of all of them. */
-export function figuresApi(registry: Registry, instance: string): Pick<PluginApi, 'figure' | 'figures' | 'watchStore'> {
+function figuresApi(registry: Registry, instance: string): Pick<PluginApi, 'figure' | 'figures' | 'watchStore'> {
   return {
     figure(figure) {
       if (!FIGURE.test(figure.name))
@@ -130,7 +130,7 @@ export function figuresApi(registry: Registry, instance: string): Pick<PluginApi
 }
 
 /** The hosts that an instance may connect to: its plugin's own, and those of its options that are URLs by their schema. */
-export function findHosts(
+function findHosts(
   { configSchema = {}, hosts = [] }: Pick<Plugin, 'configSchema' | 'hosts'>,
   config: Readonly<Record<string, unknown>>,
 ): ReadonlySet<string> {
@@ -144,7 +144,7 @@ export function findHosts(
 }
 
 /** Where an instance's own endpoints are. */
-export function hostsOfOffers(registry: Registry, name: string): readonly string[] {
+function hostsOfOffers(registry: Registry, name: string): readonly string[] {
   const own = [...registry.offers.values()].filter(({ owner }) => owner === name);
   return own.flatMap(({ value: { offer } }) => [
     // What has a transport of its own may name any place.

@@ -81,7 +81,7 @@ const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undef
 const BROKEN: ReadonlySet<string> = new Set(['provider_invalid_response', 'provider_unavailable']);
 
 /** Whether an attempt failed by what its target did, not by a plugin or because nothing could be sent. */
-export function isOfTarget({ class: kind, error }: FailedAttempt): boolean {
+function isOfTarget({ class: kind, error }: FailedAttempt): boolean {
   return kind !== undefined || BROKEN.has(error.code);
 }
 

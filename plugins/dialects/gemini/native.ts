@@ -94,7 +94,7 @@ interface Change {
 }
 
 /** `generationConfig` with what changed between reading and sending; undefined when nothing did. */
-export function patchConfig(body: JsonObject, { before, after }: Change): JsonObject | undefined {
+function patchConfig(body: JsonObject, { before, after }: Change): JsonObject | undefined {
   const config = readObject(fieldOf(body, 'generationConfig'));
   const edits: JsonObject = {};
   const edit = (name: string, value: unknown): void => {
@@ -147,7 +147,7 @@ const MAX_ID = 64;
  * Contents as Google takes them: thinking of other formats is left out, ids of calls are made valid. What needs no change stays the
  * very object that it was.
  */
-export function cleanContents(contents: unknown, dropped: string[]): unknown {
+function cleanContents(contents: unknown, dropped: string[]): unknown {
   return mapList(contents, (content) => {
     if (!isObject(content)) return content;
     const parts = mapList(content['parts'], (part) => (isObject(part) ? cleanPart(part, dropped) : part));

@@ -33,7 +33,7 @@ export function readRequest({ body: sent, headers, route }: DialectInput<Message
 const CLIENT_TOOL = /^(?:bash|text_editor|memory)_\d+$/;
 
 /** Tools and what the model may do with them. */
-export function readTools(
+function readTools(
   { tools, tool_choice: choice }: MessagesRequest,
   reading: Reading,
 ): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'> {

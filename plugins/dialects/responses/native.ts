@@ -139,7 +139,7 @@ const UNNAMED: ReadonlySet<string> = new Set(
 );
 
 /** An item as a vendor that speaks this format may get it; undefined where it is another's reasoning. */
-export function patchItem(item: Item, open: (sealed: string) => string | undefined): Item | undefined {
+function patchItem(item: Item, open: (sealed: string) => string | undefined): Item | undefined {
   const { id: _id, ...nameless } = item;
   const type = readString(item['type']) ?? 'message';
   const kept: Item = UNNAMED.has(type) ? nameless : item;

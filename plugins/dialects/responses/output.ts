@@ -139,7 +139,7 @@ class Blocks implements Output {
 const DATA = /^data:[^,]*;base64,/;
 
 /** An item `image_generation_call`: an image that the model made, whole. */
-export function createImageBlock({ emit, itemId }: BlockSetting, image: JsonObject): Block {
+function createImageBlock({ emit, itemId }: BlockSetting, image: JsonObject): Block {
   const url = readString(readObject(image['image_url'])['url']) ?? '';
   const result = url.replace(DATA, '');
   let at: number | undefined;

@@ -141,7 +141,7 @@ const MESSAGE = /^messages\[(\d+)\](?:\.(content|tool_calls)(?:\[(\d+)\])?)?(.*)
 const TOOL = /^tools\[(\d+)\](.*)$/;
 
 /** Finds where a place of the canonical request stands in the caller's body. */
-export function createPlaces(messages: readonly MessagePlace[], tools: readonly string[]): (param: string) => string {
+function createPlaces(messages: readonly MessagePlace[], tools: readonly string[]): (param: string) => string {
   return (param) => {
     const [, at, list, index, rest = ''] = MESSAGE.exec(param) ?? [];
     if (at !== undefined) {

@@ -160,7 +160,7 @@ interface OwnFields {
 }
 
 /** Reads the fields that came in the vendor's own format; those of other formats are added to `dropped`. */
-export function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean, dropped: string[]): OwnFields {
+function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean, dropped: string[]): OwnFields {
   const { dialect_fields: fields, ...input } = request;
   if (!isObject(fields)) return { input, rest: {} };
   const { messages, ...others } = fields;

@@ -62,7 +62,7 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
 }
 
 /** What is kept of a request or a response. */
-export interface KeptBody {
+interface KeptBody {
   /** The value, or the beginning of its JSON where it is longer than what is kept. */
   readonly value: unknown;
   readonly isCut: boolean;
@@ -72,7 +72,7 @@ export interface KeptBody {
 const MARGIN = 4096;
 
 /** A copy of a value for operators to read: every text without secrets, the whole no longer than `maxChars` as JSON. */
-export function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): KeptBody {
+function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): KeptBody {
   if (value === undefined) return { value: null, isCut: false };
   let isCut = false;
   const text = JSON.stringify(value, (_name, leaf: unknown) => {
