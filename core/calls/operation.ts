@@ -11,8 +11,7 @@ import {
   readFailedAttempt,
   sendAttempt,
 } from './attempt.ts';
-import type { CallDeps, OperationParts } from './call-deps.ts';
-import { callInitOf } from './call-init.ts';
+import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
 import { tellBroken } from './routing/tell-attempt.ts';

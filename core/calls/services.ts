@@ -3,8 +3,7 @@ import type { ChatChunk } from '../contract/chat.ts';
 import type { Provider } from '../contract/provider.ts';
 import type { CallServices } from '../plugins/api-deps.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import type { CallDeps } from './call-deps.ts';
-import { callInitOf } from './call-init.ts';
+import { type CallDeps, callInitOf } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
 import { estimateCall } from './meter.ts';
@@ -51,7 +50,7 @@ async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerato
 const MAX_MODELS = 5000;
 
 /** The model ids that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
-export async function fetchModelIds(provider: Provider): Promise<readonly string[]> {
+async function fetchModelIds(provider: Provider): Promise<readonly string[]> {
   const { listModels, baseUrl, credential, headers, hosts = [] } = provider;
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();

@@ -21,9 +21,8 @@ import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { callerHints } from './caller-headers.ts';
-import { respondCount } from './count-route.ts';
 import { withoutCredentials } from './credentials.ts';
-import { type Conversation, respondStream } from './respond-stream.ts';
+import { type Conversation, respondCount, respondStream } from './respond.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
 export interface DialectRoutes {

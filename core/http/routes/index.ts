@@ -25,7 +25,7 @@ const ROOT: Schema = {
 };
 
 /** `GET` and `HEAD /`: clients look there for a server before their first call. Tells no version; gives way to a plugin's page. */
-export function rootRoute(): Route {
+function rootRoute(): Route {
   return {
     method: 'GET',
     path: '/',

@@ -1,6 +1,7 @@
 import type Koa from 'koa';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { type ChatStream, streamChat } from '../calls/chat-stream.ts';
+import type { Counter } from '../calls/count.ts';
 import type { CallInit, CallRequest, LiveCall } from '../calls/live-call.ts';
 import type { Batch } from '../calls/open-stream.ts';
 import type { DialectContext, DialectDefinition, DialectStream } from '../contract/dialect.ts';
@@ -98,4 +99,22 @@ function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers:
   ctx.status = 200;
   ctx.set(headers);
   writer.start();
+}
+
+/** Tells how many input tokens a request has, in the client's own format. */
+export async function respondCount(
+  counter: Counter,
+  dialect: DialectDefinition,
+  ctx: RouteContext,
+  { context, callRequest, init, atCallersPlace }: Conversation,
+): Promise<void> {
+  try {
+    const { count, headers } = await counter(callRequest, context.input.body, init);
+    ctx.status = 200;
+    ctx.set(headers);
+    ctx.type = 'application/json; charset=utf-8';
+    ctx.body = JSON.stringify(dialect.count?.(count.inputTokens, context));
+  } catch (thrown) {
+    throw atCallersPlace(thrown);
+  }
 }
