@@ -19,9 +19,9 @@ import { createLogger } from '../core/cli/logger.ts';
 import type { Principal } from '../core/contract/call.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { loadConfig } from '../core/plugins/load-config.ts';
-import { POSTGRES, startPostgresServer } from '../test/support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../test/support/redis-server.ts';
-import type { TestServer } from '../test/support/server-process.ts';
+import type { TestServer } from '../test/support/processes/server-process.ts';
+import { POSTGRES, startPostgresServer } from '../test/support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../test/support/stores/redis-server.ts';
 import { median } from './numbers.ts';
 
 const { values } = parseArgs({

@@ -6,9 +6,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { POSTGRES, startPostgresServer } from '../test/support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../test/support/redis-server.ts';
-import type { TestServer } from '../test/support/server-process.ts';
+import type { TestServer } from '../test/support/processes/server-process.ts';
+import { POSTGRES, startPostgresServer } from '../test/support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../test/support/stores/redis-server.ts';
 import { benchCases } from './cases.ts';
 import { describeMachine } from './machine.ts';
 import { type CaseResult, measureCase } from './measure.ts';

@@ -5,13 +5,13 @@
  *
  * Fills a new file with records of 50 users, 80 keys and 6 models over 30 days, as the ledger writes them, and asks for reports.
  */
+
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { CallFacts, Ledger, ReportQuery } from '../core/index.ts';
-import { CallGroups } from '../plugins/stores/sqlite/call-groups.ts';
-import { callKeys, recordCall } from '../plugins/stores/sqlite/call-records.ts';
+import { CallGroups, callKeys, recordCall } from '../plugins/stores/sqlite/call-records.ts';
 import { prepareCalls } from '../plugins/stores/sqlite/calls-sql.ts';
 import { closeDatabase, FILE, openDatabase } from '../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../plugins/stores/sqlite/index.ts';

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { createGeneration } from './calls/generation.ts';
-import { mergeStates, ROUTING_TOPIC } from './calls/routing/merge-states.ts';
+import { mergeStates, ROUTING_TOPIC } from './calls/routing/routing-states.ts';
 import { createLogger } from './cli/logger.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { ReloadControl } from './config/reload-report.ts';

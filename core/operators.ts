@@ -1,12 +1,11 @@
 /** The entry `tollgate/operators`: what plugins need that operators work with, beside what all plugins need: routes for them, plans, budgets, tags. */
 
 export { USERS } from './calls/blocked-users.ts';
-export { ALL_PLANS, createPlanBook, PLANS } from './calls/plan-book.ts';
-export { findAccount } from './calls/plan-finder.ts';
-export { checkBudget } from './config/check-budget.ts';
+export { ACCOUNTS, ALL_PLANS, accountKey, createPlanBook, findAccount, PLANS } from './calls/plans.ts';
+export { checkBudget } from './config/check-budgets.ts';
 export { PLAN_SCHEMA, readPlan } from './config/read-plan.ts';
 export { auditActor } from './contract/audit.ts';
-export { keyBudgetId, keyWindowPrefix, userBudgetId, windowId } from './contract/budget-ids.ts';
+export { keyBudgetId, keyWindowPrefix, userBudgetId, windowAt, windowId } from './contract/budget-windows.ts';
 export {
   BUDGET,
   isTimeZone,
@@ -17,8 +16,9 @@ export {
   WEEKDAYS,
   writeBudget,
 } from './contract/budgets.ts';
-export { windowAt } from './contract/calendar-windows.ts';
+export { steadyNow } from './contract/steady-now.ts';
 export { MAX_TAGS, refuseTag, tagName } from './contract/tags.ts';
+export { firstInstantOf, wallAt } from './contract/zone-clock.ts';
 export {
   FOR_OPERATORS,
   listOf,

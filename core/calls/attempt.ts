@@ -2,14 +2,20 @@ import type { Target } from '../contract/call.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import { deepFreeze, parseErrorBody } from '../contract/json.ts';
-import type { CodecCall, Endpoint, FailureClass, HttpRequest, UpstreamFailure } from '../contract/provider.ts';
-import { isStreamFailure, StreamFailure } from '../contract/provider.ts';
+import {
+  type CodecCall,
+  type Endpoint,
+  type FailureClass,
+  type HttpRequest,
+  isStreamFailure,
+  StreamFailure,
+  type UpstreamFailure,
+} from '../contract/provider.ts';
 import { pluginError } from '../plugins/hook-call.ts';
 import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
 import type { CallDeps } from './call-deps.ts';
-import { cutSecrets } from './endpoint-secrets.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
-import { FAILURES, failureToError, redact } from './failures.ts';
+import { cutSecrets, FAILURES, failureToError, redact } from './failures.ts';
 import type { LiveCall } from './live-call.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */

@@ -6,7 +6,7 @@ import type { Lane } from './ingress.ts';
 
 /** What came of a call so far; core fills it in as the call goes on. */
 export interface CallRecord {
-  /** The target that was tried last. */
+  /** The target that was tried last, or is owed what was metered. */
   target: Target | undefined;
   attempts: number;
   /** The status of the last attempt; undefined when its provider sent none. */

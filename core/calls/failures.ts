@@ -1,6 +1,6 @@
 import { type ErrorCode, GatewayError } from '../contract/errors.ts';
 import type { Endpoint, FailureClass, UpstreamFailure } from '../contract/provider.ts';
-import { cutSecrets } from './endpoint-secrets.ts';
+import { REDACTED, secretPattern } from '../plugins/redact-text.ts';
 
 interface FailureRow {
   /** What the caller gets when no attempt is left. */
@@ -92,4 +92,29 @@ export function redact(text: string, endpoint?: Endpoint): string {
     .trim();
   for (const secret of SECRETS) shown = shown.replace(secret, '[redacted]');
   return shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}…` : shown;
+}
+
+/** Shorter values are words that any text may hold, and no secrets. */
+const LEAST_LENGTH = 8;
+
+const known = new WeakMap<Endpoint, RegExp | null>();
+
+/**
+ * Cuts what an endpoint is sent in secret out of a vendor's words: the key and the values of the operator's headers, exactly as
+ * they are, whatever they look like, also as they stand in a URL or in JSON.
+ */
+export function cutSecrets(text: string, endpoint: Endpoint | undefined): string {
+  if (!endpoint) return text;
+  let pattern = known.get(endpoint);
+  if (pattern === undefined) {
+    pattern = patternOf(endpoint);
+    known.set(endpoint, pattern);
+  }
+  return pattern ? text.replace(pattern, REDACTED) : text;
+}
+
+function patternOf({ credential, headers = {} }: Endpoint): RegExp | null {
+  const values = [credential?.value, ...Object.values(headers)].filter((value) => value !== undefined);
+  const words = values.flatMap((value) => [value, ...value.split(/\s+/)]);
+  return secretPattern(words, 'gi', LEAST_LENGTH);
 }

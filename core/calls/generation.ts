@@ -24,10 +24,10 @@ import { runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/se
 import { createBlockedUsers, type RefuseBlocked, USERS, type UserRecord } from './blocked-users.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createCatalog } from './model-catalog.ts';
-import { createPlanFinder } from './plan-finder.ts';
+import { createPlanFinder } from './plans.ts';
 import type { HealthBook } from './routing/health-book.ts';
-import { ROUTING_TOPIC } from './routing/merge-states.ts';
 import { createRouting, describeRouting } from './routing/routing.ts';
+import { ROUTING_TOPIC } from './routing/routing-states.ts';
 import { shareHealth } from './routing/share-health.ts';
 import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';

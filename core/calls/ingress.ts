@@ -5,7 +5,7 @@ import { GatewayError } from '../contract/errors.ts';
 import { isObject, readArray, readObject } from '../contract/json.ts';
 import type { HttpRequest, NativeRow } from '../contract/provider.ts';
 import { atCallersPlace } from './error-marks.ts';
-import type { PlanFinder } from './plan-finder.ts';
+import type { PlanFinder } from './plans.ts';
 import { clip } from './targets.ts';
 
 /**

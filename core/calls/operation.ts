@@ -11,8 +11,7 @@ import {
   readFailedAttempt,
   sendAttempt,
 } from './attempt.ts';
-import type { CallDeps, OperationParts } from './call-deps.ts';
-import { callInitOf } from './call-init.ts';
+import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
 import { tellBroken } from './routing/tell-attempt.ts';
@@ -82,7 +81,7 @@ async function callTarget(
   const model = catalog.find(target.provider, target.model);
   const work = new AttemptWork(deps, call, target, offer);
   const facts = { target, offer, model, price: catalog.priceOf(target, model) };
-  const { sentTo, metered } = call.record;
+  const { sentTo, metered, target: before } = call.record;
   const sentBefore = sentTo.length;
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
@@ -92,6 +91,8 @@ async function callTarget(
     // An attempt that was not sent, or was refused before its operation metered anything, owes nothing; earlier ones still do.
     if (sentTo.length === sentBefore) call.record.metered = metered;
     else if (call.record.metered === metered) forgetRefused(call, error);
+    // What an earlier target has metered is owed to that one.
+    if (metered && call.record.metered === metered) call.record.target = before;
     throw error;
   }
 }

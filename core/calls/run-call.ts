@@ -9,7 +9,7 @@ import { assertOwnBlocks, assertServerTools } from './ingress.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { meterUnfinished } from './meter.ts';
 import { assertPublicMedia } from './remote-media.ts';
-import { applyRoute } from './routing/apply-route.ts';
+import { applyRoute } from './routing/choose-targets.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 import { assertAllowed } from './targets.ts';
 

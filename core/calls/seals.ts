@@ -95,7 +95,7 @@ export function deploymentOf(offer: Offer | Provider | undefined, instance: stri
   return (offer && 'affinity' in offer ? offer.affinity : undefined) ?? instance;
 }
 
-/** Whether a text has the form of a seal, whoever made it. */
+/** Whether a text has the form of a seal; it may be a forged one. */
 function isSealed(text: string | undefined): text is string {
   return text?.startsWith(`${PREFIX}.`) === true;
 }

@@ -1,10 +1,11 @@
+import { VERSION } from '../config/package-root.ts';
 import type { ChatChunk } from '../contract/chat.ts';
+import type { Provider } from '../contract/provider.ts';
 import type { CallServices } from '../plugins/api-deps.ts';
-import type { CallDeps } from './call-deps.ts';
-import { callInitOf } from './call-init.ts';
+import { createHttpClient } from '../upstream/http-client.ts';
+import { type CallDeps, callInitOf } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
-import { fetchModelIds } from './fetch-models.ts';
 import { estimateCall } from './meter.ts';
 import { allModels } from './model-lists.ts';
 import { callOperation } from './operation.ts';
@@ -43,4 +44,21 @@ export function createServices(deps: CallDeps): CallServices {
 async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
   for await (const { chunks } of stream.batches)
     for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
+}
+
+/** The most models one vendor may list. */
+const MAX_MODELS = 5000;
+
+/** The model ids that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
+async function fetchModelIds(provider: Provider): Promise<readonly string[]> {
+  const { listModels, baseUrl, credential, headers, hosts = [] } = provider;
+  if (!listModels) throw new TypeError('this provider has no list of models to fetch');
+  const request = listModels.request();
+  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION);
+  const key =
+    credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
+  const body: unknown = await client
+    .get(`${baseUrl}${request.path}`, { headers: { ...headers, ...request.headers, ...key } })
+    .json();
+  return listModels.response(body).slice(0, MAX_MODELS);
 }

@@ -1,4 +1,4 @@
-import { type TargetRow, targetRows } from '../calls/routing/target-rows.ts';
+import { type TargetRow, targetRows } from '../calls/routing/routing-states.ts';
 import type { CommandContext } from './commands.ts';
 import { type ControlReply, callGateways } from './control.ts';
 import { CliError, createIo, EXIT, formatTable } from './io.ts';

@@ -1,13 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import Keyv from 'keyv';
 import { createGeneration, type Generation } from '../calls/generation.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { Ledger } from '../contract/ledger.ts';
 import type { Log } from '../contract/log.ts';
+import type { Counters, Sets, Store } from '../contract/store.ts';
 import { createBodyBudget } from '../http/body-budget.ts';
 import { InnerRequests } from '../http/inner-requests.ts';
 import { Lifecycle } from '../http/lifecycle.ts';
 import { serveGeneration } from '../http/serve.ts';
-import { createAbsentStore } from '../plugins/absent-store.ts';
 import { createLocalGatherer } from '../plugins/gather.ts';
 import { Kept } from '../plugins/kept.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
@@ -49,4 +52,33 @@ export async function trySetUp(
     await foundation.close();
     await rm(dataDir, { recursive: true, force: true });
   }
+}
+
+/**
+ * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and whatever asks it is told
+ * that there is none.
+ */
+function createAbsentStore(kind: string): Store {
+  const documents = new Map<string, Keyv>();
+  return {
+    kind,
+    keyv<T>(namespace: string) {
+      const known = documents.get(namespace) ?? new Keyv({ namespace });
+      documents.set(namespace, known);
+      return known as Keyv<T>;
+    },
+    ledger: refuseAll<Ledger>(),
+    sets: refuseAll<Sets>(),
+    counters: refuseAll<Counters>(),
+    health: refuse,
+    close: () => Promise.resolve(),
+  };
+}
+
+function refuse(): Promise<never> {
+  return Promise.reject(new GatewayError('store_unavailable', 'The configuration is only checked: no store is open.'));
+}
+
+function refuseAll<T extends object>(): T {
+  return new Proxy({} as T, { get: () => refuse });
 }

@@ -1,5 +1,5 @@
 import os from 'node:os';
-import { mergeStates, ROUTING_TOPIC } from '../calls/routing/merge-states.ts';
+import { mergeStates, ROUTING_TOPIC } from '../calls/routing/routing-states.ts';
 import { writeRawConfig } from '../config/raw-text.ts';
 import type { Log } from '../contract/log.ts';
 import type { RoutingState } from '../contract/routing.ts';

@@ -1,8 +1,9 @@
-import { type BudgetValues, readBudget } from '../contract/budgets.ts';
+import { type BudgetValues, isTimeZone, readBudget, WEEKDAYS } from '../contract/budgets.ts';
 import { isObject } from '../contract/json.ts';
-import type { TagRules } from '../contract/tags.ts';
-import { type BudgetNames, checkBudget } from './check-budget.ts';
+import { refuseTag, type TagRules, tagName } from '../contract/tags.ts';
+import { parseUsd } from '../contract/units.ts';
 import type { CoreValues } from './core-schema.ts';
+import { didYouMean } from './nearest.ts';
 import { childPointer, type ProblemAt } from './problems.ts';
 
 /** What core's part of a configuration says of budgets; its values may be of any shape when it has other problems. */
@@ -69,4 +70,113 @@ function isBudget(value: unknown): value is BudgetValues {
     TEXTS.every((field) => value[field] === undefined || typeof value[field] === 'string') &&
     AMOUNTS.every((field) => value[field] === undefined || isAmount(value[field]))
   );
+}
+
+/** What a budget may refer to. */
+export interface BudgetNames {
+  readonly plans: readonly string[];
+  readonly providers: readonly string[];
+  /** What calls may be booked under; any tag unless given. */
+  readonly tags?: TagRules | undefined;
+}
+
+/** A mistake in a budget: where in it, what is wrong and what to do. */
+export interface BudgetProblem {
+  /** A JSON pointer. */
+  readonly path: string;
+  /** The end of a sentence that begins with the place. */
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** What is wrong with a budget that its schema takes. */
+export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly BudgetProblem[] {
+  const { timezone, tag } = budget;
+  const problems: BudgetProblem[] = [...checkAmounts(budget), ...checkStart(budget)];
+  if (!isTimeZone(timezone))
+    problems.push({
+      path: '/timezone',
+      message: 'is no time zone',
+      hint: 'Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
+    });
+  if (tag !== undefined) problems.push(...checkTag(tag, names.tags));
+  for (const [field, known] of [
+    ['plan', names.plans],
+    ['provider', names.providers],
+  ] as const) {
+    const name = budget[field];
+    if (name !== undefined && !known.includes(name))
+      problems.push({
+        path: `/${field}`,
+        message: `names a ${field} that is not configured`,
+        hint: didYouMean(name, known) ?? listOf(known),
+      });
+  }
+  return problems;
+}
+
+/** A tag that no call can carry would limit nothing. */
+function checkTag(tag: string, rules: TagRules | undefined): readonly BudgetProblem[] {
+  const path = '/tag';
+  if (!/^[^=\s]+=\S/.test(tag)) return [{ path, message: 'is no tag', hint: 'Write name=value, such as team=search.' }];
+  if (!rules || refuseTag(tag, rules) === undefined) return [];
+  const name = tagName(tag);
+  const values = Object.hasOwn(rules, name) ? rules[name] : undefined;
+  if (values === '*')
+    return [
+      {
+        ...{ path, message: 'has a value that no tag can have' },
+        hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
+      },
+    ];
+  const known = values ? values.map((value) => `${name}=${value}`) : Object.keys(rules);
+  const none = 'There are none: list it under "tags".';
+  const hint = known.length === 0 ? none : (didYouMean(values ? tag : name, known) ?? listOf(known));
+  return [{ path, message: 'names a tag that "tags" of the configuration does not have', hint }];
+}
+
+function listOf(known: readonly string[]): string {
+  return known.length > 0 ? `There are: ${known.slice(0, 20).join(', ')}.` : 'There are none.';
+}
+
+function checkAmounts({ amount_usd, soft_usd }: BudgetValues): readonly BudgetProblem[] {
+  const amount = readAmount(amount_usd);
+  const soft = soft_usd === undefined ? undefined : readAmount(soft_usd);
+  const problems: BudgetProblem[] = [];
+  const hint = 'Write 25, 0.50 or "12.345678": more than 0, with at most six decimals.';
+  if (!(amount > 0)) problems.push({ path: '/amount_usd', message: 'must be an amount of US dollars above 0', hint });
+  if (soft !== undefined && !(soft > 0))
+    problems.push({ path: '/soft_usd', message: 'must be an amount of US dollars above 0', hint });
+  if (soft !== undefined && soft > amount)
+    problems.push({
+      path: '/soft_usd',
+      message: 'is more than "amount_usd", so nobody would be warned',
+      hint: 'Write less than "amount_usd".',
+    });
+  return problems;
+}
+
+function checkStart({ every, starts_on }: BudgetValues): readonly BudgetProblem[] {
+  if (starts_on === undefined) return [];
+  const path = '/starts_on';
+  if (every === 'week') {
+    if (WEEKDAYS.some((day) => day === starts_on)) return [];
+    return [{ path, message: 'must be a day of the week', hint: `Write one of ${WEEKDAYS.join(', ')}.` }];
+  }
+  if (every === 'month') {
+    if (typeof starts_on === 'number' && starts_on >= 1 && starts_on <= 28) return [];
+    return [{ path, message: 'must be a day that every month has', hint: 'Write a number from 1 to 28.' }];
+  }
+  return [
+    { path, message: `means nothing with "every: ${every}"`, hint: 'Leave it out, or write every: week or month.' },
+  ];
+}
+
+/** Not a number for a text that is no amount. */
+function readAmount(amount: string | number): number {
+  try {
+    return parseUsd(amount);
+  } catch {
+    return Number.NaN;
+  }
 }

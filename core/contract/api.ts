@@ -84,7 +84,7 @@ export interface PluginApi {
   readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
   readonly ledger: Ledger;
   /**
-   * Records of the gateway, whoever asks: `users`, `accounts`, `plans`. Unlike {@link keyv} all instances share them, and
+   * Records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link keyv} keeps, they are the same for all instances, and
    * no change is lost.
    */
   records<T>(name: string): Records<T>;

@@ -141,7 +141,7 @@ export type OutcomeStatus = 'ok' | 'error' | 'aborted';
 export interface Outcome {
   readonly status: OutcomeStatus;
   readonly error?: GatewayError;
-  /** Which target answered (or was tried last); absent when none was tried. */
+  /** Which target answered; of a call without a response the one that is owed its cost, else the one that was tried last. Absent when none was tried. */
   readonly target?: Target;
   readonly attempts: number;
   /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not told apart. */

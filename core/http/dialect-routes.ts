@@ -20,10 +20,9 @@ import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { callerHints } from './caller-hints.ts';
-import { respondCount } from './count-route.ts';
+import { callerHints } from './caller-headers.ts';
 import { withoutCredentials } from './credentials.ts';
-import { type Conversation, respondStream } from './respond-stream.ts';
+import { type Conversation, respondCount, respondStream } from './respond.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
 export interface DialectRoutes {

@@ -1,11 +1,10 @@
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import { createId } from '../calls/ids.ts';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
 import { ownerOf } from '../plugins/attribution.ts';
-import { discardBody } from './discard-body.ts';
 import { RequestAborted } from './read-body.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -140,4 +139,36 @@ function clientError(code: string | undefined): GatewayError {
     default:
       return new GatewayError('invalid_request', 'This is not a valid HTTP/1.1 request.');
   }
+}
+
+export interface DiscardLimits {
+  readonly maxBytes: number;
+  readonly maxMs: number;
+}
+
+const LIMITS: DiscardLimits = Object.freeze({ maxBytes: 32 * 1024 * 1024, maxMs: 5000 });
+
+/**
+ * Reads what is left of a request and keeps none of it, so that its sender comes to read the response: a socket that is
+ * closed over unread bytes is reset, and the response is lost. Resolves true at the request's end, and false when it goes
+ * on for too long; the connection is then to be closed.
+ */
+export function discardBody(req: IncomingMessage, { maxBytes, maxMs } = LIMITS): Promise<boolean> {
+  return new Promise((resolve) => {
+    let bytes = 0;
+    const finish = (isRead: boolean): void => {
+      clearTimeout(timer);
+      resolve(isRead);
+    };
+    const timer = setTimeout(finish, maxMs, false);
+    req.on('error', () => finish(false));
+    req.on('close', () => finish(req.complete));
+    req.on('end', () => finish(true));
+    req.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) finish(false);
+    });
+    req.resume();
+    if (req.destroyed) finish(req.complete);
+  });
 }

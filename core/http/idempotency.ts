@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type Koa from 'koa';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
+import { urlCredentialsOf } from './credentials.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { isKept, type KeptResult, type KeptResults } from './kept-results.ts';
 import type { RequestState } from './request-state.ts';
-import { urlCredentialsOf } from './url-credentials.ts';
 
 export interface IdempotencyDeps {
   readonly inner: InnerRequests;
@@ -87,7 +87,7 @@ function innerRequest(ctx: Koa.Context, body: Buffer): Parameters<InnerRequests[
     headers: { ...copyHeaders(ctx.headers), 'x-request-id': (ctx.state as RequestState).requestId },
     address: ctx.req.socket.remoteAddress ?? '',
     body,
-    // It runs to its end, whoever leaves.
+    // It runs to its end, also when its caller leaves.
     signal: new AbortController().signal,
   };
 }

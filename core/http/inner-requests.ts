@@ -1,6 +1,7 @@
-import type { IncomingMessage, Server } from 'node:http';
-import { type LocalRequest, postLocally } from './local-request.ts';
+import http, { type IncomingMessage, type Server } from 'node:http';
+import { type Duplex, duplexPair } from 'node:stream';
 import type { RequestState } from './request-state.ts';
+import { feedConnection } from './tls.ts';
 
 /**
  * Requests that the gateway makes to itself in place of a caller's: they run on when the caller leaves, and what they respond is
@@ -25,4 +26,39 @@ export class InnerRequests {
   outerOf({ socket }: IncomingMessage): RequestState | undefined {
     return this.#outer.get(socket);
   }
+}
+
+export interface LocalRequest {
+  readonly path: string;
+  readonly headers: http.OutgoingHttpHeaders;
+  /** The caller's address, as the server is to see it. */
+  readonly address: string;
+  readonly body: string | Buffer;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Posts to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
+ * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ */
+export function postLocally(
+  server: Server,
+  { path, headers, address, body, signal }: LocalRequest,
+  onSocket: (socket: Duplex) => void = () => {},
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const [near, far] = duplexPair();
+    onSocket(far);
+    // Not every Node does so: a caller who leaves would not be missed on the other side.
+    near.once('close', () => far.destroy());
+    feedConnection(server, Object.assign(far, { remoteAddress: address }));
+    const request = http.request({
+      ...{ method: 'POST', path, signal },
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+      createConnection: () => near,
+    });
+    request.once('response', resolve);
+    request.once('error', reject);
+    request.end(body);
+  });
 }

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type Keyv from 'keyv';
-import { steadyNow } from '../calls/routing/steady-now.ts';
 import { GatewayError } from '../contract/errors.ts';
+import { steadyNow } from '../contract/steady-now.ts';
 import type { Counters } from '../contract/store.ts';
 
 /** What is kept of a response. */

@@ -2,16 +2,15 @@ import Koa from 'koa';
 import { requestIdOf } from '../calls/ids.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
-import { clientAddress } from './client-address.ts';
 import { createCors } from './cors.ts';
+import { cutUrlCredentials, type UrlCredential } from './credentials.ts';
 import { createDialectPrefixes, type DialectPrefixes } from './dialect-prefixes.ts';
 import { answerError } from './error-answer.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { normalisePath } from './paths.ts';
+import { clientAddress, normalisePath } from './path-and-address.ts';
 import { RequestState } from './request-state.ts';
 import { MAX_HEADERS } from './server.ts';
-import { cutUrlCredentials, type UrlCredential } from './url-credentials.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
 const CALLER_LEFT = new Set([

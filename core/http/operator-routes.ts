@@ -32,24 +32,30 @@ export function readPage(ctx: Pick<RouteContext, 'querystring'>): {
   return { limit: Number(limit), ...(after !== undefined && { after }), query };
 }
 
-/** The schema of a list's response. */
-export function listOf(item: Schema): Schema {
+/** The schema of a list's response; `beside` is what comes with it that is no part of the list. */
+export function listOf(item: Schema, beside: Readonly<Record<string, Schema>> = {}): Schema {
   return {
     type: 'object',
-    required: ['object', 'data', 'has_more'],
+    required: ['object', 'data', 'has_more', ...Object.keys(beside)],
     properties: {
       object: { const: 'list' },
       data: { type: 'array', items: item },
       has_more: { type: 'boolean' },
       next: { type: 'string', description: 'What the next page goes on `after`; absent on the last one.' },
+      ...beside,
     },
   };
 }
 
-/** Sends a page; `next` is where the next one goes on, absent on the last. */
-export function sendList(ctx: RouteContext<unknown>, data: readonly object[], next: string | undefined): void {
+/** Sends a page; `next` is where the next one goes on, absent on the last. `beside` is what comes with it. */
+export function sendList(
+  ctx: RouteContext<unknown>,
+  data: readonly object[],
+  next: string | undefined,
+  beside?: object,
+): void {
   ctx.set('cache-control', 'no-store');
-  ctx.body = { object: 'list', data, has_more: next !== undefined, ...(next !== undefined && { next }) };
+  ctx.body = { object: 'list', data, has_more: next !== undefined, ...(next !== undefined && { next }), ...beside };
 }
 
 /** Sends one thing, with its version as `ETag`. */

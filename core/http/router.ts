@@ -1,4 +1,5 @@
-import Router, { type RouterContext } from '@koa/router';
+import type { RouterContext } from '@koa/router';
+import Router from '@koa/router';
 import type Koa from 'koa';
 import type { CredentialKind } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
@@ -8,12 +9,16 @@ import type { FormLimits, Route, RouteContext } from '../contract/plugin.ts';
 import type { TagRules } from '../contract/tags.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
-import type { RequestSchemas, Validate } from '../plugins/request-schemas.ts';
+import {
+  type CompileRoute,
+  createRouteCompiler,
+  type RequestSchemas,
+  type Validate,
+} from '../plugins/request-schemas.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
-import { callerHints } from './caller-hints.ts';
-import { type CompileRoute, createRouteCompiler } from './compile-routes.ts';
+import { callerHints, withRequestTags } from './caller-headers.ts';
 import { readCredential } from './credentials.ts';
 import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -21,7 +26,6 @@ import { readBodyBytes, readJsonBody } from './read-body.ts';
 import { formBytes, readForm } from './read-form.ts';
 import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
-import { withRequestTags } from './request-tags.ts';
 
 export interface RouterDeps {
   readonly routes: readonly Owned<Route>[];

@@ -10,7 +10,7 @@ import type { Owned } from '../plugins/registry.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { createAuthenticator, withoutBlocked } from './authenticate.ts';
 import type { BodyBudget } from './body-budget.ts';
-import { readCredential } from './credentials.ts';
+import { readCredential, type UrlCredential } from './credentials.ts';
 import { createDialectPrefixes } from './dialect-prefixes.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
 import { createIdempotency, type RespondOnce } from './idempotency.ts';
@@ -22,7 +22,6 @@ import { createOpenApi } from './openapi.ts';
 import { ownDialect } from './own-dialect.ts';
 import { createRouter } from './router.ts';
 import { coreRoutes } from './routes/index.ts';
-import type { UrlCredential } from './url-credentials.ts';
 import type { SocketRules } from './websockets.ts';
 
 /** A generation as HTTP sees it. */
@@ -114,7 +113,7 @@ function createRespondOnce(
   return createIdempotency({ inner, results, maxBytes, log });
 }
 
-/** Which paths take websockets, and from whom: whoever may post there. */
+/** Which paths take websockets: from callers who may send a POST there. */
 function socketRules(
   { loaded, deps, refuseBlocked }: Generation,
   dialects: readonly DialectDefinition[],

@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { checkJson } from './check-json.ts';
-import { postLocally } from './local-request.ts';
+import { postLocally } from './inner-requests.ts';
 
 /** Requests that may wait behind the running one. */
 const MAX_WAITING = 4;

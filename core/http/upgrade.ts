@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { requestIdOf } from '../calls/ids.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { errorHeaders, type GatewayError } from '../contract/errors.ts';
-import { normalisePath } from './paths.ts';
+import { normalisePath } from './path-and-address.ts';
 import { feedConnection } from './tls.ts';
 
 /** Whether a request asks for a websocket; every other protocol (h2c, which curl offers) may be ignored, as HTTP has it. */

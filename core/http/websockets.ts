@@ -6,7 +6,7 @@ import type { Principal } from '../contract/call.ts';
 import type { DialectConnection, DialectDefinition, DialectSocket } from '../contract/dialect.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
-import { clientAddress } from './client-address.ts';
+import { clientAddress } from './path-and-address.ts';
 import { SocketSession } from './socket-session.ts';
 import { headersOfRequests, isWebsocket, pathOf, refuseUpgrade, serveWithoutUpgrade } from './upgrade.ts';
 

@@ -1,4 +1,4 @@
-/** What has the shape of a credential, whoever it belongs to. */
+/** What has the shape of a credential of any vendor. */
 const SHAPES: readonly RegExp[] = Object.freeze([
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
   /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
@@ -8,23 +8,28 @@ const SHAPES: readonly RegExp[] = Object.freeze([
   /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
 ]);
 
-const REDACTED = '[redacted]';
+export const REDACTED = '[redacted]';
 
 /** Makes what cuts these secrets, and all that looks like a credential, out of texts. */
 export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
   let own: RegExp | null | undefined;
   return (text) => {
-    if (own === undefined) own = patternOf(listSecrets());
+    if (own === undefined) own = secretPattern(listSecrets(), 'g');
     let shown = own ? text.replace(own, REDACTED) : text;
     for (const shape of SHAPES) shown = shown.replace(shape, REDACTED);
     return shown;
   };
 }
 
-/** The secrets as they are, in a URL and in JSON, the longest first: one may begin with another. */
-function patternOf(secrets: readonly string[]): RegExp | null {
-  const forms = secrets.flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)]);
+/**
+ * What finds secrets of at least some length as they are, in a URL and in JSON, the longest first: one may begin with another.
+ * Null where there are none.
+ */
+export function secretPattern(secrets: readonly string[], flags: 'g' | 'gi', leastLength = 0): RegExp | null {
+  const forms = secrets
+    .flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
+    .filter(({ length }) => length >= leastLength);
   if (forms.length === 0) return null;
   const longest = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), 'g');
+  return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), flags);
 }

@@ -1,6 +1,7 @@
 import type { ErrorObject } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
+import type { Route } from '../contract/plugin.ts';
 import { FORMATS } from '../contract/units.ts';
 import { type Owned, PluginError } from './registry.ts';
 
@@ -99,4 +100,15 @@ function createAjv(schemas: readonly Owned<Schema>[]): Ajv2020 {
   });
   for (const { owner, value } of schemas) asOwner(owner, `the schema "${value.$id}"`, () => ajv.addSchema(value));
   return ajv;
+}
+
+/** Compiles the schema of a route's body or query; undefined when it has none. Throws a PluginError for one that is wrong. */
+export type CompileRoute = (owner: string, route: Route, what: 'body' | 'query') => Validate | undefined;
+
+/** Compiles the schemas of routes, with those of all other requests of their generation. */
+export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
+  return (owner, route, what) => {
+    const schema = route[what] as Schema | undefined;
+    return schema && requests.compile(owner, schema, `the ${what} schema of ${route.method} ${route.path}`);
+  };
 }

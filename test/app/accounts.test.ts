@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type OpenIdProvider, startOpenIdProvider } from '../support/identity/openid-provider.ts';
+import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
 type Loose = any;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Operator, startOperator } from '../support/operator.ts';
+import { type Operator, startOperator } from '../support/gateways/operator.ts';
 
 describe('keys on the admin API', () => {
   let operator: Operator;

@@ -3,12 +3,12 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { createReloader } from '../../core/cli/reloader.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { delta } from '../support/fault-rig.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { pluginFile } from '../support/plugin-file.ts';
-import { type RoutingRig, startRoutingRig } from '../support/routing-rig.ts';
-import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { createSilentLog } from '../support/silent-log.ts';
+import { delta } from '../support/gateways/fault-rig.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { createSilentLog } from '../support/log.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
+import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const SECRET = 'sk-vendor-0123456789abcdef0123456789abcdef';
 
@@ -63,7 +63,14 @@ describe('the state of targets for operators', function () {
     expect(second).to.include({ has_more: false }).and.not.to.have.property('next');
   });
 
-  for (const query of ['?limit=0', '?limit=1e9', '?limit=99999', `?after=${'x'.repeat(500)}`, '?state=open'])
+  for (const query of [
+    '?limit=0',
+    '?limit=1e9',
+    '?limit=1001',
+    '?limit=99999',
+    `?after=${'x'.repeat(501)}`,
+    '?state=open',
+  ])
     it(`is refused with a clear error for ${query.slice(0, 20)}`, async () => {
       const response = await rig.gateway.get(`/api/core/admin/targets${query}`, admin);
       expect(response.status).to.equal(400);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { type Operator, startOperator } from '../support/operator.ts';
-import { AUDIENCE, ISSUER, signShared } from '../support/tokens.ts';
+import { type Operator, startOperator } from '../support/gateways/operator.ts';
+import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
+import { eventually } from '../support/wait.ts';
 
 const SECRET = 'kT8w2Zr5Xv9Bn4Qm7Hd1Lf6Gj3Cs0YpA';
 

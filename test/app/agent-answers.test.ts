@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 const RESULT = { system: 'You write the one result' };
 const NOTES = { specialties: [], red_flags: [], self_harm: false, medicines_involved: false, language: 'en' };

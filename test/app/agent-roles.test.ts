@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type ModelServer, startModelServer } from '../support/model-server.ts';
-import { systemOf } from '../support/scripted-model.ts';
-import { until } from '../support/until.ts';
+import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
+import { systemOf } from '../support/agents/scripted-model.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 describe('the system role of agents', function () {
   this.timeout(20_000);

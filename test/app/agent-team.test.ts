@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { GatewayError } from '../../core/index.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type ModelServer, startModelServer } from '../support/model-server.ts';
-import { gate, type Rule } from '../support/scripted-model.ts';
-import { until } from '../support/until.ts';
+import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
+import { gate, type Rule } from '../support/agents/scripted-model.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 const report = { summary: 'go north', confidence: 1 };
 const route = (...agents: string[]) => ({ agents: agents.map((agent) => ({ agent, instruction: `do ${agent}` })) });

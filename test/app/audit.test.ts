@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { type Operator, startOperator } from '../support/operator.ts';
-import { AUDIENCE, ISSUER, signShared } from '../support/tokens.ts';
+import { type Operator, startOperator } from '../support/gateways/operator.ts';
+import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
 
 const SECRET = 'kT8w2Zr5Xv9Bn4Qm7Hd1Lf6Gj3Cs0YpA';
 

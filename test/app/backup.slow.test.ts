@@ -5,12 +5,12 @@ import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../support/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
-import { describeWith, findProgram, freePort, type TestServer } from '../support/server-process.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { describeWith, findProgram, freePort, type TestServer } from '../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { eventually } from '../support/wait.ts';
 
 // The commands of docs/backup.md, on stores of the test: what was acknowledged before the copy is there after it is put back.
 

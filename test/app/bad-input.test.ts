@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { ERRORS } from '../../core/contract/errors.ts';
 import { corpusJson, jsonTestSuite } from '../support/corpus.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 const CHAT = '/v1/chat/completions';
 const valid = (content: unknown = 'hello') => ({ model: 'echo/echo', messages: [{ role: 'user', content }] });

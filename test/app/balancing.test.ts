@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { fine, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
+import { fine, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 
 const TOO_LONG = {
   error: { message: 'too long', type: 'invalid_request_error', code: 'context_length_exceeded' },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const OK = answer(200, {
   id: 'c',

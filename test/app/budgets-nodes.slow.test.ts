@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { describeWith, pause, type TestServer } from '../support/server-process.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import { describeWith, pause, type TestServer } from '../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const OK = answer(200, {
   id: 'c',

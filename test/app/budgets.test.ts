@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { eventually } from '../support/wait.ts';
 
 /** A model of which a token of output costs 0.002 dollars, and prompts nothing; it repeats what it is sent. */
 const PROVIDERS = { echo: { prices: { '*': { input: 0, output: 2000 } } } };

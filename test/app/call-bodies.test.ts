@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
 type Loose = any;

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { CallRow, Store } from '../../core/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { eventually } from '../support/eventually.ts';
-import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const USAGE = {
   ...{ prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 },

@@ -1,9 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, SSE_HEAD, sse, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { AUDIENCE, createSigner, ISSUER, type TestSigner } from '../support/tokens.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { AUDIENCE, createSigner, ISSUER, type TestSigner } from '../support/identity/tokens.ts';
+import {
+  answer,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  sse,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
 
 const CHAT = '/v1/chat/completions';
 const OPERATOR_KEY = 'sk-canaryOperatorKey0123456789abcdef';

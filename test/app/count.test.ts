@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { pluginFile, startError } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { pluginFile, startError } from '../support/plugins/plugin-file.ts';
 
 /** A vendor that counts mini: 100 and the letters of what is said. It tells each question by `/questions`. */
 const VENDOR = pluginFile({

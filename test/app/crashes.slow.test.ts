@@ -1,10 +1,11 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import type { LedgerEntry, Store } from '../../core/index.ts';
-import { eventually } from '../support/eventually.ts';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import { describeWith, type TestServer } from '../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { openStore, type StoreAddress } from '../support/stores/store-race.ts';
 import {
   answer,
   chunk,
@@ -13,9 +14,8 @@ import {
   SSE_HEAD,
   startScriptedUpstream,
   type Wire,
-} from '../support/scripted-upstream.ts';
-import { describeWith, type TestServer } from '../support/server-process.ts';
-import { openStore, type StoreAddress } from '../support/store-race.ts';
+} from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Where a gateway is killed, on the way of one call; `outside` is whenever the n-th request reaches the provider. */
 const STEPS = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { pluginFile } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
 
 /** Notes all that a plugin's middleware and hooks can see of a request. */
 const SPY = pluginFile({

@@ -1,8 +1,8 @@
 import net from 'node:net';
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { pluginFile } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
 
 describe('below the prefix of a client format', function () {
   this.timeout(20_000);

@@ -3,15 +3,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { startGateway } from '../support/gateway.ts';
-import { pluginFile } from '../support/plugin-file.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
 import {
   chunk,
   type Script,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
+} from '../support/vendors/scripted-upstream.ts';
 
 const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
 /** Eight bytes of an answer, then silence. */

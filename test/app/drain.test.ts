@@ -1,15 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type Running, startCli } from '../support/cli.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Running, startCli } from '../support/processes/cli.ts';
 import {
   chunk,
   heldSse,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+} from '../support/vendors/scripted-upstream.ts';
 
 const part = (delta: object, finish_reason: string | null = null) => ({
   id: 'c',

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { earlyErrors, TRANSPORTS } from '../support/early-errors.ts';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import { earlyErrors, TRANSPORTS } from './early-errors.ts';
 
 const MIB = 1024 * 1024;
 

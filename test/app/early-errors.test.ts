@@ -1,8 +1,8 @@
 import net from 'node:net';
 import { expect } from 'chai';
-import { earlyErrors, TRANSPORTS } from '../support/early-errors.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { until } from '../support/until.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
+import { earlyErrors, TRANSPORTS } from './early-errors.ts';
 
 describe('an error that is answered while its request still arrives', () => {
   let gateway: TestGateway;

@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import OpenAI, { type APIError } from 'openai';
-import { loadProviders } from '../support/all-providers.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { loadProviders } from '../support/plugins/all-providers.ts';
 import {
   answer,
   chunk,
@@ -12,7 +12,7 @@ import {
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
+} from '../support/vendors/scripted-upstream.ts';
 
 const FIXTURES = new URL('../fixtures/', import.meta.url);
 const KEY = 'sk-operator-secret-1234567890';

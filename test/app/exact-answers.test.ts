@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const MESSAGE = { role: 'assistant', content: 'Guten Tag, 世界', refusal: null };
 const EXACT = {

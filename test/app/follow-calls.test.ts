@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 /** Reads events one after the other, as a client does; comments are told as such. */
 async function* eventsOf(

@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { until } from '../support/until.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 /** A route that takes an upload, and says what it got. */
 const UPLOADS = `

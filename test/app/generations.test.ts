@@ -2,11 +2,17 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
-import { eventually } from '../support/eventually.ts';
-import { completion, delta } from '../support/fault-rig.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { pluginFile } from '../support/plugin-file.ts';
-import { answer, chunk, type ScriptedUpstream, SSE_HEAD, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { completion, delta } from '../support/gateways/fault-rig.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
+import {
+  answer,
+  chunk,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Says of what generation it is, counts its calls, and tells of its end. */
 const WITNESS = pluginFile({

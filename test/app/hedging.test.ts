@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway } from '../support/gateway.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { pluginFile } from '../support/plugin-file.ts';
-import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
-import type { Script } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
+import type { Script } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** As often as a test likes. */
 const AT_ONCE = { after: '10ms', maxExtra: '100%' };

@@ -3,10 +3,10 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { chatOf, pluginFile, readText } from '../support/plugin-file.ts';
-import { type FrameOptions, frameOf, OPCODE, RawWebSocket } from '../support/raw-websocket.ts';
-import { until } from '../support/until.ts';
+import { type FrameOptions, frameOf, OPCODE, RawWebSocket } from '../support/clients/raw-websocket.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { chatOf, pluginFile, readText } from '../support/plugins/plugin-file.ts';
+import { until } from '../support/wait.ts';
 
 /** A client format that comes by websocket, so that this suite needs no other dialect: `{ say, model? }` in. */
 const TINY = pluginFile({

@@ -2,10 +2,10 @@ import http from 'node:http';
 import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/cli/logger.ts';
-import { eventually } from '../support/eventually.ts';
-import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { answer, heldSse } from '../support/scripted-upstream.ts';
+import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { answer, heldSse } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const USAGE_CHUNK = delta('', 'stop', { usage: { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 } });
 const STREAM = [delta('in '), delta('pieces'), USAGE_CHUNK, '[DONE]'];

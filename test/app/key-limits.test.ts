@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type OpenIdProvider, startOpenIdProvider } from '../support/identity/openid-provider.ts';
 
 const KEYS = '/api/core/api_keys';
 /** Costs four micro-dollars by the echo, and reserves five. */

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type OpenIdProvider, startOpenIdProvider } from '../support/identity/openid-provider.ts';
+import { eventually } from '../support/wait.ts';
 
 const KEYS = '/api/core/api_keys';
 const CHAT = { model: 'echo', messages: [{ role: 'user', content: 'Hi there' }] };

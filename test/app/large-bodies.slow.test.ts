@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
-import type { BodyShape } from '../support/large-bodies.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import type { BodyShape } from './large-bodies.ts';
 
 const MB = 1_000_000;
-const SENDER = path.resolve(import.meta.dirname, '../support/send-bodies.ts');
+const SENDER = path.resolve(import.meta.dirname, './send-bodies.ts');
 
 interface Attack {
   readonly heapMb: number;

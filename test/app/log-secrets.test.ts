@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { until } from '../support/until.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 /** An auth plugin that reads the body, as one that checks a signature does. */
 const READER = `export default {

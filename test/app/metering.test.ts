@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readBooks, settledBooks } from '../support/books.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { readBooks, settledBooks } from '../support/clients/books.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
   answer,
   chunk,
@@ -10,7 +10,7 @@ import {
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
+} from '../support/vendors/scripted-upstream.ts';
 
 /** One dollar a million tokens in, two out: a token costs one or two micro-dollars. */
 const PRICES = { '*': { input: 1, output: 2 } };

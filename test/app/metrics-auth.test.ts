@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 describe('the metrics', () => {
   let gateway: TestGateway;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { chatOf, pluginFile, startError } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { chatOf, pluginFile, startError } from '../support/plugins/plugin-file.ts';
 
 /** An agent that calls the model it is told to. */
 const CALLER = pluginFile({

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createHttpClient } from '../../core/upstream/http-client.ts';
-import { startGateway } from '../support/gateway.ts';
-import { answer, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { until } from '../support/until.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 describe('the model list of a vendor', () => {
   it('is fetched beside the running gateway, added, and kept in the store', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { pluginFile } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
 
 /** A client format of five fields: `{ m, say, seal?, tool?, stream? }`; what it does not know goes on natively. */
 const DIALECT = pluginFile({

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type OpenAI from 'openai';
 import { APIError } from 'openai';
-import { fixture, jsonFixture } from '../support/codec.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { fixture, jsonFixture } from '../support/formats/codec.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
   answer,
   chunk,
@@ -11,7 +11,7 @@ import {
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
+} from '../support/vendors/scripted-upstream.ts';
 
 type Message = OpenAI.ChatCompletionMessageParam;
 

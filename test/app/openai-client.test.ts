@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import OpenAI, { APIError } from 'openai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
   answer,
   chunk,
@@ -9,8 +9,8 @@ import {
   SSE_HEAD,
   sse,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
-import { until } from '../support/until.ts';
+} from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const COMPLETION = {
   id: 'chatcmpl-1',

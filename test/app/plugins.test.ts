@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
-import { until } from '../support/until.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 const CHAT = '/v1/chat/completions';
 const ask = (rest: object = {}) => ({

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type ModelServer, startModelServer } from '../support/model-server.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of every shape
 type Loose = any;

@@ -1,10 +1,10 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
-import { type ModelServer, startModelServer } from '../support/model-server.ts';
-import { makeFormerIndex } from '../support/rag-former-index.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
+import { makeFormerIndex } from '../support/agents/rag-index.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateways/gateway.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Loose = any;

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
-import { describeWith, type TestServer } from '../support/server-process.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { describeWith, type TestServer } from '../support/processes/server-process.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { startTcpProxy, type TcpProxy } from '../support/stores/tcp-proxy.ts';
 
 describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;

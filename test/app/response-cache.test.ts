@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
-import { pluginFile, readText } from '../support/plugin-file.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { pluginFile, readText } from '../support/plugins/plugin-file.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };
 const STREAM = [delta('in '), delta('pieces'), delta('', 'stop', { usage: USAGE }), '[DONE]'];

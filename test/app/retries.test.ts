@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
-import type { Script } from '../support/scripted-upstream.ts';
+import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import type { Script } from '../support/vendors/scripted-upstream.ts';
 
 /** Each request has a key of its own: one that was used is not worked on again. */
 const withKey = (): Record<string, string> => ({ 'idempotency-key': randomUUID() });
@@ -97,7 +97,7 @@ describe('a retry', function () {
     const before = await spent();
     rig.vendors['d']?.script(refusal(503), fine);
     expect((await rig.ask('d/money')).attempts).to.equal('2');
-    const { eventually } = await import('../support/eventually.ts');
+    const { eventually } = await import('../support/wait.ts');
     await eventually(async () => expect((await spent()) - before).to.be.closeTo(0.00007, 1e-9));
   });
 });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { delta } from '../support/fault-rig.ts';
-import { fine, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
-import { chunk, LAST_CHUNK, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { delta } from '../support/gateways/fault-rig.ts';
+import { fine, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 describe('the metrics of routing, the store and money', function () {
   this.timeout(30_000);

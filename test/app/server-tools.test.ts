@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { SignJWT } from 'jose';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { MINI_FILES } from '../support/mini-dialect.ts';
-import { pluginFile } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
 
 const SECRET = randomBytes(48).toString('base64');
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { bodyOf } from '../support/browser.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { bodyOf } from '../support/clients/browser.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 /** A plugin of somebody else, which takes a header for a session wherever it comes. */
 const PLUGIN = `export default {

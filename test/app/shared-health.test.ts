@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { eventually } from '../support/wait.ts';
 
 describe('two gateways on one store', function () {
   this.timeout(30_000);

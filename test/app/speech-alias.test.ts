@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { startGateway } from '../support/gateway.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
 
 /** A vendor of speech without a network: a beep of silence in PCM. */
 const BEEP = `

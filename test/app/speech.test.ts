@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { fixture, hearWav, needProgram } from '../support/speech/sound.ts';
 import {
   answer,
   chunk,
@@ -7,9 +8,8 @@ import {
   LAST_CHUNK,
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
-import { fixture, hearWav, needProgram } from '../support/sound.ts';
-import { until } from '../support/until.ts';
+} from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { readBooks, settledBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { describeWith, type TestServer } from '../support/server-process.ts';
+import { readBooks, settledBooks } from '../support/clients/books.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { describeWith, type TestServer } from '../support/processes/server-process.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const OK = answer(200, {
   id: 'c',

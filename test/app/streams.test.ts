@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
   answer,
   chunk,
@@ -8,7 +8,7 @@ import {
   SSE_HEAD,
   startScriptedUpstream,
   type Wire,
-} from '../support/scripted-upstream.ts';
+} from '../support/vendors/scripted-upstream.ts';
 
 const frame = (delta: object, finish_reason: string | null = null) =>
   chunk(

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { until } from '../support/until.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 /** Writes each call's tags into the log, whatever kind of call it is. */
 const TAP = `export default {

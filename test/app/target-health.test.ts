@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/routing-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Each test has models of its own, so that what fails in one is not left alone in the next. */
 const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };
@@ -120,7 +120,7 @@ describe('a target that fails', function () {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
     expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '2' });
     const { loadConfig } = await import('../../core/plugins/load-config.ts');
-    const { createSilentLog } = await import('../support/silent-log.ts');
+    const { createSilentLog } = await import('../support/log.ts');
     const configPath = `${rig.gateway.folder}/tollgate.config.json`;
     await rig.gateway.use(
       await loadConfig({ cwd: rig.gateway.folder, env: {}, configPath, log: createSilentLog() } as never),

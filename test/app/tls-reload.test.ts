@@ -5,12 +5,12 @@ import path from 'node:path';
 import tls from 'node:tls';
 import { expect } from 'chai';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { delta } from '../support/fault-rig.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { type Certificate, createSelfSigned } from '../support/self-signed.ts';
-import { portOf, requestTls, trusting } from '../support/tls-client.ts';
-import { until } from '../support/until.ts';
+import { portOf, requestTls, trusting } from '../support/clients/tls-client.ts';
+import { delta } from '../support/gateways/fault-rig.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';
+import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const [first, second] = [createSelfSigned({ subject: 'first' }), createSelfSigned({ subject: 'second' })];
 const [client, nextClient] = [createSelfSigned({ subject: 'client' }), createSelfSigned({ subject: 'next client' })];

@@ -5,10 +5,10 @@ import { expect } from 'chai';
 import OpenAI from 'openai';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { WebSocket } from 'ws';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { createSelfSigned } from '../support/self-signed.ts';
-import { portOf, requestPlain, requestTls, sendTlsBytes, trusting } from '../support/tls-client.ts';
-import { until } from '../support/until.ts';
+import { portOf, requestPlain, requestTls, sendTlsBytes, trusting } from '../support/clients/tls-client.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
+import { until } from '../support/wait.ts';
 
 const own = createSelfSigned();
 const client = createSelfSigned();

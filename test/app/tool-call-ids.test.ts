@@ -1,9 +1,9 @@
 /** A conversation that began at Gemini goes on elsewhere when Gemini is down: its signed ids are too long for others. */
 import { expect } from 'chai';
 import type OpenAI from 'openai';
-import { jsonFixture } from '../support/codec.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { jsonFixture } from '../support/formats/codec.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const QUESTION = { role: 'user', content: 'Weather in Paris and Rome?' } as const;
 const TOOLS: OpenAI.ChatCompletionTool[] = ['get_weather', 'get_time'].map((name) => ({

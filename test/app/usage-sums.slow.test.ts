@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { BY_WORDS, type By, isTimeUnit } from '../../plugins/policies/usage/dimensions.ts';
-import { readBooks, settledBooks } from '../support/books.ts';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateway-process.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
-import { describeWith, type TestServer } from '../support/server-process.ts';
+import { readBooks, settledBooks } from '../support/clients/books.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import { describeWith, type TestServer } from '../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 
 /** Gateways that are killed, and what each is asked before. `TOLLGATE_SOAK` asks for more. */
 const KILLS = Number(process.env['TOLLGATE_SOAK'] ?? 3);

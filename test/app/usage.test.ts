@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { createSigner } from '../support/tokens.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { createSigner } from '../support/identity/tokens.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
 type Loose = any;

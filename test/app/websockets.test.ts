@@ -1,9 +1,9 @@
 import http from 'node:http';
 import { expect } from 'chai';
 import { WebSocket } from 'ws';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { pluginFile } from '../support/plugin-file.ts';
-import { until } from '../support/until.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
+import { until } from '../support/wait.ts';
 
 /** A client format that also comes by websocket: `{ say }` in, `{ text }` and `{ done }` out. */
 const dialect = (socket: string): string =>

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { startRedisServer } from '../support/redis-server.ts';
-import { freePort, type TestServer } from '../support/server-process.ts';
+import { freePort, type TestServer } from '../support/processes/server-process.ts';
+import { startRedisServer } from '../support/stores/redis-server.ts';
 import { PRICE } from './charges.ts';
 import { type ChaosNode, startNode, tollgate, WORKERS, writeNode } from './node.ts';
 import { NODES } from './plan.ts';

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { eventually } from '../support/eventually.ts';
-import { pause } from '../support/server-process.ts';
+import { pause } from '../support/processes/server-process.ts';
+import { eventually } from '../support/wait.ts';
 import { childrenOf } from './processes.ts';
 import { pick, type Random } from './random.ts';
 

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { openRedis } from '../../plugins/stores/redis/index.ts';
-import { pause } from '../support/server-process.ts';
+import { pause } from '../support/processes/server-process.ts';
 import { agent } from './client.ts';
 import { runDeeds } from './deeds.ts';
 import { install, USER } from './installation.ts';

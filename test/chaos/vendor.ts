@@ -1,6 +1,6 @@
 import { estimateInputTokens } from '../../core/calls/tokens.ts';
 import type { ChatRequest } from '../../core/index.ts';
-import { completion, delta } from '../support/fault-rig.ts';
+import { completion, delta } from '../support/gateways/fault-rig.ts';
 import {
   answer,
   chunk,
@@ -10,7 +10,7 @@ import {
   SSE_HEAD,
   startScriptedUpstream,
   type Wire,
-} from '../support/scripted-upstream.ts';
+} from '../support/vendors/scripted-upstream.ts';
 import type { Mood, Spell } from './plan.ts';
 import { between, pick, type Random } from './random.ts';
 

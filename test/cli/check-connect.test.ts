@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import { createGateway } from '../../core/app.ts';
 import { probeStore } from '../../core/plugins/foundation.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { startPostgresServer } from '../support/postgres-server.ts';
-import { startRedisServer } from '../support/redis-server.ts';
-import { createSilentLog } from '../support/silent-log.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { createSilentLog } from '../support/log.ts';
+import { startPostgresServer } from '../support/stores/postgres-server.ts';
+import { startRedisServer } from '../support/stores/redis-server.ts';
 
 const log = createSilentLog();
 

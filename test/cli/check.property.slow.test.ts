@@ -6,8 +6,8 @@ import { createGateway } from '../../core/app.ts';
 import { describeError } from '../../core/cli/failure.ts';
 import { trySetUp } from '../../core/cli/trial.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { createSilentLog } from '../support/silent-log.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { createSilentLog } from '../support/log.ts';
 
 /** `TOLLGATE_PROPERTY_CASES=3000 TOLLGATE_PROPERTY_SEED=1 npx mocha test/cli/check.property.slow.test.ts` */
 const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 100);

@@ -3,9 +3,9 @@ import { createGateway } from '../../core/app.ts';
 import { describeError } from '../../core/cli/failure.ts';
 import { trySetUp } from '../../core/cli/trial.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { createSilentLog } from '../support/silent-log.ts';
-import { WRONG_SETTINGS } from '../support/wrong-settings.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { createSilentLog } from '../support/log.ts';
+import { WRONG_SETTINGS } from './wrong-settings.ts';
 
 /** What `tollgate check` and `tollgate start` say of the files in a folder; undefined when they find it fine. */
 async function tellBoth(

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { COMMANDS } from '../../core/cli/commands.ts';
 import { VERSION } from '../../core/config/package-root.ts';
-import { type Finished, runCli } from '../support/cli.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Finished, runCli } from '../support/processes/cli.ts';
 
 /** The one document that `--json` prints; fails when stdout is anything else. */
 function document({ stdout }: Finished): {

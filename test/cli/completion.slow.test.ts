@@ -4,8 +4,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { COMMANDS } from '../../core/cli/commands.ts';
-import { runCli } from '../support/cli.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { runCli } from '../support/processes/cli.ts';
 
 const run = promisify(execFile);
 

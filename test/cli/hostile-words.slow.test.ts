@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { runInProcess } from '../support/cli-commands.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { runInProcess } from './cli-commands.ts';
 
 const LONG = 'x'.repeat(5000);
 

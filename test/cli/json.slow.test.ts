@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type Finished, type Running, runCli, startCli } from '../support/cli.ts';
-import { CORE_PATHS, readPluginPaths, runInProcess } from '../support/cli-commands.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Finished, type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { CORE_PATHS, readPluginPaths, runInProcess } from './cli-commands.ts';
 
 interface Case {
   /** Words behind the command with which it does something. `:key` and `:call` are a key and a call that there are. */

@@ -4,9 +4,9 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { type Running, runCli, startCli } from '../support/cli.ts';
-import { eventually } from '../support/eventually.ts';
-import { completion, delta } from '../support/fault-rig.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { completion, delta } from '../support/gateways/fault-rig.ts';
+import { type Running, runCli, startCli } from '../support/processes/cli.ts';
 import {
   answer,
   chunk,
@@ -14,8 +14,8 @@ import {
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+} from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const MAIN = fileURLToPath(new URL('../../core/cli/main.ts', import.meta.url));
 

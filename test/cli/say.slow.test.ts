@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { runCli } from '../support/cli.ts';
-import { decode, hearWav, needProgram } from '../support/sound.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { runCli } from '../support/processes/cli.ts';
+import { decode, hearWav, needProgram } from '../support/speech/sound.ts';
 
 describe('tollgate say', function () {
   this.timeout(60_000);

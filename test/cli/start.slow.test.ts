@@ -4,12 +4,11 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
-import { type Running, startCli } from '../support/cli.ts';
-import { eventually } from '../support/eventually.ts';
-import { startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { freePort } from '../support/server-process.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
-import { until } from '../support/until.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Running, startCli } from '../support/processes/cli.ts';
+import { freePort } from '../support/processes/server-process.ts';
+import { startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually, until } from '../support/wait.ts';
 
 const run = promisify(execFile);
 const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;

@@ -4,11 +4,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { type Running, runCli, startCli } from '../support/cli.ts';
-import { eventually } from '../support/eventually.ts';
-import { type Certificate, createSelfSigned } from '../support/self-signed.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
-import { requestTls } from '../support/tls-client.ts';
+import { requestTls } from '../support/clients/tls-client.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';
+import { type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { eventually } from '../support/wait.ts';
 
 const [first, second, expired] = [
   createSelfSigned({ subject: 'first' }),

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { AFTER, AGENTS, type AgentRow, BEFORE, FINISHED, moveOf, NOTE } from './agents.ts';
 import { type Finished, folderOf, programsOf, runProgram } from './install.ts';
 import { type Move, type ScriptedVendor, startScriptedVendor, type VendorRequest } from './scripted-vendor.ts';

@@ -10,8 +10,8 @@ import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { createAjv } from '../../core/config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
 import { loadConfig, readBuiltinSchemas } from '../../core/plugins/load-config.ts';
-import { runCli } from '../support/cli.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { runCli } from '../support/processes/cli.ts';
 
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 

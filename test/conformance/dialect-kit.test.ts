@@ -3,8 +3,8 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { type DialectDefinition, definePlugin, GatewayError } from '../../core/index.ts';
-import { dialectFixtures } from '../support/dialect-kits.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { dialectFixtures } from '../support/formats/dialect-kits.ts';
 import { testDialect } from './dialect.ts';
 
 interface Body {

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { Plugin } from '../../core/index.ts';
 import { listBuiltins } from '../../core/plugins/builtins.ts';
 import { importPlugin } from '../../core/plugins/import-plugin.ts';
-import { dialectFixtures, dialectOptions } from '../support/dialect-kits.ts';
-import { COPIES_VARIABLE, copyOf } from '../support/plugin-copies.ts';
+import { dialectFixtures, dialectOptions } from '../support/formats/dialect-kits.ts';
+import { COPIES_VARIABLE, copyOf } from '../support/plugins/plugin-copies.ts';
 import { testDialect } from './dialect.ts';
 
 const builtins = listBuiltins();

@@ -1,5 +1,5 @@
-import { loadProviders } from '../support/all-providers.ts';
-import { assertOpenAi } from '../support/openai-schemas.ts';
+import { assertOpenAi } from '../support/formats/openai-schemas.ts';
+import { loadProviders } from '../support/plugins/all-providers.ts';
 import { testProvider } from './provider.ts';
 
 const FIXTURES = new URL('../fixtures/', import.meta.url);

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import { createSseWriter } from '../../core/http/sse-writer.ts';
 import { createEventReader, readEvents } from '../../core/upstream/event-reader.ts';
 import { createUpstream, type Upstream } from '../../core/upstream/upstream.ts';
+import { createSilentLog } from '../support/log.ts';
 import {
   chunk,
   head,
@@ -15,9 +16,8 @@ import {
   SSE_HEAD,
   sse,
   startScriptedUpstream,
-} from '../support/scripted-upstream.ts';
-import { createSilentLog } from '../support/silent-log.ts';
-import { until } from '../support/until.ts';
+} from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const ERROR = {
   error: { message: 'broken', type: 'upstream_error', code: 'provider_unavailable', param: null },

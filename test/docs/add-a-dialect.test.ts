@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { importPlugin } from '../../core/plugins/import-plugin.ts';
 import { testDialect } from '../conformance/dialect.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { readBlocks } from '../support/read-blocks.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { readBlocks } from '../support/pages/read-blocks.ts';
 
 /** The dialect of docs/plugins.md and its fixtures, as a third party would have them. */
 const blocks = readBlocks().filter(({ page }) => page === 'docs/plugins.md');

@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import type { Plugin } from '../../core/index.ts';
 import { testProvider } from '../conformance/provider.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const PAGE = readFileSync(new URL('../../docs/add-a-provider.md', import.meta.url), 'utf8');
 const COMPATIBLE = new URL('../../plugins/providers/openai-compatible.ts', import.meta.url).href;

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { loadProviders } from '../support/all-providers.ts';
-import { DIALECT_FEATURES } from '../support/dialect-features.ts';
-import { cellOf, loadDialects, writeTable } from '../support/dialect-page.ts';
+import { DIALECT_FEATURES } from '../support/pages/dialect-features.ts';
+import { cellOf, loadDialects, writeTable } from '../support/pages/dialect-page.ts';
+import { loadProviders } from '../support/plugins/all-providers.ts';
 
 const FOLDER = new URL('../../docs/dialects/', import.meta.url);
 const PROVIDERS = await loadProviders();

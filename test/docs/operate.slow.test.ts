@@ -2,9 +2,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { isShown, openShell, readCommands, readFiles, type Shell } from '../support/page-shell.ts';
-import { freePort } from '../support/server-process.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { freePort } from '../support/processes/server-process.ts';
+import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 const PORTS = ['8787', '9001', '9002'] as const;

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { loadProviders } from '../support/all-providers.ts';
-import { formatProviderPage } from '../support/provider-page.ts';
+import { formatProviderPage } from '../support/pages/provider-page.ts';
+import { loadProviders } from '../support/plugins/all-providers.ts';
 
 const FOLDER = new URL('../../docs/providers/', import.meta.url);
 

@@ -12,7 +12,7 @@ import gemini from '../../plugins/tts/gemini.ts';
 import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
 import mistral from '../../plugins/tts/mistral.ts';
 import openai from '../../plugins/tts/openai.ts';
-import { loadSpeech } from '../support/speech-plugin.ts';
+import { loadSpeech } from '../support/speech/speech-vendor.ts';
 
 const page = readFileSync(new URL('../../docs/tts.md', import.meta.url), 'utf8');
 const validate = new Ajv2020({ strict: true, strictTypes: false }).compile(SPEECH_BODY);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../core/app.ts';
-import { createSilentLog } from '../support/silent-log.ts';
+import { createSilentLog } from '../support/log.ts';
 
 const run = promisify(execFile);
 const fileOf = (name: string) => fileURLToPath(new URL(`../../examples/grid-world/${name}`, import.meta.url));

@@ -1,11 +1,9 @@
 /** Callers at fault, in every form that they speak. `client.test.ts` has the finer points on chat completions. */
-import { once } from 'node:events';
-import net from 'node:net';
+import type net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
-import { type FaultForm, formsOf } from '../support/fault-forms.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { type FaultForm, formsOf } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
@@ -14,10 +12,11 @@ import {
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { until } from '../support/until.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually, until } from '../support/wait.ts';
+import { notePassed } from './passed-forms.ts';
+import { connectRaw, readToEnd } from './raw-socket.ts';
 
 const ASKED = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 const ALL = formsOf(undefined);
@@ -36,25 +35,10 @@ describe('callers at fault, in every form', function () {
     const head = `POST ${form.path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}`;
     return `${head}\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
   };
-  const connect = async (): Promise<net.Socket> => {
-    const socket = net.connect(Number(new URL(rig.gateway.url).port), '127.0.0.1');
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    return socket;
-  };
-  /** All that comes until the other side closes. */
-  const readAll = async (socket: net.Socket): Promise<string> => {
-    let text = '';
-    socket.on('data', (bytes) => {
-      text += String(bytes);
-    });
-    await once(socket, 'close');
-    return text;
-  };
   /** Sends a request and resolves when the vendor has it. */
   const reachVendor = async (form: FaultForm) => {
     const seen = rig.vendor.requests.length;
-    const socket = await connect();
+    const socket = await connectRaw(rig.gateway.url);
     socket.write(request(form));
     return { socket, upstream: await rig.vendor.request(seen) };
   };
@@ -106,7 +90,7 @@ describe('callers at fault, in every form', function () {
         sent.set(wire.request.connection, (sent.get(wire.request.connection) ?? 0) + piece.length);
       }
     });
-    const all = await Promise.all(forms.map(() => connect()));
+    const all = await Promise.all(forms.map(() => connectRaw(rig.gateway.url)));
     for (const [at, form] of forms.entries()) {
       all[at]?.pause();
       all[at]?.write(request(form));
@@ -130,9 +114,9 @@ describe('callers at fault, in every form', function () {
     const mark = await rig.mark();
     await Promise.all(
       ALL.map(async (form) => {
-        const socket = await connect();
+        const socket = await connectRaw(rig.gateway.url);
         socket.write(request(form).slice(0, -20));
-        expect(await readAll(socket), form.name).to.match(/^HTTP\/1\.1 408 /);
+        expect(await readToEnd(socket), form.name).to.match(/^HTTP\/1\.1 408 /);
       }),
     );
     await rig.expectOrder(mark, 0, 0);
@@ -166,9 +150,9 @@ describe('callers at fault, in every form', function () {
         },
         answer(200, completion('second')),
       );
-      const socket = await connect();
+      const socket = await connectRaw(rig.gateway.url);
       socket.write(request(form) + request(form, 'connection: close\r\n'));
-      const text = await readAll(socket);
+      const text = await readToEnd(socket);
       expect([...text.matchAll(/HTTP\/1\.1 200/g)], form.name).to.have.lengthOf(2);
       expect(text.indexOf('first'), form.name).to.be.within(1, text.indexOf('second'));
     }

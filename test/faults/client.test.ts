@@ -1,10 +1,8 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
+import { settledBooks } from '../support/clients/books.ts';
 import {
   completion,
   delta,
@@ -13,9 +11,10 @@ import {
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { answer, chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { until } from '../support/until.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually, until } from '../support/wait.ts';
+import { connectRaw, readToEnd } from './raw-socket.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 
@@ -34,27 +33,12 @@ describe('callers at fault', function () {
     framing = (text: string) => `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
   ) =>
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}\r\ncontent-type: application/json\r\n${more}${framing(JSON.stringify(body))}`;
-  const connect = async (): Promise<net.Socket> => {
-    const socket = net.connect(Number(new URL(rig.gateway.url).port), '127.0.0.1');
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    return socket;
-  };
-  /** All that comes until the other side closes. */
-  const readAll = async (socket: net.Socket): Promise<string> => {
-    let text = '';
-    socket.on('data', (bytes) => {
-      text += String(bytes);
-    });
-    await once(socket, 'close');
-    return text;
-  };
 
   for (const stream of [false, true]) {
     it(`C01: a caller who leaves before the first byte${stream ? ' of a stream' : ''} ends the vendor’s call and is charged for the prompt`, async () => {
       const mark = await rig.mark();
       rig.vendor.script((wire) => wire.hang());
-      const socket = await connect();
+      const socket = await connectRaw(rig.gateway.url);
       const seen = rig.vendor.requests.length;
       socket.write(request({ ...BODY, stream }));
       const upstream = await rig.vendor.request(seen);
@@ -79,7 +63,7 @@ describe('callers at fault', function () {
         (wire) => wire.hang(),
       ),
     );
-    const socket = await connect();
+    const socket = await connectRaw(rig.gateway.url);
     const seen = rig.vendor.requests.length;
     socket.write(request({ ...BODY, stream: true }));
     let text = '';
@@ -96,12 +80,12 @@ describe('callers at fault', function () {
     const mark = await rig.mark();
     rig.vendor.script((wire) => wire.hang());
     const seen = rig.vendor.requests.length;
-    const socket = await connect();
+    const socket = await connectRaw(rig.gateway.url);
     socket.write(request(BODY));
     const upstream = await rig.vendor.request(seen);
     socket.end();
     await upstream.closed;
-    expect(await readAll(socket)).to.equal('');
+    expect(await readToEnd(socket)).to.equal('');
     await rig.expectOrder(mark, 1, PROMPT_COST);
   });
 
@@ -116,7 +100,7 @@ describe('callers at fault', function () {
         sent += piece.length;
       }
     });
-    const socket = await connect();
+    const socket = await connectRaw(rig.gateway.url);
     socket.pause();
     socket.write(request({ ...BODY, stream: true }));
     let before = -1;
@@ -139,9 +123,9 @@ describe('callers at fault', function () {
   ] as const) {
     it(`C05: a caller who sends ${title} too slowly gets 408, and the connection is closed`, async () => {
       const mark = await rig.mark();
-      const socket = await connect();
+      const socket = await connectRaw(rig.gateway.url);
       socket.write(part(request(BODY)));
-      const text = await readAll(socket);
+      const text = await readToEnd(socket);
       expect(text)
         .to.match(/^HTTP\/1\.1 408 /)
         .and.include('"code":"request_timeout"');
@@ -158,9 +142,9 @@ describe('callers at fault', function () {
   ] as const) {
     it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection is closed`, async () => {
       const mark = await rig.mark();
-      const socket = await connect();
+      const socket = await connectRaw(rig.gateway.url);
       socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
-      expect(await readAll(socket))
+      expect(await readToEnd(socket))
         .to.match(/^HTTP\/1\.1 413 /)
         .and.include('request_too_large');
       await rig.expectOrder(mark, 0, 0);
@@ -193,9 +177,9 @@ describe('callers at fault', function () {
       answer(200, completion('second')),
       answer(200, completion('third')),
     );
-    const socket = await connect();
+    const socket = await connectRaw(rig.gateway.url);
     socket.write(request(BODY) + request(BODY) + request(BODY, 'connection: close\r\n'));
-    const text = await readAll(socket);
+    const text = await readToEnd(socket);
     const words = [...text.matchAll(/"content":"(\w+)"/g)].map(([, word]) => word);
     expect(words).to.deep.equal(['first', 'second', 'third']);
     expect([...text.matchAll(/HTTP\/1\.1 200/g)]).to.have.lengthOf(3);
@@ -226,9 +210,9 @@ describe('callers at fault', function () {
   for (const protocol of ['h2c', 'websocket']) {
     it(`C08: a caller who asks for an upgrade to ${protocol} is served over HTTP/1.1`, async () => {
       const mark = await rig.mark();
-      const socket = await connect();
+      const socket = await connectRaw(rig.gateway.url);
       socket.write(request(BODY, `connection: upgrade, close\r\nupgrade: ${protocol}\r\n`));
-      expect(await readAll(socket)).to.match(/^HTTP\/1\.1 200 /);
+      expect(await readToEnd(socket)).to.match(/^HTTP\/1\.1 200 /);
       await rig.expectOrder(mark, 1, USAGE_COST);
     });
   }

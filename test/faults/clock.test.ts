@@ -2,12 +2,12 @@ import path from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { readBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
-import { formsOf } from '../support/fault-forms.ts';
-import { completion, delta, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { readBooks } from '../support/clients/books.ts';
+import { formsOf } from '../support/gateways/fault-forms.ts';
+import { completion, delta, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
+import { notePassed } from './passed-forms.ts';
 
 const TEN_MINUTES_MS = 600_000;
 

@@ -1,11 +1,11 @@
 import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type Running, runCli, startCli } from '../support/cli.ts';
-import { eventually } from '../support/eventually.ts';
-import { delta } from '../support/fault-rig.ts';
-import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { delta } from '../support/gateways/fault-rig.ts';
+import { type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 describe('a configuration at fault', function () {
   this.timeout(60_000);

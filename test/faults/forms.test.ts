@@ -1,18 +1,17 @@
 /** What a provider may do that is odd and no failure: the caller gets a whole response, in every form in which it can happen. */
 import { expect } from 'chai';
-import { type FaultForm, formsOf } from '../support/fault-forms.ts';
+import { type FaultForm, formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
-  type Heard,
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer, chunk, head, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer, chunk, head, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { notePassed } from './passed-forms.ts';
 
 interface OddCase {
   readonly title: string;

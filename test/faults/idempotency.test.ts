@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { completion, type FaultRig, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { completion, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 describe('an Idempotency-Key', () => {
   let rig: FaultRig;

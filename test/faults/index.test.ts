@@ -3,8 +3,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { corpusJson } from '../support/corpus.ts';
-import { formsOf } from '../support/fault-forms.ts';
-import { type FormsOfFaults, withFaults } from '../support/reliability-page.ts';
+import { formsOf } from '../support/gateways/fault-forms.ts';
+import { type FormsOfFaults, withFaults } from '../support/pages/reliability-page.ts';
 import { FAULTS } from './index.ts';
 import { BREAKS, NO_ANSWERS } from './upstream-cases.ts';
 

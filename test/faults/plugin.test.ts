@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { HOOK_TIMEOUT_MS } from '../../core/plugins/hook-call.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { setUpPlugins } from '../../core/plugins/set-up.ts';
-import { formsOf } from '../support/fault-forms.ts';
+import { formsOf } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
@@ -13,10 +13,10 @@ import {
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { startGateway } from '../support/gateway.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer } from '../support/scripted-upstream.ts';
+} from '../support/gateways/fault-rig.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { notePassed } from './passed-forms.ts';
 
 const plugin = (name: string, setup: string) =>
   `export default { name: '${name}', kind: 'policy', apiVersion: 1, setup(api, config) { ${setup} } };`;

@@ -4,12 +4,12 @@ import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { settledBooks } from '../support/books.ts';
-import { type Running, startCli } from '../support/cli.ts';
-import { eventually } from '../support/eventually.ts';
-import { completion, delta, events, PROMPT_COST, USAGE_COST } from '../support/fault-rig.ts';
-import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { completion, delta, events, PROMPT_COST, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type Running, startCli } from '../support/processes/cli.ts';
+import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 const policy = (name: string, setup: string) =>
   `export default { name: '${name}', kind: 'policy', apiVersion: 1, setup(api) { ${setup} } };`;

@@ -1,17 +1,21 @@
 /** A provider at fault that is the first target of an alias: the next one responds, and the caller pays that response alone. */
 import { expect } from 'chai';
-import { formsOf } from '../support/fault-forms.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
-  type Heard,
   OPERATOR_KEY,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream, type Wire } from '../support/scripted-upstream.ts';
+} from '../support/gateways/fault-rig.ts';
+import {
+  answer,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+  type Wire,
+} from '../support/vendors/scripted-upstream.ts';
 import { BREAKS, NO_ANSWERS } from './upstream-cases.ts';
 
 /** Those in which the caller got nothing yet, and which are not the request's fault. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { completion, delta, type FaultRig, startFaultRig } from '../support/fault-rig.ts';
-import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { completion, delta, type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 /** Looks like no key at all. */
 const PLAIN_KEY = 'correct horse battery/staple';

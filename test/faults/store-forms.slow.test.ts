@@ -1,12 +1,12 @@
 /** A store that breaks under a running gateway, and a gateway that ends, in every form. */
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { formsOf } from '../support/fault-forms.ts';
-import { completion, delta, events, type FaultRig, type Heard, startFaultRig } from '../support/fault-rig.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/redis-server.ts';
-import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { describeWith, type TestServer } from '../support/server-process.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
+import { completion, delta, events, type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { describeWith, type TestServer } from '../support/processes/server-process.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
+import { notePassed } from './passed-forms.ts';
 
 const ALL = formsOf(undefined);
 const isStream = ({ stream }: { stream?: boolean }): boolean => stream === true;

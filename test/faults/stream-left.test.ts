@@ -1,6 +1,6 @@
 import http from 'node:http';
-import { delta, type FaultRig, PROMPT_COST, startFaultRig } from '../support/fault-rig.ts';
-import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { delta, type FaultRig, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 50, completion_tokens: 90, total_tokens: 140 };
 /** What {@link USAGE} costs, which is much more than the text that was seen. */

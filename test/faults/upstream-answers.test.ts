@@ -1,17 +1,16 @@
 import { expect } from 'chai';
-import { formsOf } from '../support/fault-forms.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import {
   completion,
   delta,
   events,
   type FaultRig,
-  type Heard,
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer, chunk, head, SSE_HEAD, startScriptedUpstream } from '../support/scripted-upstream.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer, chunk, head, SSE_HEAD, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { notePassed } from './passed-forms.ts';
 import { NO_ANSWERS, refusal } from './upstream-cases.ts';
 
 const STREAM = { stream: true };

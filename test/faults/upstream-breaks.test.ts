@@ -1,12 +1,12 @@
 import type net from 'node:net';
 import tls from 'node:tls';
 import { expect } from 'chai';
-import { formsOf } from '../support/fault-forms.ts';
-import { completion, type FaultRig, type Heard, startFaultRig, USAGE_COST } from '../support/fault-rig.ts';
-import { startBlackHole } from '../support/given-upstream.ts';
-import { notePassed } from '../support/passed-forms.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
-import { createSelfSigned } from '../support/self-signed.ts';
+import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
+import { completion, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
+import { startBlackHole } from '../support/vendors/given-upstream.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { notePassed } from './passed-forms.ts';
 import { BREAKS } from './upstream-cases.ts';
 
 describe('a provider that breaks off', function () {

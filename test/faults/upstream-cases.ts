@@ -1,7 +1,7 @@
 /** What a provider may do instead of responding, and what becomes of the call: in every form in which it can happen. */
 import type { ErrorCode } from '../../core/index.ts';
-import { completion, delta, events, PROMPT_COST } from '../support/fault-rig.ts';
-import { answer, chunk, head, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { completion, delta, events, PROMPT_COST } from '../support/gateways/fault-rig.ts';
+import { answer, chunk, head, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 export interface UpstreamCase {
   readonly title: string;

@@ -7,8 +7,8 @@ import {
   PROMPT_COST,
   startFaultRig,
   USAGE_COST,
-} from '../support/fault-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+} from '../support/gateways/fault-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const STREAM = { stream: true, stream_options: { include_usage: true } };
 const usage = (prompt: unknown, output: unknown = 10, total: unknown = 60) => ({

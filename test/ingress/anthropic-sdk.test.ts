@@ -1,7 +1,14 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
-import { cutScript, type IngressRig, MODEL_OF, type Said, startIngressRig, type Wire } from '../support/ingress-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import {
+  cutScript,
+  type IngressRig,
+  MODEL_OF,
+  type Said,
+  startIngressRig,
+  type Wire,
+} from '../support/gateways/ingress-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const TOOLS: Anthropic.Tool[] = [
   { name: 'look', description: 'Looks.', input_schema: { type: 'object', properties: { at: { type: 'string' } } } },

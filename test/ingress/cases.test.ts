@@ -1,5 +1,7 @@
 import http from 'node:http';
 import { expect } from 'chai';
+import { LOOK, postMessages, receiveMessage } from '../support/clients/post-messages.ts';
+import { askResponse } from '../support/clients/responses-client.ts';
 import {
   CUTS,
   type IngressRig,
@@ -8,11 +10,9 @@ import {
   startIngressRig,
   WIRES,
   type Wire,
-} from '../support/ingress-rig.ts';
-import { LOOK, postMessages, receiveMessage } from '../support/post-messages.ts';
-import { askResponse } from '../support/responses-client.ts';
-import { type SaidNatively, sayAnywhere, sendResponses } from '../support/responses-wire.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+} from '../support/gateways/ingress-rig.ts';
+import { type SaidNatively, sayAnywhere, sendResponses } from '../support/vendors/responses-wire.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const FORMS = [
   ['whole', false],

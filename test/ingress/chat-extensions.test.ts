@@ -1,8 +1,14 @@
 /** What chat carries beyond OpenAI's fields, through a whole gateway: reasoning that comes back, files, addresses. */
 import { expect } from 'chai';
-import { completion, completionEvents, type ReceivedChat, receiveChat, vendorScript } from '../support/chat-client.ts';
-import { CUTS, type IngressRig, startIngressRig } from '../support/ingress-rig.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  completion,
+  completionEvents,
+  type ReceivedChat,
+  receiveChat,
+  vendorScript,
+} from '../support/clients/chat-client.ts';
+import { CUTS, type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const THOUGHT = { type: 'reasoning.text', text: 'Hm, é.', signature: 'sig', format: 'anthropic-claude-v1', index: 0 };
 const SECRET = {

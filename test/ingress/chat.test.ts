@@ -1,6 +1,6 @@
 /** What other gateways did wrong with chat completions (cases G26, G52 to G64), through a whole gateway. */
 import { expect } from 'chai';
-import { completion, completionEvents, receiveChat, vendorScript } from '../support/chat-client.ts';
+import { completion, completionEvents, receiveChat, vendorScript } from '../support/clients/chat-client.ts';
 import {
   CUTS,
   type IngressRig,
@@ -9,8 +9,8 @@ import {
   startIngressRig,
   WIRES,
   type Wire,
-} from '../support/ingress-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+} from '../support/gateways/ingress-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 /** Vendors of OpenAI's wire. */
 const COMPATIBLE = ['openai', 'mistral', 'deepseek'] as const satisfies readonly Wire[];

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type OpenAI from 'openai';
-import { readSse } from '../support/codec.ts';
-import { CUTS, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/ingress-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { readSse } from '../support/formats/codec.ts';
+import { CUTS, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 describe('OpenAI’s completions in front of five vendors', function () {
   this.timeout(30_000);

@@ -1,7 +1,7 @@
 /** What other gateways did wrong with embeddings (cases G65 and G66), through a whole gateway and the official SDK. */
 import { expect } from 'chai';
-import { type IngressRig, startIngressRig } from '../support/ingress-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const VECTOR = Array.from({ length: 768 }, (_, at) => Math.fround(Math.sin(at)));
 const LIST = {

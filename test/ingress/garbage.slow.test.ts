@@ -1,6 +1,6 @@
-import { DOORS, postGarbage } from '../support/garbage-bodies.ts';
-import { type IngressRig, startIngressRig, WIRES } from '../support/ingress-rig.ts';
-import { sayAnywhere } from '../support/responses-wire.ts';
+import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { sayAnywhere } from '../support/vendors/responses-wire.ts';
+import { DOORS, postGarbage } from './garbage-bodies.ts';
 
 describe('much garbage at the ways in of every dialect', function () {
   this.timeout(300_000);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { DOORS, postGarbage, readError } from '../support/garbage-bodies.ts';
-import { type IngressRig, startIngressRig, WIRES } from '../support/ingress-rig.ts';
-import { sayAnywhere } from '../support/responses-wire.ts';
+import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { sayAnywhere } from '../support/vendors/responses-wire.ts';
+import { DOORS, postGarbage, readError } from './garbage-bodies.ts';
 
 /** `garbage.slow.test.ts` goes on with other seeds. */
 const SEED = 20_261_122;

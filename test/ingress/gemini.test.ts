@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readSse } from '../support/codec.ts';
+import { readSse } from '../support/formats/codec.ts';
 import {
   CUTS,
   type IngressRig,
@@ -8,8 +8,8 @@ import {
   startIngressRig,
   WIRES,
   type Wire,
-} from '../support/ingress-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+} from '../support/gateways/ingress-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 interface Part {
   readonly text?: string;

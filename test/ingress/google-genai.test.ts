@@ -1,7 +1,7 @@
 import { ApiError, GoogleGenAI } from '@google/genai';
 import { expect } from 'chai';
-import { type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/ingress-rig.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 describe('Google’s own client, @google/genai', function () {
   this.timeout(30_000);

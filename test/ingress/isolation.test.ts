@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
-import { askResponse } from '../support/responses-client.ts';
-import { type SaidNatively, sayAnywhere, sendResponses } from '../support/responses-wire.ts';
-import { answer } from '../support/scripted-upstream.ts';
+import { askResponse } from '../support/clients/responses-client.ts';
+import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { type SaidNatively, sayAnywhere, sendResponses } from '../support/vendors/responses-wire.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
 const THOUGHT: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }], encrypted: 'gAAA-canary-blob' };

@@ -1,11 +1,11 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
 import type { JsonObject } from '../../core/index.ts';
-import { fixture } from '../support/codec.ts';
-import { type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
-import { readMessagesStream } from '../support/messages-grammar.ts';
-import { LOOK, postMessages, receiveMessage } from '../support/post-messages.ts';
-import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { LOOK, postMessages, receiveMessage } from '../support/clients/post-messages.ts';
+import { fixture } from '../support/formats/codec.ts';
+import { readMessagesStream } from '../support/formats/messages-grammar.ts';
+import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 /** What Claude Code sends, with things that no one here knows. */
 const BODY = {

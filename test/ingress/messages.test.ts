@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { postMessages, receiveMessage } from '../support/clients/post-messages.ts';
+import { readMessagesStream } from '../support/formats/messages-grammar.ts';
 import {
   CUTS,
   cutScript,
@@ -10,11 +12,9 @@ import {
   startIngressRig,
   WIRES,
   type Wire,
-} from '../support/ingress-rig.ts';
-import { readMessagesStream } from '../support/messages-grammar.ts';
-import { postMessages, receiveMessage } from '../support/post-messages.ts';
-import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/scripted-upstream.ts';
-import { streamText } from '../support/vendor-wires.ts';
+} from '../support/gateways/ingress-rig.ts';
+import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { streamText } from '../support/vendors/vendor-wires.ts';
 
 const FORMS = [
   ['whole', false],

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import type { ResponseInputItem, Tool } from 'openai/resources/responses/responses';
-import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../support/ingress-rig.ts';
-import { sayAnywhere } from '../support/responses-wire.ts';
+import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../support/gateways/ingress-rig.ts';
+import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 
 const LOOKUP: Tool = {
   type: 'function',

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { CUTS, type IngressRig, MODEL_OF, startIngressRig } from '../support/ingress-rig.ts';
-import { askResponse, gistOf } from '../support/responses-client.ts';
-import { readEvents } from '../support/responses-dialect.ts';
+import { askResponse, gistOf } from '../support/clients/responses-client.ts';
+import { readEvents } from '../support/formats/responses-dialect.ts';
+import { CUTS, type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import {
   responsesEvents,
   type SaidNatively,
   sayAnywhere,
   sendEvents,
   sendResponses,
-} from '../support/responses-wire.ts';
-import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts';
+} from '../support/vendors/responses-wire.ts';
+import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 /** Whether core passes requests on to vendors that speak the caller's format. */
 

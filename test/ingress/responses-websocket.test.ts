@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { cutScript, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/ingress-rig.ts';
-import { type Event, findDisorder } from '../support/responses-grammar.ts';
-import { sayAnywhere } from '../support/responses-wire.ts';
-import { openResponses, type ResponsesSocket } from '../support/socket-client.ts';
+import { openResponses, type ResponsesSocket } from '../support/clients/responses-client.ts';
+import { type Event, findDisorder } from '../support/formats/responses-grammar.ts';
+import { cutScript, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 
 const user = (text: string) => ({ type: 'message', role: 'user', content: text });
 

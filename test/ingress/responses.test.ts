@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { askResponse, gistOf } from '../support/clients/responses-client.ts';
 import {
   CUTS,
   cutScript,
@@ -7,9 +8,8 @@ import {
   startIngressRig,
   WIRES,
   type Wire,
-} from '../support/ingress-rig.ts';
-import { askResponse, gistOf } from '../support/responses-client.ts';
-import { responsesEvents, type SaidNatively, sayAnywhere, sendEvents } from '../support/responses-wire.ts';
+} from '../support/gateways/ingress-rig.ts';
+import { responsesEvents, type SaidNatively, sayAnywhere, sendEvents } from '../support/vendors/responses-wire.ts';
 
 const LOOKUP = {
   type: 'function',

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { CUTS, type IngressRig, MODEL_OF, type Said, startIngressRig, WIRES } from '../support/ingress-rig.ts';
+import { CUTS, type IngressRig, MODEL_OF, type Said, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
 
 const SAID: Said = {
   pieces: [

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { startGateway } from '../support/gateway.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
 
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 

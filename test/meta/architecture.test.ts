@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readSources, type SourceFile } from '../support/source-tree.ts';
 import { LAYERS, VENDOR_EXCEPTIONS, VENDORS } from './layers.ts';
+import { readSources, type SourceFile } from './source-tree.ts';
 
 const MAX_LINES = 250;
 const core = readSources('core');

@@ -6,9 +6,9 @@ import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { startGateway } from '../support/gateway.ts';
-import { renderTemplates } from '../support/helm-template.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { renderTemplates } from './helm-template.ts';
 
 // What can be shown without Helm: the chart renders in a subset of its language, and what comes out fits together and the gateway.
 

@@ -9,9 +9,9 @@ import { COMMANDS } from '../../core/cli/commands.ts';
 import { EXIT } from '../../core/cli/io.ts';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { startGateway } from '../support/gateway.ts';
-import { findProgram } from '../support/server-process.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { findProgram } from '../support/processes/server-process.ts';
 
 // Docker, systemd and the proxies do not run here: their files are held to each other and to the gateway.
 

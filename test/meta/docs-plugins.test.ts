@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { readBlocks } from '../support/read-blocks.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { readBlocks } from '../support/pages/read-blocks.ts';
 
 /** The plugins of the docs that need no options, as files that import this checkout. */
 const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'core/index.ts'));

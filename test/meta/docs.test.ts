@@ -10,11 +10,10 @@ import { HOOKS } from '../../core/contract/hooks.ts';
 import type { Plugin } from '../../core/contract/plugin.ts';
 import { listBuiltins } from '../../core/plugins/builtins.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { readBlocks } from '../support/read-blocks.ts';
-import { createSelfSigned } from '../support/self-signed.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { makeFolder, removeFolders, useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
+import { readBlocks } from '../support/pages/read-blocks.ts';
 import { LAYERS } from './layers.ts';
 
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readSources } from '../support/source-tree.ts';
 import { ALLOWED, RETIRED, SCANNED } from './retired-words.ts';
+import { readSources } from './source-tree.ts';
 
 interface Found {
   readonly word: string;

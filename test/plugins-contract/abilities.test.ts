@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import http from 'node:http';
 import { expect } from 'chai';
-import { runCli } from '../support/cli.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
   CHAT,
   chatOf,
@@ -12,8 +12,8 @@ import {
   readText,
   routeText,
   startProbe,
-} from '../support/plugin-file.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+} from '../support/plugins/plugin-file.ts';
+import { runCli } from '../support/processes/cli.ts';
 
 describe('what a plugin may do', () => {
   let gateway: TestGateway | undefined;

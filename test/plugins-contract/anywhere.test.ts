@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { startCli } from '../support/cli.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startCli } from '../support/processes/cli.ts';
 
 /** A codec plugin; `typed` is what only TypeScript understands. */
 const codec = (typed: string): string => `

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { readBooks } from '../support/books.ts';
-import { eventually } from '../support/eventually.ts';
-import { completion, type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig } from '../support/fault-rig.ts';
-import { pluginFile, routeText } from '../support/plugin-file.ts';
-import { answer, sse, startScriptedUpstream } from '../support/scripted-upstream.ts';
+import { readBooks } from '../support/clients/books.ts';
+import { completion, type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { pluginFile, routeText } from '../support/plugins/plugin-file.ts';
+import { answer, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 describe('the life of a call', () => {
   let rig: FaultRig;

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
-import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugin-copies.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugins/plugin-copies.ts';
 
 const run = promisify(execFile);
 

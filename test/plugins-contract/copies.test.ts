@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { COPIED, copyPlugins, entryOf } from '../support/plugin-copies.ts';
-import { chatOf, readText } from '../support/plugin-file.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { COPIED, copyPlugins, entryOf } from '../support/plugins/plugin-copies.ts';
+import { chatOf, readText } from '../support/plugins/plugin-file.ts';
+import { eventually } from '../support/wait.ts';
 
 describe('copies of built-in plugins outside of the repository', function () {
   this.timeout(60_000);

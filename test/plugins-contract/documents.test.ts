@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { TestGateway } from '../support/gateway.ts';
-import { startGateway } from '../support/gateway.ts';
-import { pluginFile, routeText, startError, startProbe } from '../support/plugin-file.ts';
+import type { TestGateway } from '../support/gateways/gateway.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { pluginFile, routeText, startError, startProbe } from '../support/plugins/plugin-file.ts';
 
 /** A plugin that keeps, counts and lists under names that others use too. */
 const keeper = (name: string, kind: string, route: string): string =>

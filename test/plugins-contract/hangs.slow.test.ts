@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { startCli } from '../support/cli.ts';
-import { startFaulty } from '../support/faulty-process.ts';
-import { pluginFile } from '../support/plugin-file.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
+import { startCli } from '../support/processes/cli.ts';
+import { startFaulty } from './faulty-process.ts';
 
 describe('what a plugin never ends (D52)', function () {
   this.timeout(120_000);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { HOOKS, type HookName } from '../../core/index.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { CHAT, chatOf, pluginFile, startProbe } from '../support/plugin-file.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { CHAT, chatOf, pluginFile, startProbe } from '../support/plugins/plugin-file.ts';
 
 /** What a plugin in JavaScript may give by mistake. */
 const WRONG = ['{}', '{ a: 1 }', 'false'] as const;

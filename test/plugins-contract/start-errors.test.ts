@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { GatewayError } from '../../core/index.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../support/config-folder.ts';
-import { startGateway } from '../support/gateway.ts';
-import { CHAT, chatOf, type PluginText, pluginFile, startError, startProbe } from '../support/plugin-file.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { CHAT, chatOf, type PluginText, pluginFile, startError, startProbe } from '../support/plugins/plugin-file.ts';
 
 const SECTION: Readonly<Record<string, string>> = {
   ...{ policy: 'policies', provider: 'providers', auth: 'auth', operation: 'operations', dialect: 'dialects' },

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { startFaulty } from '../support/faulty-process.ts';
-import { routeText } from '../support/plugin-file.ts';
-import { useTempFolder } from '../support/temp-folder.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { routeText } from '../support/plugins/plugin-file.ts';
+import { eventually } from '../support/wait.ts';
+import { startFaulty } from './faulty-process.ts';
 
 const TIMER = `setTimeout(() => { throw new Error('stray'); }, 100);`;
 const REJECTION = `setTimeout(() => { void Promise.reject(new Error('stray')); }, 100);`;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { delta, events, type FaultRig, startFaultRig } from '../support/fault-rig.ts';
-import { pluginFile, readText, routeText } from '../support/plugin-file.ts';
-import { chunk, SSE_HEAD } from '../support/scripted-upstream.ts';
+import { delta, events, type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { pluginFile, readText, routeText } from '../support/plugins/plugin-file.ts';
+import { chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Helpers that the transforms of these tests share. */
 const HELP = `

@@ -1,6 +1,6 @@
 import type { Target } from '../../contract/call.ts';
 import type { OpenCause, TargetReport } from '../../contract/routing.ts';
-import { steadyNow } from './steady-now.ts';
+import { steadyNow } from '../../contract/steady-now.ts';
 import {
   begin,
   forget,

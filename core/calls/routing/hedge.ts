@@ -3,7 +3,7 @@ import type { CallDeps } from '../call-deps.ts';
 import { joinRecords, owedBy } from '../call-record.ts';
 import type { LiveCall } from '../live-call.ts';
 import { meterUnfinished } from '../meter.ts';
-import { type Lap, nameOf } from './lap.ts';
+import { type Lap, nameOf } from './tell-attempt.ts';
 
 /** How two targets are asked. */
 export interface HedgePlan<R> {

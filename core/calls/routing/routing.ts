@@ -1,7 +1,7 @@
 import type { RoutingState } from '../../contract/routing.ts';
 import { HealthBook } from './health-book.ts';
 import { Hedges } from './hedges.ts';
-import { RetryBudget } from './retry-budget.ts';
+import { RetryBudget } from './retries.ts';
 import type { SharedHealth } from './share-health.ts';
 import { StickyTargets } from './sticky-targets.ts';
 import { WaitingAttempts } from './waiting-attempts.ts';

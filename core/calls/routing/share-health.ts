@@ -1,6 +1,6 @@
+import { steadyNow } from '../../contract/steady-now.ts';
 import type { Counters } from '../../contract/store.ts';
 import type { HealthBook } from './health-book.ts';
-import { steadyNow } from './steady-now.ts';
 
 /** How often it is looked what others found out, at most, and only while there are calls. */
 const EVERY_MS = 2_000;

@@ -7,10 +7,8 @@ import type { CallDeps } from '../call-deps.ts';
 import type { LiveCall } from '../live-call.ts';
 import { clocksFor } from './clocks.ts';
 import { hedge } from './hedge.ts';
-import type { Lap } from './lap.ts';
-import { retryDelayMs } from './retry-rules.ts';
-import { tellAttempt } from './tell-attempt.ts';
-import { reportFailure } from './verdicts.ts';
+import { retryDelayMs } from './retries.ts';
+import { type Lap, reportFailure, tellAttempt } from './tell-attempt.ts';
 
 /** One attempt; `own` is the call, or a copy of it where two attempts run at once. */
 type AttemptOf<T> = (target: Target, own: LiveCall) => Promise<T>;

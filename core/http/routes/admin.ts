@@ -1,11 +1,11 @@
-import { mergeStates, ROUTING_TOPIC } from '../../calls/routing/merge-states.ts';
-import { type TargetRow, targetRows } from '../../calls/routing/target-rows.ts';
+import { mergeStates, ROUTING_TOPIC, targetRows } from '../../calls/routing/routing-states.ts';
 import type { ReloadControl, ReloadReport } from '../../config/reload-report.ts';
 import { type AuditChange, auditActor } from '../../contract/audit.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import { readObject, type Schema } from '../../contract/json.ts';
 import type { Route } from '../../contract/plugin.ts';
 import type { RoutingState } from '../../contract/routing.ts';
+import { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../operator-routes.ts';
 
 export interface AdminRouteDeps {
   /** What all processes of the gateway answer about a topic. */
@@ -19,9 +19,6 @@ export interface AdminRouteDeps {
 export function adminRoutes(deps: AdminRouteDeps): readonly Route[] {
   return [targetsRoute(deps), reloadRoute(deps)];
 }
-
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1000;
 
 const TARGET_ROW: Schema = {
   type: 'object',
@@ -60,50 +57,18 @@ const RETRIES: Schema = {
 
 function targetsRoute({ gather }: AdminRouteDeps): Route {
   return {
-    ...{ method: 'GET', path: '/api/core/admin/targets', auth: ['key', 'token'], role: 'admin' },
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets' },
     summary: 'The targets that were tried: state, errors, latency, the last error',
-    query: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        limit: {
-          type: 'string',
-          pattern: '^[1-9]\\d{0,3}$',
-          description: `At most ${MAX_LIMIT}, else ${DEFAULT_LIMIT}.`,
-        },
-        after: { type: 'string', minLength: 1, maxLength: 400, description: '`next` of the page before.' },
-      },
-    },
-    responses: {
-      200: {
-        description: 'By name.',
-        schema: {
-          type: 'object',
-          required: ['object', 'data', 'has_more', 'retries'],
-          properties: {
-            object: { const: 'list' },
-            data: { type: 'array', items: TARGET_ROW },
-            has_more: { type: 'boolean' },
-            next: { type: 'string' },
-            retries: RETRIES,
-          },
-        },
-      },
-    },
+    query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
+    responses: { 200: { description: 'By name.', schema: listOf(TARGET_ROW, { retries: RETRIES }) } },
     async handler(ctx) {
-      const { limit = String(DEFAULT_LIMIT), after = '' } = Object.fromEntries(new URLSearchParams(ctx.querystring));
+      const { limit, after = '' } = readPage(ctx);
       const state = mergeStates((await gather(ROUTING_TOPIC)) as readonly RoutingState[]);
-      ctx.set('cache-control', 'no-store');
-      ctx.body = { ...pageOf(targetRows(state), after, Math.min(Number(limit), MAX_LIMIT)), retries: state.retries };
+      const rest = targetRows(state).filter(({ target }) => target > after);
+      const next = rest.length > limit ? rest[limit - 1]?.target : undefined;
+      sendList(ctx, rest.slice(0, limit), next, { retries: state.retries });
     },
   };
-}
-
-function pageOf(rows: readonly TargetRow[], after: string, limit: number): object {
-  const rest = rows.filter(({ target }) => target > after);
-  const data = rest.slice(0, limit);
-  const hasMore = rest.length > data.length;
-  return { object: 'list', data, has_more: hasMore, ...(hasMore && { next: data.at(-1)?.target }) };
 }
 
 const RELOAD_BODY = {
@@ -137,7 +102,7 @@ const RELOAD_RESPONSE: Schema = {
 
 function reloadRoute({ reloads, audit }: AdminRouteDeps): Route {
   return {
-    ...{ method: 'POST', path: '/api/core/admin/reload', auth: ['key', 'token'], role: 'admin' },
+    ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/reload' },
     summary: 'Read the configuration anew, as `tollgate reload` does',
     ...{ body: RELOAD_BODY, bodyOptional: true },
     responses: { 200: { description: 'What changed, or would.', schema: RELOAD_RESPONSE } },

@@ -1,5 +1,23 @@
-import { type BudgetRule, type BudgetValues, GatewayError, type PluginConfig } from '../../../core/index.ts';
-import { checkBudget, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, writeBudget } from '../../../core/operators.ts';
+import {
+  type BudgetRule,
+  type BudgetValues,
+  formatUsd,
+  GatewayError,
+  type Ledger,
+  type PluginConfig,
+} from '../../../core/index.ts';
+import {
+  checkBudget,
+  keyWindowPrefix,
+  MAX_OWN_BUDGETS,
+  OWN_BUDGET,
+  readBudget,
+  windowAt,
+  windowId,
+  writeBudget,
+} from '../../../core/operators.ts';
+import { limitsIdOf, type StoredKey } from './records.ts';
+import { withStore } from './with-store.ts';
 
 /** What a key may spend by calendar period, in a request. */
 export const KEY_BUDGETS = {
@@ -76,4 +94,39 @@ export function parseKeyBudgets(entries: readonly string[]): readonly BudgetValu
     return [{ every: every as BudgetValues['every'], amount_usd: amount, timezone }];
   });
   return budgets.length === entries.length ? budgets : undefined;
+}
+
+type ShownBudget = PluginConfig<(typeof KEY_BUDGETS_SHOWN)['items']>;
+
+/** The budgets of a key with what is spent and left of each in the window of now; null for a key without any. */
+export async function readKeySpending(
+  { record }: StoredKey,
+  ledger: Pick<Ledger, 'budgets' | 'clock'>,
+): Promise<readonly ShownBudget[] | null> {
+  const { budgets } = record;
+  if (!budgets) return null;
+  // Windows go by the clock that all gateways of the store share, where it has one.
+  const now = (await withStore(async () => ledger.clock?.())) ?? Date.now();
+  const prefix = keyWindowPrefix(limitsIdOf(record));
+  const counted = budgets.map((rule) => {
+    const window = windowAt(rule, now);
+    return { rule, window, id: windowId(prefix, rule, window) };
+  });
+  const states = await withStore(() => ledger.budgets(counted.map(({ id }) => id)));
+  return counted.map(({ rule, window }, at) => {
+    const { spent, held } = states[at] ?? { spent: 0, held: 0 };
+    return {
+      ...showBudget(rule),
+      spent_usd: formatUsd(spent),
+      held_usd: formatUsd(held),
+      left_usd: formatUsd(Math.max(rule.amount - spent - held, 0)),
+      starts_at: formatEnd(window.start),
+      resets_at: formatEnd(window.end),
+    };
+  });
+}
+
+/** Null for an end of time. */
+function formatEnd(instant: number): string | null {
+  return Number.isFinite(instant) ? new Date(instant).toISOString().replace('.000Z', 'Z') : null;
 }

@@ -3,8 +3,8 @@ import { GatewayError, type Ledger, type UserLimits } from '../../../core/index.
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { createKey, prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';
+import { readKeySpending } from './key-budgets.ts';
 import { type IndexEntry, type KeyIndex, memberOf, type Page } from './key-index.ts';
-import { readKeySpending } from './key-spending.ts';
 import { mapKeys } from './map-keys.ts';
 import type { Peppers } from './peppers.ts';
 import {

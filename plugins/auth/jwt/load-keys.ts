@@ -4,7 +4,7 @@ import type { JSONWebKeySet } from 'jose';
 import { OptionError } from '../../../core/index.ts';
 import { fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
 import { fetchJson } from '../kit/fetch-json.ts';
-import { readKeySet } from '../kit/key-set.ts';
+import { readKeySet } from '../kit/verify-jwt.ts';
 import type { KeyOrigin } from './options.ts';
 
 /** Reads the public keys from where they are; throws an Error for the log when that cannot be done. */

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { OptionError, type PluginConfig, parseDuration } from '../../../core/index.ts';
 import { discoveryUrl } from '../kit/discovery.ts';
-import { ASYMMETRIC } from '../kit/key-set.ts';
-import { parseSafeUrl } from '../kit/safe-url.ts';
+import { parseSafeUrl } from '../kit/fetch-json.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';
+import { ASYMMETRIC } from '../kit/verify-jwt.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 
 export type JwtConfig = PluginConfig<typeof CONFIG_SCHEMA>;

@@ -1,5 +1,4 @@
-import { fetchJson } from './fetch-json.ts';
-import { parseSafeUrl } from './safe-url.ts';
+import { fetchJson, parseSafeUrl } from './fetch-json.ts';
 
 /** What an OpenID provider says of itself; only what is asked for is looked at. */
 export type DiscoveryDocument = Readonly<Record<string, unknown>>;

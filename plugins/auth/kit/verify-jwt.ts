@@ -1,4 +1,39 @@
-import { errors, type JWTVerifyGetKey, type JWTVerifyOptions, type JWTVerifyResult, jwtVerify } from 'jose';
+import {
+  errors,
+  type JSONWebKeySet,
+  type JWK,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
+  jwtVerify,
+} from 'jose';
+
+/** Signatures that only the holder of a private key can make. */
+export const ASYMMETRIC: readonly string[] = Object.freeze(
+  'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' '),
+);
+
+const MAX_KEYS = 100;
+/** 2048 bits in base64url, with a leading zero byte or without. */
+const MIN_RSA_LENGTH = 342;
+
+/** The keys that may verify a signature. Others (symmetric, private, for encryption, too short) are left out. */
+export function readKeySet(value: unknown, source: string): JSONWebKeySet {
+  const keys = (value as { keys?: unknown } | null)?.keys;
+  if (!Array.isArray(keys)) throw new Error(`${source} holds no JWK set`);
+  if (keys.length > MAX_KEYS) throw new Error(`${source} holds ${keys.length} keys, and at most ${MAX_KEYS} are taken`);
+  const usable = keys.filter(isUsable);
+  if (usable.length === 0) throw new Error(`${source} holds no key that can verify a signature`);
+  return { keys: usable };
+}
+
+function isUsable(key: unknown): key is JWK {
+  if (typeof key !== 'object' || key === null) return false;
+  const { kty, use, d, n } = key as JWK;
+  if (d !== undefined || (use !== undefined && use !== 'sig')) return false;
+  if (kty === 'RSA') return typeof n === 'string' && n.length >= MIN_RSA_LENGTH;
+  return kty === 'EC' || kty === 'OKP';
+}
 
 /** Verifies a token by a key, or by whichever key of a provider fits one that does not name its key. Throws as jose does. */
 export async function verifyJwt(

@@ -1,6 +1,6 @@
 import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
 import { discoveryUrl } from '../kit/discovery.ts';
-import { parseSafeUrl } from '../kit/safe-url.ts';
+import { parseSafeUrl } from '../kit/fetch-json.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 import { CALLBACK_PATH } from './paths.ts';
 

@@ -1,11 +1,10 @@
 import { GatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
 import { USERS } from '../../../core/operators.ts';
 import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
-import { verifyIdToken } from './id-token.ts';
+import { type Person, readPerson, saysRoles, verifyIdToken } from './id-token.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import type { OpenIdOptions } from './options.ts';
 import type { LoginSecrets, PendingLogins } from './pending-logins.ts';
-import { type Person, readPerson, saysRoles } from './person.ts';
 
 export interface SignInParts {
   readonly options: OpenIdOptions;

@@ -1,4 +1,5 @@
 import {
+  type ChatRequest,
   type DialectContext,
   type DialectNative,
   type DialectNativeStream,
@@ -7,13 +8,17 @@ import {
   type NativeBody,
   type NativeChange,
   parseJson,
+  readObject,
+  readString,
 } from '../../../core/index.ts';
+import { toolCallId } from '../../providers/kit/index.ts';
 import { geminiError } from './errors.ts';
 import { framesOf } from './frames.ts';
-import { patchConfig } from './native-config.ts';
-import { cleanContents } from './native-contents.ts';
 import { patchMessages, patchTools } from './native-messages.ts';
+import { PLAIN_FIELDS } from './read-config.ts';
+import { isPacked } from './signatures.ts';
 import { fieldOf, nameIn } from './spelling.ts';
+import { withEffort } from './thinking.ts';
 import type { GeminiBody } from './types.ts';
 
 /** How requests pass to Google itself: the caller's own body with these edits and no others, in its own order of fields. */
@@ -81,4 +86,95 @@ function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream 
     end: () => frames.end(),
     fail: (error, requestId) => frames.frame(geminiError(error, requestId).body) + frames.end(),
   };
+}
+
+interface Change {
+  readonly before: ChatRequest;
+  readonly after: ChatRequest;
+}
+
+/** `generationConfig` with what changed between reading and sending; undefined when nothing did. */
+function patchConfig(body: JsonObject, { before, after }: Change): JsonObject | undefined {
+  const config = readObject(fieldOf(body, 'generationConfig'));
+  const edits: JsonObject = {};
+  const edit = (name: string, value: unknown): void => {
+    edits[nameIn(config, name)] = value;
+  };
+  for (const [name, canonical] of Object.entries(PLAIN_FIELDS))
+    if (after[canonical] !== before[canonical])
+      edit(name, name === 'stopSequences' ? listOfStops(after) : (after[canonical] ?? undefined));
+  const limit = limitOf(after);
+  if (limit !== limitOf(before)) edit('maxOutputTokens', limit);
+  for (const [name, value] of changedRest(before, after)) edit(name, value);
+  if (after.reasoning_effort !== before.reasoning_effort) {
+    const thinking = fieldOf(config, 'thinkingConfig');
+    edit('thinkingConfig', withEffort(readObject(thinking), after.reasoning_effort));
+  }
+  if (Object.keys(edits).length === 0) return undefined;
+  return Object.fromEntries(Object.entries({ ...config, ...edits }).filter(([, value]) => value !== undefined));
+}
+
+/** A hook, or the clamp of a key, may set either name. */
+function limitOf({ max_completion_tokens, max_tokens }: ChatRequest): number | undefined {
+  const limits = [max_completion_tokens, max_tokens].filter((limit) => typeof limit === 'number');
+  return limits.length === 0 ? undefined : Math.min(...limits);
+}
+
+function listOfStops({ stop }: ChatRequest): readonly string[] | undefined {
+  if (stop === undefined || stop === null) return undefined;
+  return typeof stop === 'string' ? [stop] : stop;
+}
+
+function changedRest(before: ChatRequest, after: ChatRequest): readonly (readonly [string, unknown])[] {
+  const old = configOf(before);
+  const now = configOf(after);
+  if (old === now) return [];
+  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
+  return [...names].filter((name) => old[name] !== now[name]).map((name) => [name, now[name]]);
+}
+
+const NOTHING: JsonObject = Object.freeze({});
+
+function configOf({ dialect_fields: fields }: ChatRequest): JsonObject {
+  const config = fields?.['gemini']?.['generationConfig'];
+  return isObject(config) ? config : NOTHING;
+}
+
+/** The longest id of a call that Google takes. */
+const MAX_ID = 64;
+
+/**
+ * Contents as Google takes them: thinking of other formats is left out, ids of calls are made valid. What needs no change stays the
+ * very object that it was.
+ */
+function cleanContents(contents: unknown, dropped: string[]): unknown {
+  return mapList(contents, (content) => {
+    if (!isObject(content)) return content;
+    const parts = mapList(content['parts'], (part) => (isObject(part) ? cleanPart(part, dropped) : part));
+    return parts === content['parts'] ? content : { ...content, parts };
+  });
+}
+
+function cleanPart(part: JsonObject, dropped: string[]): JsonObject | undefined {
+  const signature = readString(fieldOf(part, 'thoughtSignature'));
+  if (signature !== undefined && isPacked(signature)) {
+    if (!dropped.includes('reasoning')) dropped.push('reasoning');
+    if (part['thought'] === true) return undefined;
+    const { thoughtSignature: _, thought_signature: __, ...rest } = part;
+    return cleanPart(rest, dropped);
+  }
+  for (const kind of ['functionCall', 'functionResponse']) {
+    const called = fieldOf(part, kind);
+    const id = isObject(called) ? readString(called['id']) : undefined;
+    const valid = id === undefined ? undefined : toolCallId(id, MAX_ID);
+    if (valid !== id && isObject(called)) return { ...part, [nameIn(part, kind)]: { ...called, id: valid } };
+  }
+  return part;
+}
+
+/** A list, or its only member, with each member changed or left out; the very same where no member changed. */
+function mapList(value: unknown, change: (item: unknown) => unknown): unknown {
+  if (!Array.isArray(value)) return isObject(value) ? change(value) : value;
+  const changed = value.map(change);
+  return changed.some((item, at) => item !== value[at]) ? changed.filter((item) => item !== undefined) : value;
 }

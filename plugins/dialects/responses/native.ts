@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type ChatRequest,
   type DialectNative,
@@ -8,7 +9,7 @@ import {
   readString,
 } from '../../../core/index.ts';
 import { writeNative } from './native-events.ts';
-import { patchItem } from './native-items.ts';
+import { isForeign, isSealed } from './reasoning.ts';
 import { nativeStream } from './stream.ts';
 import type { Item, ResponsesBody } from './types.ts';
 import { itemsOf, toolOf } from './write-items.ts';
@@ -130,4 +131,33 @@ function addedTo<T>(before: readonly T[], after: readonly T[]): readonly [front:
   const [first] = before;
   const start = first === undefined ? 0 : Math.max(after.indexOf(first), 0);
   return [after.slice(0, start), after.slice(start + before.length)];
+}
+
+/** Items whose ids are ours, or of a response that nobody keeps: the vendor would look them up. */
+const UNNAMED: ReadonlySet<string> = new Set(
+  'message reasoning function_call function_call_output custom_tool_call custom_tool_call_output compaction'.split(' '),
+);
+
+/** An item as a vendor that speaks this format may get it; undefined where it is another's reasoning. */
+function patchItem(item: Item, open: (sealed: string) => string | undefined): Item | undefined {
+  const { id: _id, ...nameless } = item;
+  const type = readString(item['type']) ?? 'message';
+  const kept: Item = UNNAMED.has(type) ? nameless : item;
+  const secret = readString(item['encrypted_content']);
+  // Without it the vendor would look for an item that it was told not to keep.
+  if (secret === undefined) return type === 'reasoning' ? undefined : withValidCall(kept);
+  const opened = isSealed(secret) ? open(secret) : secret;
+  if (opened === undefined || isForeign(secret)) return undefined;
+  return { ...kept, encrypted_content: opened };
+}
+
+const MAX_ID = 64;
+const HASH_LENGTH = 32;
+
+/** Call ids of other vendors may be longer than this one takes; call and result get the same. */
+function withValidCall(item: Item): Item {
+  const id = readString(item['call_id']);
+  if (id === undefined || id.length <= MAX_ID) return item;
+  const hash = createHash('sha256').update(id).digest('hex').slice(0, HASH_LENGTH);
+  return { ...item, call_id: `call_${hash}` };
 }

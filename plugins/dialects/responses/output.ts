@@ -10,7 +10,6 @@ import {
   type ToolCallDelta,
 } from '../../../core/index.ts';
 import type { Block, BlockSetting } from './blocks.ts';
-import { createImageBlock } from './image-block.ts';
 import { createMessageBlock, type MessageBlock } from './message-block.ts';
 import { createReasoningBlock, type ReasoningBlock } from './reasoning-block.ts';
 import { createToolBlock, type ToolBlock } from './tool-block.ts';
@@ -135,4 +134,32 @@ class Blocks implements Output {
     block.arguments(called?.arguments ?? '');
     if (this.#blocks.length - 1 > this.#open) this.#advance();
   }
+}
+
+const DATA = /^data:[^,]*;base64,/;
+
+/** An item `image_generation_call`: an image that the model made, whole. */
+function createImageBlock({ emit, itemId }: BlockSetting, image: JsonObject): Block {
+  const url = readString(readObject(image['image_url'])['url']) ?? '';
+  const result = url.replace(DATA, '');
+  let at: number | undefined;
+  const block: Block = {
+    kind: 'image',
+    start(index) {
+      at = index;
+      emit('response.output_item.added', {
+        output_index: at,
+        item: { ...block.item('in_progress', at), result: null },
+      });
+    },
+    isWhole: () => true,
+    finish() {
+      const index = at ?? 0;
+      const item = block.item('completed', index);
+      emit('response.output_item.done', { output_index: index, item });
+      return item;
+    },
+    item: (status, index) => ({ id: itemId('ig', index), type: 'image_generation_call', status, result }),
+  };
+  return block;
 }

@@ -7,12 +7,11 @@ import {
   type JsonObject,
   type ResponseFormat,
 } from '../../../core/index.ts';
-import { createPlaces } from './places.ts';
 import { readToolChoice } from './read-choice.ts';
 import type { Findings } from './read-content.ts';
 import { readMessages } from './read-input.ts';
 import { readToolTable } from './read-tools.ts';
-import type { ResponsesBody } from './types.ts';
+import type { MessagePlace, ResponsesBody } from './types.ts';
 
 /** Fields that the canonical request has under the same name. */
 const SAME = Object.freeze([
@@ -119,4 +118,47 @@ function ownFields(body: ResponsesBody, { dropped }: Findings): JsonObject {
   if (Object.values(reasoning).some(isSet)) own['reasoning'] = reasoning;
   if (body.include?.some((name) => !INCLUDABLE.has(name))) dropped.add('include');
   return own;
+}
+
+const FIELDS: readonly (readonly [canonical: string, own: string])[] = Object.freeze([
+  ['max_completion_tokens', 'max_output_tokens'],
+  ['max_tokens', 'max_output_tokens'],
+  ['reasoning_effort', 'reasoning.effort'],
+  ['response_format.json_schema', 'text.format'],
+  ['response_format', 'text.format'],
+  ['verbosity', 'text.verbosity'],
+]);
+
+/** Ends of canonical places that this format writes otherwise. */
+const ENDS: readonly (readonly [canonical: RegExp, own: string])[] = Object.freeze([
+  [/^\.image_url(\.url)?$/, '.image_url'],
+  [/^\.image_url\.detail$/, '.detail'],
+  [/^\.file\./, '.'],
+  [/^\.function\./, '.'],
+]);
+
+const MESSAGE = /^messages\[(\d+)\](?:\.(content|tool_calls)(?:\[(\d+)\])?)?(.*)$/;
+const TOOL = /^tools\[(\d+)\](.*)$/;
+
+/** Finds where a place of the canonical request stands in the caller's body. */
+function createPlaces(messages: readonly MessagePlace[], tools: readonly string[]): (param: string) => string {
+  return (param) => {
+    const [, at, list, index, rest = ''] = MESSAGE.exec(param) ?? [];
+    if (at !== undefined) {
+      const place = messages[Number(at)];
+      if (!place) return param;
+      const places = list === 'tool_calls' ? place.calls : place.parts;
+      const inner = list === undefined ? undefined : places[Number(index ?? 0)];
+      return inner === undefined ? place.at + rest : inner + ending(rest);
+    }
+    const [, tool, after = ''] = TOOL.exec(param) ?? [];
+    if (tool !== undefined) return (tools[Number(tool)] ?? `tools[${tool}]`) + ending(after);
+    const field = FIELDS.find(([canonical]) => param === canonical || param.startsWith(`${canonical}.`));
+    return field ? field[1] + param.slice(field[0].length) : param;
+  };
+}
+
+function ending(rest: string): string {
+  const found = ENDS.find(([canonical]) => canonical.test(rest));
+  return found ? rest.replace(found[0], found[1]) : rest;
 }

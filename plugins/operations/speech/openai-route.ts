@@ -9,9 +9,8 @@ import {
 import { countCharacters, type SpeechFormat, type SpeechProvider, type SpeechRequest } from '../../tts/kit/index.ts';
 import type { SpeechRoutesNeed } from './routes.ts';
 import { OPENAI_SPEECH_BODY } from './schemas.ts';
-import { callContext, sendSound, setHeaders } from './send-sound.ts';
+import { callContext, sendSound, setHeaders, writeSound } from './send-sound.ts';
 import type { SpokenResponse } from './speak.ts';
-import { writeSound } from './write-sound.ts';
 
 /** The longest text that clients of this route may count on: a vendor that takes less gets it in pieces. */
 const PROMISED_CHARACTERS = 4096;

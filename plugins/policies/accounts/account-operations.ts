@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import {
-  ACCOUNTS,
   type AccountBalance,
   type AccountRecord,
   type AuditActor,
@@ -9,7 +8,7 @@ import {
   type PluginApi,
   parseUsd,
 } from '../../../core/index.ts';
-import { createPlanBook, findAccount } from '../../../core/operators.ts';
+import { ACCOUNTS, createPlanBook, findAccount } from '../../../core/operators.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 import { CONTROL, checkAccountId } from './account-id.ts';
 

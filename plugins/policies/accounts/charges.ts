@@ -9,8 +9,7 @@ import {
 import { keyBudgetId, userBudgetId } from '../../../core/operators.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import type { CallBudgets } from './budgets/call-budgets.ts';
-import type { CountedBudget } from './budgets/counted.ts';
-import { holdsOf, unchargedOf } from './budgets/holds.ts';
+import { type CountedBudget, holdsOf, unchargedOf } from './budgets/counted.ts';
 import { factsOf } from './call-facts.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 
@@ -34,13 +33,21 @@ interface Hold {
   amount: number;
 }
 
+/** A call that this process runs, from its reservation to its end. */
+export interface RunningCall {
+  /** When its reservation expires, by the clock of the books. */
+  readonly expiresAt: number;
+  /** Micro-dollars that the ledger holds for it. */
+  held: number;
+}
+
 /** What the policy works with beside the API. */
 export interface Books {
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
   readonly clock: Pick<LedgerClock, 'now'>;
-  /** When the reservations of calls that this process runs expire, by call. */
-  readonly running: Map<string, number>;
+  /** By the id of the call. */
+  readonly running: Map<string, RunningCall>;
   readonly budgets: CallBudgets;
 }
 
@@ -60,9 +67,8 @@ const HOLD = Symbol('accounts.hold');
 /**
  * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
  * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
- * Answers the micro-dollars that are held.
  */
-export async function reserve(api: PluginApi, call: Call, books: Books): Promise<number> {
+export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
   const { rules, clock, running } = books;
   const { account, budget, userLimits } = call.principal;
   const { cost } = api.estimate(call);
@@ -73,7 +79,8 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
   if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
-  running.set(call.id, expiresAt);
+  const entry: RunningCall = { expiresAt, held: 0 };
+  running.set(call.id, entry);
   const own = budgetsOf(call.principal);
   const budgets = [...own, ...holdsOf(counted)];
   hold.budgets = counted;
@@ -90,9 +97,10 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   });
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
   if (result.outcome === 'held') {
+    entry.held = amount;
     hold.used = result.used.slice(own.length);
     books.budgets.noteHeld(call, hold);
-    return amount;
+    return;
   }
   if (result.outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
   const refusing = result.outcome === 'over_budget' ? counted[result.budget - own.length] : undefined;

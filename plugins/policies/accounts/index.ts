@@ -8,7 +8,7 @@ import {
 } from '../../../core/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
-import { type Books, type ChargeRules, reserve, settle, type WriteQueues } from './charges.ts';
+import { type Books, type ChargeRules, type RunningCall, reserve, settle, type WriteQueues } from './charges.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { accountRoutes } from './routes.ts';
 import { setUpOperators } from './set-up-operators.ts';
@@ -119,12 +119,11 @@ export default definePlugin({
       }),
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
-    const running = api.keep('running', () => new Map<string, number>());
-    const held = api.keep('held', () => new Map<string, number>());
+    const running = api.keep('running', () => new Map<string, RunningCall>());
     api.figure({
       name: 'held_usd',
       help: 'US dollars that are reserved for the calls that run in this process.',
-      read: () => [...held.values()].reduce((sum, amount) => sum + amount, 0) / 1_000_000,
+      read: () => [...running.values()].reduce((sum, { held }) => sum + held, 0) / 1_000_000,
     });
     api.figure({
       name: 'settlements_waiting',
@@ -139,17 +138,14 @@ export default definePlugin({
       order: 'post',
       async handler(call) {
         try {
-          held.set(call.id, await reserve(api, call, books));
+          await reserve(api, call, books);
         } catch (error) {
           if (!isOpen || !isStoreFailure(error)) throw error;
           api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },
     });
-    api.hook('finish', (call, outcome) => {
-      held.delete(call.id);
-      return settle(api, books, call, outcome);
-    });
+    api.hook('finish', (call, outcome) => settle(api, books, call, outcome));
     api.onReady(() => {
       const tidy = (): void => void sweep().then(forget);
       const sweeper = setInterval(tidy, parseDuration(config.sweepEvery));
@@ -174,11 +170,15 @@ function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, {
  * Charges what a crash left behind. A call that this process runs is never among it, however long the process was stopped: of what
  * expires at its time or later, nothing is swept before it has ended.
  */
-async function sweepBooks(api: PluginApi, clock: LedgerClock, running: ReadonlyMap<string, number>): Promise<void> {
+async function sweepBooks(
+  api: PluginApi,
+  clock: LedgerClock,
+  running: ReadonlyMap<string, RunningCall>,
+): Promise<void> {
   try {
     await clock.adjust();
     let before = clock.now();
-    for (const expiresAt of running.values()) before = Math.min(before, expiresAt);
+    for (const { expiresAt } of running.values()) before = Math.min(before, expiresAt);
     const swept = await api.ledger.sweep(before);
     if (swept > 0) api.log.warn({ swept }, 'settled calls that a crash had left open');
   } catch (error) {

@@ -1,4 +1,5 @@
-import { ACCOUNTS, type AccountRecord, type PluginApi } from '../../../core/index.ts';
+import type { AccountRecord, PluginApi } from '../../../core/index.ts';
+import { ACCOUNTS } from '../../../core/operators.ts';
 import { createAccountOperations } from './account-operations.ts';
 import { adminAccountRoutes } from './account-routes.ts';
 import { accountCommand } from './commands.ts';

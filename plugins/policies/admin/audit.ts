@@ -8,11 +8,14 @@ import {
   type Route,
 } from '../../../core/index.ts';
 import { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../../../core/operators.ts';
+import { printable } from '../kit/printable.ts';
 
 const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 const TIME = { type: 'string', maxLength: 40 } as const;
 const MAX_LIMIT = 1000;
 const DEFAULT_LIMIT = 50;
+/** The longest text in a column of the command's table. */
+const MAX_SHOWN = 160;
 
 const ENTRY = {
   type: 'object',
@@ -92,10 +95,10 @@ export function auditCommand({ auditLog }: LogApi): Command {
       const next = page.next === undefined ? {} : { next: page.next };
       const rows = page.entries.map(({ at, actor, action, subject, before, after: since }) => [
         new Date(at).toISOString(),
-        printable([actor.via, actor.userId ?? actor.keyId].filter(Boolean).join(':')),
+        printable([actor.via, actor.userId ?? actor.keyId].filter(Boolean).join(':'), MAX_SHOWN),
         action,
-        printable(subject),
-        printable(describeChange(before, since)),
+        printable(subject, MAX_SHOWN),
+        printable(describeChange(before, since), MAX_SHOWN),
       ]);
       io.result(
         { object: 'list', data, has_more: page.next !== undefined, ...next },
@@ -134,12 +137,6 @@ function describeChange(before: object | undefined, after: object | undefined): 
 function show(value: unknown): string {
   if (value === undefined || value === null || value === '') return '-';
   return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** Text of users on a terminal: without what moves its cursor. */
-function printable(text: string): string {
-  const clean = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
-  return clean.length > 160 ? `${clean.slice(0, 159)}…` : clean;
 }
 
 function readFilters(words: Words): Omit<AuditQuery, 'limit' | 'after'> {

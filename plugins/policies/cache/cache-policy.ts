@@ -7,8 +7,7 @@ import {
   type Outcome,
 } from '../../../core/index.ts';
 import { createChunkJoiner } from './join-chunks.ts';
-import { requestKey, type SharedBy } from './request-key.ts';
-import type { ResponseCache } from './response-cache.ts';
+import { type ResponseCache, requestKey, type SharedBy } from './response-cache.ts';
 
 export interface CacheRules {
   readonly sharedBy: SharedBy;

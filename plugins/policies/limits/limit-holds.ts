@@ -1,5 +1,5 @@
 import { type Call, type Counters, GatewayError, type Outcome, type WindowState } from '../../../core/index.ts';
-import { steadyNow } from '../kit/steady-now.ts';
+import { steadyNow } from '../../../core/operators.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import { describeOrigin, type Limit, type Limits, MINUTE_MS, type Slot } from './collect-limits.ts';
 

@@ -1,5 +1,5 @@
 import { type Call, createLocalCounters, type NamedPlan, type Outcome, type PluginApi } from '../../../core/index.ts';
-import { steadyNow } from '../kit/steady-now.ts';
+import { steadyNow } from '../../../core/operators.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import {
   type CountedRequest,

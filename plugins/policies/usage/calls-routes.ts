@@ -3,8 +3,7 @@ import { CALL, tellCall } from './call-shapes.ts';
 import { listCalls, readCallsQuery } from './calls-query.ts';
 import { findCall } from './find-call.ts';
 import { type Followers, respondFollowing } from './follow-route.ts';
-import { ownCalls } from './own-calls.ts';
-import { descriptions, querySchema, RANGE_WORDS, wordsOf } from './route-query.ts';
+import { descriptions, ownCalls, querySchema, RANGE_WORDS, wordsOf } from './route-query.ts';
 import { FILTER_WORDS, MAX_LIMIT, readChoice } from './words.ts';
 
 /** What is kept of a call beside its record; undefined while nothing is. */

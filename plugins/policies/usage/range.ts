@@ -1,5 +1,6 @@
 import { GatewayError, parseDuration } from '../../../core/index.ts';
-import { formatHour, instantOf, isZone, startOfDay, startOfMonth, wallAt } from '../kit/zones.ts';
+import { firstInstantOf, isTimeZone, wallAt } from '../../../core/operators.ts';
+import { formatHour, startOfDay, startOfMonth } from './wall-clock.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -57,7 +58,7 @@ export function readRange(words: RangeWords, now: number): Range {
 }
 
 export function readZone(name = 'UTC'): string {
-  if (isZone(name)) return name;
+  if (isTimeZone(name)) return name;
   throw wrong('tz', 'is no time zone that is known here; write an IANA name such as Europe/Berlin or UTC.');
 }
 
@@ -103,7 +104,7 @@ const INSTANT = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[
 export function readInstant(text: string, param: string, zone: string): number {
   if (DAY.test(text) || MONTH.test(text)) {
     const wall = Date.parse(text);
-    if (isDay(text)) return instantOf(zone, wall);
+    if (isDay(text)) return firstInstantOf(zone, wall);
   }
   const [, day] = INSTANT.exec(text) ?? [];
   const instant = day !== undefined && isDay(day) ? Date.parse(text) : Number.NaN;

@@ -1,4 +1,4 @@
-import type { RouteContext, Schema } from '../../../core/index.ts';
+import { type CallFilter, GatewayError, type Principal, type RouteContext, type Schema } from '../../../core/index.ts';
 import { BY_WORDS } from './dimensions.ts';
 import { PERIOD_NAMES } from './range.ts';
 import { FILTERS, type FilterWord, MAX_LIMIT, MAX_WORD, type Words } from './words.ts';
@@ -42,4 +42,14 @@ export function querySchema(words: Readonly<Record<string, string>>): Schema {
 /** The query as the validator saw it: of a name that came twice, the last one. */
 export function wordsOf({ querystring }: Pick<RouteContext, 'querystring'>): Words {
   return Object.fromEntries(new URLSearchParams(querystring));
+}
+
+/** Holds a filter to what a caller may see: a key what it used itself, a token all of its account. */
+export function ownCalls({ credential, keyId, account }: Principal, filter: CallFilter): CallFilter {
+  if (credential !== 'key' || keyId === undefined) return { ...filter, account };
+  if (filter.key !== undefined && filter.key !== keyId)
+    throw new GatewayError('invalid_request', '"key" can only be the key that asks; a token sees all of its account.', {
+      param: 'key',
+    });
+  return { ...filter, account, key: keyId };
 }

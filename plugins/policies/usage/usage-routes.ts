@@ -1,6 +1,5 @@
 import type { PluginApi, Route, RouteContext, Schema } from '../../../core/index.ts';
-import { ownCalls } from './own-calls.ts';
-import { reportQuery, wordsOf } from './route-query.ts';
+import { ownCalls, reportQuery, wordsOf } from './route-query.ts';
 import { readUsageQuery, runUsageQuery, type UsageQuery } from './usage-query.ts';
 import { COLUMNS, csvOfReport, tellReport } from './usage-shapes.ts';
 import { FILTER_WORDS } from './words.ts';

@@ -13,7 +13,6 @@ import { cacheControlOf } from './blocks.ts';
 import { ANTHROPIC_FIELDS } from './fields.ts';
 import { anthropicMessages } from './messages.ts';
 import { type AnthropicTraits, anthropicTraits } from './models.ts';
-import { readOwnFields } from './own-fields.ts';
 import { isThinking, planThinking, wantsThinking } from './thinking.ts';
 import { planTools } from './tools.ts';
 import type { AnthropicRequest, OutputConfig } from './types.ts';
@@ -145,4 +144,35 @@ function readUser(input: ChatRequest, dropped: string[]): string | undefined {
   if (user === undefined || user.length <= MAX_USER_ID) return user;
   dropped.push('user');
   return undefined;
+}
+
+/** Fields of a body that the codec writes itself. */
+const WRITTEN: ReadonlySet<string> = new Set([
+  ...['model', 'max_tokens', 'messages', 'system', 'stream', 'tools', 'tool_choice', 'stop_sequences', 'temperature'],
+  ...['top_p', 'extra_body', 'dialect_fields', '__proto__'],
+]);
+
+interface OwnFields {
+  /** The request with those of the vendor's own fields that the codec knows, in place of what stands in for them. */
+  readonly input: ChatRequest;
+  /** Fields that are written as they came. */
+  readonly rest: JsonObject;
+}
+
+/** Reads the fields that came in the vendor's own format; those of other formats are added to `dropped`. */
+function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean, dropped: string[]): OwnFields {
+  const { dialect_fields: fields, ...input } = request;
+  if (!isObject(fields)) return { input, rest: {} };
+  const { messages, ...others } = fields;
+  for (const other of Object.values(others))
+    for (const field of Object.keys(readObject(other))) tellDropped(dropped, field);
+  const own = Object.entries(readObject(messages)).filter(([field]) => !WRITTEN.has(field));
+  const { metadata, ...known } = Object.fromEntries(own.filter(([field]) => isKnown(field)));
+  const rest = Object.fromEntries(own.filter(([field]) => !isKnown(field)));
+  const exact = { ...input, ...known };
+  // What was said in the vendor's own words wins over what was made of it for others.
+  const config = readObject(known['output_config']);
+  if (known['thinking'] || config['effort']) delete exact.reasoning_effort;
+  if (config['format'] || rest['output_format']) delete exact.response_format;
+  return { input: exact, rest: { ...rest, ...(isObject(metadata) && { metadata }) } };
 }

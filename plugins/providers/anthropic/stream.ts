@@ -19,7 +19,7 @@ import {
 } from '../../../core/index.ts';
 import { type BlockReader, createBlockReader } from './block-reader.ts';
 import { anthropicFailure } from './errors.ts';
-import { finishReason, nativeFinish, refusalText } from './finish.ts';
+import { finishReason, nativeFinish, refusalText } from './response.ts';
 import { anthropicUsage } from './usage.ts';
 
 /** What is known of a stream so far. */

@@ -3,8 +3,7 @@ import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readPro
 import { geminiEmbedRequest, geminiEmbedResponse } from './embeddings.ts';
 import { geminiFailure } from './errors.ts';
 import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from './fields.ts';
-import { nativeRow } from './native.ts';
-import { geminiRequest } from './request.ts';
+import { geminiRequest, nativeRow } from './request.ts';
 import { geminiResponse } from './response.ts';
 import { geminiStream } from './stream.ts';
 

@@ -5,7 +5,9 @@ import {
   type HttpRequest,
   isObject,
   type JsonObject,
+  type NativeRow,
   readArray,
+  readCount,
   readObject,
   readString,
 } from '../../../core/index.ts';
@@ -135,4 +137,16 @@ function readModalities(input: ChatRequest): JsonObject {
   return modalities.includes('image')
     ? { responseModalities: modalities.map((name) => String(name).toUpperCase()) }
     : {};
+}
+
+/** Gemini speaks its own format for every model it has. `references` lets callers name what lies in the operator's account. */
+export function nativeRow(model: string, stream: boolean, references: boolean): Readonly<Record<string, NativeRow>> {
+  const path = modelPath(model);
+  return {
+    gemini: {
+      path: path + (stream ? ':streamGenerateContent?alt=sse' : ':generateContent'),
+      count: { path: `${path}:countTokens`, response: (body) => readCount(readObject(body)['totalTokens']) },
+      ...(references && { references }),
+    },
+  };
 }

@@ -2,6 +2,7 @@ import {
   type ChatChoice,
   type ChatResponse,
   type CodecCall,
+  isObject,
   type JsonObject,
   readArray,
   readCount,
@@ -11,7 +12,6 @@ import {
 } from '../../../core/index.ts';
 import { createCandidateState, finishReason, geminiUsage, isBlocked, nativeFinish, readPieces } from './candidates.ts';
 import { geminiFailure } from './errors.ts';
-import { geminiLogprobs } from './logprobs.ts';
 import { signatureField } from './signatures.ts';
 
 /** The response of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
@@ -77,4 +77,26 @@ const RANK: Readonly<Record<string, number>> = Object.freeze({ reasoning: 0, con
 function isUsualOrder(order: readonly string[]): boolean {
   const ranks = order.map((name) => RANK[name.split(':')[0] ?? ''] ?? 0);
   return ranks.every((rank, at) => at === 0 || rank >= (ranks[at - 1] ?? 0));
+}
+
+/** A candidate's `logprobsResult` as OpenAI's `logprobs`; null when there is none. */
+export function geminiLogprobs(candidate: JsonObject): JsonObject | null {
+  const result = candidate['logprobsResult'];
+  if (!isObject(result)) return null;
+  const alternatives = readArray(result['topCandidates']);
+  const content = readArray(result['chosenCandidates']).map((chosen, index) => ({
+    ...tokenLogprob(chosen),
+    top_logprobs: readArray(readObject(alternatives[index])['candidates']).map(tokenLogprob),
+  }));
+  return { content, refusal: null };
+}
+
+function tokenLogprob(candidate: unknown): { token: string; logprob: number; bytes: number[] } {
+  const { token, logProbability } = readObject(candidate);
+  const text = typeof token === 'string' ? token : '';
+  return {
+    token: text,
+    logprob: typeof logProbability === 'number' ? logProbability : -9999,
+    bytes: [...Buffer.from(text, 'utf8')],
+  };
 }

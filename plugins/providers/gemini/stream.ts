@@ -28,8 +28,7 @@ import {
   readPieces,
 } from './candidates.ts';
 import { geminiFailure } from './errors.ts';
-import { geminiLogprobs } from './logprobs.ts';
-import { unwrap } from './response.ts';
+import { geminiLogprobs, unwrap } from './response.ts';
 import { signatureField } from './signatures.ts';
 
 /**

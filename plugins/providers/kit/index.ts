@@ -6,7 +6,6 @@ export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
 export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
-export { toolsOfHistory } from './history-tools.ts';
 export { LEGACY_FUNCTIONS } from './legacy-functions.ts';
 export { type Leniency, lenientChat } from './lenient-chat.ts';
 export { nativeRows } from './native-rows.ts';
@@ -14,8 +13,7 @@ export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './opt
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
 export { createResponsesCodec } from './responses-codec.ts';
-export { readReasoningItem } from './responses-items.ts';
-export { customArguments, customInput, namespacedName } from './responses-tools.ts';
+export { customArguments, customInput, namespacedName, readReasoningItem } from './responses-items.ts';
 export { minimalInstance } from './schema-instance.ts';
 export { failureOfStatus, readRetryAfter } from './status-failure.ts';
 export { TOOL_NAME } from './tool-names.ts';
@@ -28,6 +26,7 @@ export {
   readTools,
   type ToolMode,
   toolCallId,
+  toolsOfHistory,
 } from './tools.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type ChatRequest, isObject, readArray, type Schema } from '../../../core/index.ts';
+import {
+  type ChatMessage,
+  type ChatRequest,
+  isObject,
+  readArray,
+  readObject,
+  readString,
+  type Schema,
+  type Tool,
+} from '../../../core/index.ts';
 import { invalid } from './content.ts';
 import { TOOL_NAME } from './tool-names.ts';
 
@@ -122,4 +131,15 @@ export function toolCallId(id: string, maxLength: number): string {
   const hash = createHash('sha256').update(id).digest('hex').slice(0, HASH_LENGTH);
   const readable = id.slice(0, maxLength - HASH_LENGTH - 1).replace(/[^A-Za-z0-9_-]/g, '_');
   return `${readable}_${hash}`;
+}
+
+/** The tools that a conversation called, for vendors that refuse calls in the history of a request that declares none. */
+export function toolsOfHistory(messages: readonly ChatMessage[]): readonly Tool[] {
+  const names = messages
+    .flatMap((message) => readArray(message.tool_calls))
+    .flatMap((call) => (isObject(call) ? (readString(readObject(call['function'])['name']) ?? []) : []));
+  return [...new Set(names)].map((name) => ({
+    type: 'function',
+    function: { name, parameters: { type: 'object', properties: {} } },
+  }));
 }

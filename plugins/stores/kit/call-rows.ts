@@ -1,5 +1,76 @@
-import type { CallFacts, CallRow } from '../../../core/index.ts';
-import type { Dimensions } from './call-sums.ts';
+import type { CallFacts, CallRow, ReportDimension } from '../../../core/index.ts';
+
+/** What the rollup counts by, beside the hour: all dimensions of a report but the session. */
+export const ROLLUP_DIMENSIONS = Object.freeze([
+  'account',
+  'user',
+  'key',
+  'tags',
+  'operation',
+  'provider',
+  'model',
+] as const satisfies readonly ReportDimension[]);
+
+/** Values of {@link ROLLUP_DIMENSIONS}, in their order. */
+export type Dimensions = readonly string[];
+
+/** The numbers that the rollup keeps of each group, and the order that {@link Sums} has them in. */
+export const SUM_NAMES = Object.freeze([
+  'requests',
+  'errors',
+  'estimated',
+  'unpriced',
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'characters',
+  'cost',
+  'saved',
+] as const);
+
+/** Numbers of one call or of many, in the order of {@link SUM_NAMES}. */
+export type Sums = readonly number[];
+
+/** The group of a call; `facts` are clean, and so is the account's name (`factText`). */
+export function dimensionsOf(account: string, facts: CallFacts): Dimensions {
+  const { userId, key, tags, operation, provider, model } = facts;
+  return [account, userId, key, tags.length === 0 ? '[]' : JSON.stringify(tags), operation, provider, model];
+}
+
+/** What one call adds to its group; `facts` are clean. */
+export function sumsOf({ outcome, estimated, priced, units, saved }: CallFacts, cost: number): Sums {
+  return [
+    1,
+    Number(outcome === 'error'),
+    Number(estimated),
+    Number(!priced),
+    units['prompt_tokens'] ?? 0,
+    units['completion_tokens'] ?? 0,
+    units['cached_tokens'] ?? 0,
+    units['reasoning_tokens'] ?? 0,
+    units['characters'] ?? 0,
+    cost,
+    saved ?? 0,
+  ];
+}
+
+/** The same numbers, negative: what a correction takes out of a group. */
+export function negated(sums: Sums): Sums {
+  return sums.map((value) => 0 - value);
+}
+
+export const HOUR_MS = 3_600_000;
+
+/** The start of the hour that an instant is in. */
+export function hourOf(at: number): number {
+  return Math.floor(at / HOUR_MS) * HOUR_MS;
+}
+
+/** The first start of an hour at an instant or after it. */
+export function nextHour(at: number): number {
+  return Math.ceil(at / HOUR_MS) * HOUR_MS;
+}
 
 /** What of clean facts is neither a dimension nor a column to filter by, as JSON. */
 export function packFacts(facts: CallFacts): string {

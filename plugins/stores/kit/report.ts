@@ -6,7 +6,7 @@ import {
   type ReportRow,
 } from '../../../core/index.ts';
 import { cleanFilter } from './call-filter.ts';
-import { type Dimensions, hourOf, nextHour, ROLLUP_DIMENSIONS, SUM_NAMES, type Sums } from './call-sums.ts';
+import { type Dimensions, hourOf, nextHour, ROLLUP_DIMENSIONS, SUM_NAMES, type Sums } from './call-rows.ts';
 import { misuse } from './failure.ts';
 
 /** The most intervals of one report. */

@@ -1,6 +1,6 @@
 import type { CallFacts, CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../core/index.ts';
 import { callCursor, cleanFilter, matchesCall, readCallSpan } from '../kit/call-filter.ts';
-import { dimensionsOf, hourOf, negated, nextHour, sumsOf } from '../kit/call-sums.ts';
+import { dimensionsOf, hourOf, negated, nextHour, sumsOf } from '../kit/call-rows.ts';
 import { cleanFacts, factText } from '../kit/facts.ts';
 import { createReport, findSpan } from '../kit/report.ts';
 import { Rollup } from './rollup.ts';

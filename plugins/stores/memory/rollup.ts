@@ -1,4 +1,4 @@
-import { type Dimensions, hourOf, type Sums } from '../kit/call-sums.ts';
+import { type Dimensions, hourOf, type Sums } from '../kit/call-rows.ts';
 
 /** How many groups of hours are kept apart; beyond that the hours of the oldest days become one. */
 const MAX_GROUPS = 100_000;

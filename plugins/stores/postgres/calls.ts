@@ -1,7 +1,6 @@
 import type { CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
 import { callCursor, cleanFilter, readCallSpan } from '../kit/call-filter.ts';
-import { unpackCall } from '../kit/call-rows.ts';
-import { hourOf, SUM_NAMES } from '../kit/call-sums.ts';
+import { hourOf, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import type { Connection, Row, Value } from './connection.ts';
 import { whole } from './ledger-reads.ts';

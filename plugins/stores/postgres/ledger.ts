@@ -1,6 +1,5 @@
 import type { CallFacts, Ledger, Reservation, ReserveResult } from '../../../core/index.ts';
-import { packFacts } from '../kit/call-rows.ts';
-import { dimensionsOf, sumsOf } from '../kit/call-sums.ts';
+import { dimensionsOf, packFacts, sumsOf } from '../kit/call-rows.ts';
 import {
   CORRECTABLE_MS,
   checkAmount,

@@ -1,5 +1,5 @@
 import type { ReportQuery, ReportRow } from '../../../core/index.ts';
-import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-sums.ts';
+import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import { filterSql } from './calls.ts';
 import type { Connection, Value } from './connection.ts';

@@ -1,4 +1,4 @@
-import { SUM_NAMES } from '../kit/call-sums.ts';
+import { SUM_NAMES } from '../kit/call-rows.ts';
 
 /** The SQLSTATE of a call that reached the server after its caller had given up. */
 export const LATE = 'TG001';

@@ -1,4 +1,4 @@
-import { SUM_NAMES } from '../kit/call-sums.ts';
+import { SUM_NAMES } from '../kit/call-rows.ts';
 
 /*
  * What takes a schema of version 2 to version 3, around the making of the new tables. There a budget was a purse of one

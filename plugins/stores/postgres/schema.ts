@@ -1,4 +1,4 @@
-import { SUM_NAMES } from '../kit/call-sums.ts';
+import { SUM_NAMES } from '../kit/call-rows.ts';
 
 /*
  * Everything lives in the schema `tollgate`. What must be atomic is a function: one round trip, one transaction, and the

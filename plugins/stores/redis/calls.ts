@@ -1,6 +1,6 @@
 import type { CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
 import { callCursor, cleanFilter, matchesCall, readCallSpan } from '../kit/call-filter.ts';
-import { hourOf } from '../kit/call-sums.ts';
+import { hourOf } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import { type Connection, runScript } from './client.ts';
 import { digestOfName, type Keys } from './keys.ts';

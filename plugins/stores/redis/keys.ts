@@ -1,4 +1,4 @@
-import { hourOf } from '../kit/call-sums.ts';
+import { hourOf } from '../kit/call-rows.ts';
 import { digest, storeKey } from '../kit/check.ts';
 
 /** The keys of one account. */

@@ -1,5 +1,5 @@
 import type { BudgetHold, CallFacts, Ledger, Reservation, ReserveResult } from '../../../core/index.ts';
-import { dimensionsOf, SUM_NAMES, sumsOf } from '../kit/call-sums.ts';
+import { dimensionsOf, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
 import {
   CORRECTABLE_MS,
   checkAmount,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BudgetHold } from '../../../core/index.ts';
-import { type Dimensions, SUM_NAMES } from '../kit/call-sums.ts';
+import { type Dimensions, SUM_NAMES } from '../kit/call-rows.ts';
 import { digest } from '../kit/check.ts';
 import { factText } from '../kit/facts.ts';
 import { within } from '../kit/guard.ts';

@@ -1,6 +1,6 @@
 import { GatewayError, type ReportQuery, type ReportRow } from '../../../core/index.ts';
 import { matchesCall } from '../kit/call-filter.ts';
-import { type Dimensions, dimensionsOf, sumsOf } from '../kit/call-sums.ts';
+import { type Dimensions, dimensionsOf, sumsOf } from '../kit/call-rows.ts';
 import { factText } from '../kit/facts.ts';
 import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
 import { readRecords } from './calls.ts';

@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { CallPage, CallQuery, CallRow, Ledger, ReportQuery, ReportRow } from '../../../core/index.ts';
 import { callCursor, cleanFilter, readCallSpan } from '../kit/call-filter.ts';
-import { unpackCall } from '../kit/call-rows.ts';
-import { HOUR_MS, hourOf, ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-sums.ts';
+import { HOUR_MS, hourOf, ROLLUP_DIMENSIONS, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import type { CallsTables } from './call-records.ts';
 import type { Statement } from './driver.ts';

@@ -1,4 +1,4 @@
-import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-sums.ts';
+import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import type { Database } from './driver.ts';
 
 export type CallsSql = ReturnType<typeof prepareCalls>;

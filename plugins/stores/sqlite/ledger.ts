@@ -2,9 +2,8 @@ import type { AccountBalance, AccountRow, Ledger, LedgerEntry } from '../../../c
 import { pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { readEntryRow } from '../kit/facts.ts';
 import { readName } from './account-names.ts';
-import { CallGroups } from './call-groups.ts';
 import { createCallReads } from './call-reads.ts';
-import { callKeys } from './call-records.ts';
+import { CallGroups, callKeys } from './call-records.ts';
 import { prepareCalls } from './calls-sql.ts';
 import type { Database, Statement } from './driver.ts';
 import {

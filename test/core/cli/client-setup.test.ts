@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Writable } from 'node:stream';
 import { expect } from 'chai';
 import { printClientSetup, readSetups } from '../../../core/cli/client-setup.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
 
 describe('tollgate init --client', () => {
   const folder = useTempFolder('client-setup');

@@ -7,9 +7,9 @@ import { createGateway } from '../../../core/app.ts';
 import { reportFailure } from '../../../core/cli/failure.ts';
 import { createLogger } from '../../../core/cli/logger.ts';
 import { GatewayError } from '../../../core/contract/errors.ts';
-import { runCli, startCli } from '../../support/cli.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
-import { createSilentLog } from '../../support/silent-log.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { runCli, startCli } from '../../support/processes/cli.ts';
 
 const CONFIG = "store: 'memory:'\nproviders: { echo: {} }\n";
 

@@ -5,12 +5,11 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { startCli } from '../../support/cli.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
-import { until } from '../../support/until.ts';
+import { makeFolder, removeFolders, useTempFolder } from '../../support/folders.ts';
+import { startCli } from '../../support/processes/cli.ts';
+import { until } from '../../support/wait.ts';
 
-const SCRIPT = fileURLToPath(new URL('../../support/write-log-lines.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('./write-log-lines.ts', import.meta.url));
 const TSX = import.meta.resolve('tsx/esm');
 const LINES = 2000;
 

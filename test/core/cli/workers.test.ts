@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { countWorkers } from '../../../core/cli/workers.ts';
 import { loadConfig } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 describe('the number of workers', () => {
   afterEach(removeFolders);

@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import { checkConfig } from '../../../core/config/check.ts';
 import { ConfigError } from '../../../core/config/problems.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
-import { checkText, PLUGINS, problemLines } from '../../support/config-plugins.ts';
 import { corpusJson } from '../../support/corpus.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { checkText, PLUGINS, problemLines } from './config-plugins.ts';
 
 describe('a configuration without problems', () => {
   afterEach(removeFolders);

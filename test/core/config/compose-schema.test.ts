@@ -2,8 +2,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
 import type { PluginSchema } from '../../../core/config/groups.ts';
-import { removeFolders } from '../../support/config-folder.ts';
-import { PLUGINS, problemLines } from '../../support/config-plugins.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { PLUGINS, problemLines } from './config-plugins.ts';
 
 /** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */
 function compile(plugins: readonly PluginSchema[]): (value: unknown) => boolean {

@@ -3,7 +3,7 @@ import { diffConfigs, formatChange } from '../../../core/config/diff.ts';
 import { parseRawConfig, writeRawConfig } from '../../../core/config/raw-text.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
 import { loadConfig } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 describe('the difference of two configurations', () => {
   afterEach(removeFolders);

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadEnv } from '../../../core/config/env.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 describe('the environment', () => {
   afterEach(removeFolders);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { removeFolders } from '../../support/config-folder.ts';
-import { checkText } from '../../support/config-plugins.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { checkText } from './config-plugins.ts';
 
 /** What people are told of a configuration that is refused. */
 const problemsOf = (text: string): Promise<string> =>

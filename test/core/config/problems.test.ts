@@ -1,9 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
 import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
-import { removeFolders } from '../../support/config-folder.ts';
-import { problemLines } from '../../support/config-plugins.ts';
-import { PROBLEM_CASES, type ProblemCase } from '../../support/config-problems.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { problemLines } from './config-plugins.ts';
+import { PROBLEM_CASES, type ProblemCase } from './config-problems.ts';
 
 /** Files that hold no configuration at all. */
 const FILE_CASES: readonly ProblemCase[] = [

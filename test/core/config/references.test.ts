@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
-import { removeFolders } from '../../support/config-folder.ts';
-import { checkText } from '../../support/config-plugins.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { checkText } from './config-plugins.ts';
 
 describe('references in a configuration', () => {
   afterEach(removeFolders);

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import { readStoreUrl } from '../../../core/config/store-url.ts';
-import { removeFolders } from '../../support/config-folder.ts';
-import { checkText, PLUGINS } from '../../support/config-plugins.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { checkText, PLUGINS } from './config-plugins.ts';
 
 describe('the store value of a configuration', () => {
   afterEach(removeFolders);

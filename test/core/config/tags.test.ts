@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { removeFolders } from '../../support/config-folder.ts';
-import { checkText, problemLines } from '../../support/config-plugins.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { checkText, problemLines } from './config-plugins.ts';
 
 describe('the tags of a configuration', () => {
   afterEach(removeFolders);

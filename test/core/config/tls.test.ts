@@ -6,9 +6,9 @@ import type { GatewayConfig } from '../../../core/config/core-schema.ts';
 import { diffConfigs, formatChange } from '../../../core/config/diff.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
 import { certificateWarnings, listenWarnings } from '../../../core/config/warnings.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
-import { checkText, PLUGINS, problemLines } from '../../support/config-plugins.ts';
-import { createSelfSigned } from '../../support/self-signed.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { createSelfSigned } from '../../support/identity/self-signed.ts';
+import { checkText, PLUGINS, problemLines } from './config-plugins.ts';
 
 const [own, other, encrypted, expired] = [
   createSelfSigned(),

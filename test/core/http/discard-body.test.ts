@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { discardBody } from '../../../core/http/discard-body.ts';
-import { until } from '../../support/until.ts';
+import { discardBody } from '../../../core/http/error-answer.ts';
+import { until } from '../../support/wait.ts';
 
 describe('reading what is left of a request', () => {
   let server: http.Server;

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { isShutdown } from '../../../core/calls/run-call.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
-import { until } from '../../support/until.ts';
+import { until } from '../../support/wait.ts';
 
 describe('a server', () => {
   /** A server whose answers are left open for the test to end. */

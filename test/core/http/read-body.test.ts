@@ -3,10 +3,10 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
-import { discardBody } from '../../../core/http/discard-body.ts';
+import { discardBody } from '../../../core/http/error-answer.ts';
 import { type JsonBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
-import { until } from '../../support/until.ts';
+import { until } from '../../support/wait.ts';
 
 const MAX = 64 * 1024;
 

@@ -7,7 +7,7 @@ import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { createRouter, type RouterDeps } from '../../../core/http/router.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';
 import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
-import { createSilentLog } from '../../support/silent-log.ts';
+import { createSilentLog } from '../../support/log.ts';
 
 const route = (method: Route['method'], path: string, rest: Partial<Route> = {}): Route => ({
   method,

@@ -3,7 +3,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { createSseWriter, type SseWriter, type SseWriterOptions } from '../../../core/http/sse-writer.ts';
-import { until } from '../../support/until.ts';
+import { until } from '../../support/wait.ts';
 
 const ERROR = { error: { message: 'no', type: 'server_error', code: 'internal_error', param: null } } as const;
 

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { AuditActor } from '../../../core/index.ts';
 import { type AuditLog, createAuditLog } from '../../../core/plugins/audit.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../support/auth.ts';
-import { createSilentLog } from '../../support/silent-log.ts';
+import { codeOf } from '../../support/identity/keys.ts';
+import { createSilentLog } from '../../support/log.ts';
 
 const ANN: AuditActor = { via: 'api', userId: 'ann', keyId: 'AAAAAAAAAAAA', address: '192.0.2.7' };
 const BOB: AuditActor = { via: 'cli', userId: 'bob' };

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { listBuiltins } from '../../../core/plugins/builtins.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 describe('the built-in plugins', () => {
   afterEach(removeFolders);

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { PluginKind } from '../../../core/contract/plugin.ts';
 import type { Builtin } from '../../../core/plugins/builtins.ts';
 import { importPlugin, PluginImportError } from '../../../core/plugins/import-plugin.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 const plugin = (fields = ''): string =>
   `export default { name: 'x', kind: 'provider', apiVersion: 1, setup() {}, ${fields} };\n`;

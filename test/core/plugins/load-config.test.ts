@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
 import { listBuiltins } from '../../../core/plugins/builtins.ts';
 import { loadConfig, readSchema } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/config-folder.ts';
+import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 const plugin = (kind: string, name: string, schema = '{ type: "object" }'): string =>
   `export default { name: '${name}', kind: '${kind}', apiVersion: 1, configSchema: ${schema}, setup() {} };\n`;

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type { Timeouts } from '../../../core/contract/provider.ts';
 import { createUpstream, type UpstreamPhase } from '../../../core/upstream/upstream.ts';
-import { drip, failsUpstream, givenUpstream, SHORT } from '../../support/given-upstream.ts';
-import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../../support/scripted-upstream.ts';
-import { createSilentLog } from '../../support/silent-log.ts';
-import { until } from '../../support/until.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { drip, failsUpstream, givenUpstream, SHORT } from '../../support/vendors/given-upstream.ts';
+import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';
+import { until } from '../../support/wait.ts';
 
 describe('an upstream body', () => {
   const given = givenUpstream();

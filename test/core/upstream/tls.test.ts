@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import tls from 'node:tls';
 import { expect } from 'chai';
 import { createUpstream, UpstreamError } from '../../../core/upstream/upstream.ts';
-import { answer, startScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { type Certificate, createSelfSigned } from '../../support/self-signed.ts';
-import { createSilentLog } from '../../support/silent-log.ts';
+import { type Certificate, createSelfSigned } from '../../support/identity/self-signed.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { answer, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
 
 describe('upstream over TLS', () => {
   const serve = ({ key, cert }: Certificate) =>

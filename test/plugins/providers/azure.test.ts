@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import azure from '../../../plugins/providers/azure.ts';
 import { readChunks } from '../../conformance/provider-shape.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { codecCall, decode } from '../../support/codec.ts';
-import { translate } from '../../support/translate.ts';
+import { codecCall, decode } from '../../support/formats/codec.ts';
+import { translate } from '../../support/formats/translate.ts';
 
 describe('azure', () => {
   it('goes to the resource’s own host, with the key in its own header', () => {

@@ -7,7 +7,7 @@ import openai from '../../../plugins/providers/openai.ts';
 import { assertResponse, readChunks } from '../../conformance/provider-shape.ts';
 import { CALL, decodeStream, setUpProvider } from '../../conformance/provider-subject.ts';
 import { corpusJson, corpusText } from '../../support/corpus.ts';
-import { assertOpenAi } from '../../support/openai-schemas.ts';
+import { assertOpenAi } from '../../support/formats/openai-schemas.ts';
 
 const VERCEL = 'vercel-ai/packages/openai/src/';
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import deepseek from '../../../plugins/providers/deepseek.ts';
-import { messagesOf, translate } from '../../support/translate.ts';
+import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 describe('deepseek', () => {
   for (const [given, body] of [

@@ -17,7 +17,7 @@ import openrouter from '../../../plugins/providers/openrouter.ts';
 import xai from '../../../plugins/providers/xai.ts';
 import { readChunks } from '../../conformance/provider-shape.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { messagesOf, translate } from '../../support/translate.ts';
+import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 const CONFIG: Readonly<Record<string, object>> = {
   azure: { resource: 'acme' },

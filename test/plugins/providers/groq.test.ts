@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import groq from '../../../plugins/providers/groq.ts';
-import { translate } from '../../support/translate.ts';
+import { translate } from '../../support/formats/translate.ts';
 
 const TOOLS = [{ type: 'function', function: { name: 'f' } }];
 

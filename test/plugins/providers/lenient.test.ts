@@ -9,8 +9,8 @@ import openai from '../../../plugins/providers/openai.ts';
 import compatible from '../../../plugins/providers/openai-compatible.ts';
 import xai from '../../../plugins/providers/xai.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { chatRequest, codecCall, collect, decode, readSse } from '../../support/codec.ts';
-import { messagesOf, translate } from '../../support/translate.ts';
+import { chatRequest, codecCall, collect, decode, readSse } from '../../support/formats/codec.ts';
+import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 const LOCAL = { baseUrl: 'http://127.0.0.1:8000/v1' };
 const configOf = (plugin: Plugin): Readonly<Record<string, unknown>> => (plugin === compatible ? LOCAL : {});

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import mistral from '../../../plugins/providers/mistral.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { messagesOf, translate } from '../../support/translate.ts';
+import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 /** The closed list of its request schema. */
 const BODY =

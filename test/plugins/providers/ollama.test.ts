@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import ollama from '../../../plugins/providers/ollama.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { translate } from '../../support/translate.ts';
+import { translate } from '../../support/formats/translate.ts';
 
 const one = { type: 'function', function: { name: 'one' } };
 const two = { type: 'function', function: { name: 'two' } };

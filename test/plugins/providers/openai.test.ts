@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import openai from '../../../plugins/providers/openai.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { messagesOf, translate } from '../../support/translate.ts';
+import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 const ALL = {
   max_tokens: 9,

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import openrouter from '../../../plugins/providers/openrouter.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { codecCall } from '../../support/codec.ts';
-import { messagesOf, translate } from '../../support/translate.ts';
+import { codecCall } from '../../support/formats/codec.ts';
+import { messagesOf, translate } from '../../support/formats/translate.ts';
 
 describe('openrouter', () => {
   it('D11: tells what a call cost in dollars, the bill behind the operator’s own key included', () => {

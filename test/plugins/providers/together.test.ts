@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import together from '../../../plugins/providers/together.ts';
-import { translate } from '../../support/translate.ts';
+import { translate } from '../../support/formats/translate.ts';
 
 describe('together', () => {
   it('turns one stop text into a list', () => {

@@ -11,8 +11,8 @@ import compatible from '../../../plugins/providers/openai-compatible.ts';
 import openrouter from '../../../plugins/providers/openrouter.ts';
 import together from '../../../plugins/providers/together.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { codecCall } from '../../support/codec.ts';
-import { translate } from '../../support/translate.ts';
+import { codecCall } from '../../support/formats/codec.ts';
+import { translate } from '../../support/formats/translate.ts';
 
 const LOCAL = { baseUrl: 'http://127.0.0.1:8000/v1' };
 const CLAUDE = { model: 'claude-sonnet-4-6' };

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import xai from '../../../plugins/providers/xai.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
-import { codecCall } from '../../support/codec.ts';
-import { translate } from '../../support/translate.ts';
+import { codecCall } from '../../support/formats/codec.ts';
+import { translate } from '../../support/formats/translate.ts';
 
 describe('xai', () => {
   it('D11: tells what a call cost in dollars', () => {

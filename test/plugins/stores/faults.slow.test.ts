@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import type { Store } from '../../../core/index.ts';
 import { NOW, outcomeOf, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
-import { captureLog } from '../../support/capture-log.ts';
-import { eventually } from '../../support/eventually.ts';
-import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from '../../support/faulty-servers.ts';
-import { INITDB, POSTGRES } from '../../support/postgres-server.ts';
-import { REDIS_SERVER } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES } from '../../support/stores/postgres-server.ts';
+import { REDIS_SERVER } from '../../support/stores/redis-server.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/stores/tcp-proxy.ts';
+import { eventually } from '../../support/wait.ts';
+import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from './faulty-servers.ts';
 
 /** Every kind of operation once, as functions that have not begun. */
 function everyOperation(store: Store, name: string): readonly (() => Promise<unknown>)[] {
@@ -89,7 +89,7 @@ function testFaults(subject: FaultyServer): void {
   it('S01: opens while the server is down, refuses everything, and recovers by itself', async function () {
     this.timeout(60_000);
     await server.kill();
-    const log = captureLog();
+    const log = createSilentLog();
     store = await subject.open(server.url, log);
     await allUnavailable(everyOperation(store, 'a'));
     expect(
@@ -151,7 +151,7 @@ function testFaults(subject: FaultyServer): void {
 
   it('S04: says that the data is gone, and takes no account for funded', async function () {
     this.timeout(60_000);
-    const log = captureLog();
+    const log = createSilentLog();
     store = await subject.open(server.url, log);
     await prepare(store, 'a');
     await subject.empty(server);

@@ -6,11 +6,11 @@ import { createKeys } from '../../../plugins/stores/redis/keys.ts';
 import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
-import { testWithKeyvSuite } from '../../support/keyv-suite.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
+import { testWithKeyvSuite } from './keyv-suite.ts';
 
 type OpenAdapter = ReturnType<typeof createDocumentAdapters>;
 

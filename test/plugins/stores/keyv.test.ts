@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { openKeyv } from '../../../plugins/stores/keyv/index.ts';
 import { rejectsUnavailable, testStore } from '../../conformance/store.ts';
-import { captureLog } from '../../support/capture-log.ts';
-import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../../fixtures/stores/${name}`, import.meta.url));
 const baseDir = fileURLToPath(new URL('../../..', import.meta.url));
@@ -15,7 +15,7 @@ describe('keyv store', () => {
   );
 
   it('says at start that balances and limits are in this process alone', async () => {
-    const log = captureLog();
+    const log = createSilentLog();
     const store = await openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, log });
     await store.close();
     expect(log.lines.find(({ level }) => level === 'warn')?.message).to.match(

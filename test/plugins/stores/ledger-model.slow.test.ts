@@ -3,12 +3,20 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Store } from '../../../core/index.ts';
 import { NOW } from '../../conformance/store.ts';
-import { BUDGETS, createClock, createModel, GROUPINGS, perform, STEPS, type Step } from '../../support/ledger-model.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
-import { openStore, type StoreAddress } from '../../support/store-race.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import {
+  BUDGETS,
+  createClock,
+  createModel,
+  GROUPINGS,
+  perform,
+  STEPS,
+  type Step,
+} from '../../support/stores/ledger-model.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
+import { openStore, type StoreAddress } from '../../support/stores/store-race.ts';
 
 /** The ledger of a store against the model, step by step, and against its own books after steps that run together. */
 function testAgainstModel(address: () => StoreAddress, numRuns: number): void {

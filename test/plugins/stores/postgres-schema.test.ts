@@ -3,10 +3,10 @@ import pg from 'pg';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { VERSION } from '../../../plugins/stores/postgres/schema.ts';
 import { NOW } from '../../conformance/store.ts';
-import { captureLog } from '../../support/capture-log.ts';
-import { eventually } from '../../support/eventually.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
   /^The postgres store was made by an earlier version of Tollgate \(schema 1\).*set store to a new database\. Nothing in it was changed\.$/;
@@ -71,7 +71,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     this.timeout(60_000);
     await leaveSchema(1);
     await server.kill();
-    const log = captureLog();
+    const log = createSilentLog();
     const store = await openPostgres({ url: server.url, log });
     await server.start();
     await eventually(async () => expect((await openErrorOf(store.ledger.balance('a'))).message).to.match(EARLIER));

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { testStore } from '../../conformance/store.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
 
 describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
   let server: TestServer;

@@ -1,11 +1,18 @@
 import { expect } from 'chai';
 import type { Store } from '../../../core/index.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
-import { openStore, prepareRace, RACES, type Race, runRace, type StoreAddress } from '../../support/store-race.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
-import { startWorker, type Worker } from '../../support/worker-process.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
+import {
+  openStore,
+  prepareRace,
+  RACES,
+  type Race,
+  runRace,
+  type StoreAddress,
+} from '../../support/stores/store-race.ts';
+import { startWorker, type Worker } from '../../support/stores/worker-process.ts';
 
 const ROUNDS = 20;
 const CALLERS = 50;

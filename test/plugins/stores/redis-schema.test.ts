@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { SCHEMA_VERSION } from '../../../plugins/stores/redis/schema.ts';
 import { NOW } from '../../conformance/store.ts';
-import { captureLog } from '../../support/capture-log.ts';
-import { eventually } from '../../support/eventually.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
+import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
   /^The redis store was made by an earlier version of Tollgate \(schema 1\).*set prefix to a new one\. Nothing in it was changed\.$/;
@@ -77,7 +77,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
     await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     await server.kill();
-    const log = captureLog();
+    const log = createSilentLog();
     const store = await openRedis({ url: server.url, log });
     await server.start();
     const before = await readAll();

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { NOW, reservation, testStore } from '../../conformance/store.ts';
-import { captureLog } from '../../support/capture-log.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
-import { ask, describeWith, type TestServer } from '../../support/server-process.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { ask, describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 
 describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
   let server: TestServer;
@@ -29,7 +29,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
 
   it('warns of settings that lose money', async () => {
     await askRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'no');
-    const log = captureLog();
+    const log = createSilentLog();
     await (await openRedis({ url: server.url, log })).close();
     await askRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'yes');
     expect(log.lines.map(({ message }) => message).join()).to.match(/appendonly is off/);

@@ -4,9 +4,9 @@ import type { BudgetHold, CallQuery, CallRow, Store } from '../../../core/index.
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -5,9 +5,9 @@ import type { ReportDimension, Store } from '../../../core/index.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { FACTS, reservation } from '../../conformance/store.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../support/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../support/server-process.ts';
+import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 
 // What version 2 wrote on 2026-11-20: an account `team` whose key k1 and whose user u1 have budgets, with a call that was
 // settled at 25, one that was swept at 20, one that runs and holds 30, one that was released; and a day later 7 of `alone`.

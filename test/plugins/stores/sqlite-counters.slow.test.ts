@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { Store, Window } from '../../../core/index.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW } from '../../conformance/store.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
-import { startWorker } from '../../support/worker-process.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import { startWorker } from '../../support/stores/worker-process.ts';
 
 describe('counters of the sqlite store, between processes that come and go', () => {
   const root = useTempFolder('sqlite-counters');

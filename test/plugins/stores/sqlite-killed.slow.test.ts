@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW } from '../../conformance/store.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
 
 describe('the file of the sqlite store, when its process is killed', () => {
   const folder = useTempFolder('sqlite-killed');
@@ -13,7 +13,7 @@ describe('the file of the sqlite store, when its process is killed', () => {
     this.timeout(60_000);
     const acknowledged = new Set<string>();
     for (let round = 0; round < 10; round++) {
-      const script = fileURLToPath(new URL('../../support/sqlite-writer.ts', import.meta.url));
+      const script = fileURLToPath(new URL('./credit-writer.ts', import.meta.url));
       const child = fork(script, [JSON.stringify({ folder, by: `r${round}` })], { execArgv: ['--import', 'tsx'] });
       const gone = new Promise((resolve) => child.once('exit', resolve));
       const enough = acknowledged.size + 20 + Math.floor(Math.random() * 200);

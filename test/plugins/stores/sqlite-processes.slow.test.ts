@@ -6,10 +6,10 @@ import type { Ledger, LedgerEntry, Store } from '../../../core/index.ts';
 import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, outcomeOf, reservation, settlement, sums } from '../../conformance/store.ts';
-import type { LedgerOrder, Told } from '../../support/ledger-worker.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import type { LedgerOrder, Told } from './ledger-worker.ts';
 
-const SCRIPT = fileURLToPath(new URL('../../support/ledger-worker.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('./ledger-worker.ts', import.meta.url));
 const CREDIT = 1_000_000;
 
 /** A process of its own that works on the store's ledger. */

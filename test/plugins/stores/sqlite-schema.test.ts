@@ -7,7 +7,7 @@ import { type Database, importDriver } from '../../../plugins/stores/sqlite/driv
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { MIGRATIONS, type Migration, migrate } from '../../../plugins/stores/sqlite/schema.ts';
 import { NOW, outcomeOf, reservation, settlement } from '../../conformance/store.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
 
 /** Facts of a hold, as versions before 4 wrote them. */
 const OLD_FACTS = '{"operation":"chat","provider":"p","model":"m","key":"k1","outcome":"unknown","estimated":true}';

@@ -7,7 +7,7 @@ import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
 import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
+import { useTempFolder } from '../../support/folders.ts';
 
 describe('the writer of the sqlite store', () => {
   const folder = useTempFolder('sqlite-writer');

@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import { FILE, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, outcomeOf, reservation, settlement, sums, testStore } from '../../conformance/store.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
-import { startWorker } from '../../support/worker-process.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import { startWorker } from '../../support/stores/worker-process.ts';
 
 describe('sqlite store', () => {
   const folder = useTempFolder('sqlite');

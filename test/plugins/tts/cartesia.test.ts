@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import cartesia from '../../../plugins/tts/cartesia.ts';
 import { testSpeech } from '../../conformance/speech.ts';
-import { fixture } from '../../support/sound.ts';
-import { loadSpeech } from '../../support/speech-plugin.ts';
+import { fixture } from '../../support/speech/sound.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 testSpeech('cartesia', {
   plugin: cartesia,

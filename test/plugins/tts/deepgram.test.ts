@@ -3,8 +3,8 @@ import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import deepgram from '../../../plugins/tts/deepgram.ts';
 import type { SpeechRequest } from '../../../plugins/tts/kit/index.ts';
 import { testSpeech } from '../../conformance/speech.ts';
-import { fixture } from '../../support/sound.ts';
-import { loadSpeech } from '../../support/speech-plugin.ts';
+import { fixture } from '../../support/speech/sound.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 testSpeech('deepgram', {
   plugin: deepgram,

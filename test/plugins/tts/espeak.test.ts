@@ -8,11 +8,10 @@ import { collectSound } from '../../../plugins/operations/speech/collect-sound.t
 import { runSpeech } from '../../../plugins/operations/speech/run-speech.ts';
 import espeak from '../../../plugins/tts/espeak/index.ts';
 import type { SpeechFormat, SpeechProvider, SpeechRequest } from '../../../plugins/tts/kit/index.ts';
-import { decode, hearWav, needProgram } from '../../support/sound.ts';
-import { loadSpeech } from '../../support/speech-plugin.ts';
-import { CODEC_CALL } from '../../support/speech-vendor.ts';
-import { useTempFolder } from '../../support/temp-folder.ts';
-import { until } from '../../support/until.ts';
+import { useTempFolder } from '../../support/folders.ts';
+import { decode, hearWav, needProgram } from '../../support/speech/sound.ts';
+import { CODEC_CALL, loadSpeech } from '../../support/speech/speech-vendor.ts';
+import { until } from '../../support/wait.ts';
 
 const never = new AbortController().signal;
 

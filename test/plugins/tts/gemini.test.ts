@@ -3,8 +3,8 @@ import type { StreamFailure } from '../../../core/index.ts';
 import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import gemini from '../../../plugins/tts/gemini.ts';
 import { testSpeech } from '../../conformance/speech.ts';
-import { fixture } from '../../support/sound.ts';
-import { loadSpeech } from '../../support/speech-plugin.ts';
+import { fixture } from '../../support/speech/sound.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 const EVENTS = { 'content-type': 'text/event-stream' };
 const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' };

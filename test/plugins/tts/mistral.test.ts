@@ -3,8 +3,8 @@ import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import type { SpeechFormat } from '../../../plugins/tts/kit/index.ts';
 import mistral from '../../../plugins/tts/mistral.ts';
 import { testSpeech } from '../../conformance/speech.ts';
-import { fixture } from '../../support/sound.ts';
-import { loadSpeech } from '../../support/speech-plugin.ts';
+import { fixture } from '../../support/speech/sound.ts';
+import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
 /** The vendor's answer: the sound as base64 in JSON. */
 const json = (format: SpeechFormat, file: string) => ({

@@ -1,8 +1,7 @@
 import { type AuditActor, formatUsd, GatewayError, nearest, type PluginApi } from '../../../../core/index.ts';
 import { createPlanBook } from '../../../../core/operators.ts';
 import { checkAccountId } from '../account-id.ts';
-import type { Raise } from './counted.ts';
-import { isoSeconds } from './holds.ts';
+import { isoSeconds, type Raise } from './counted.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 
 /** What one account may spend beyond a budget of its plan, for a while. */

@@ -1,8 +1,6 @@
 import { type Call, formatUsd, type GatewayError, type Ledger } from '../../../../core/index.ts';
 import type { BudgetBook } from './book.ts';
-import type { CountedBudget } from './counted.ts';
-import { isByTarget } from './counted.ts';
-import { refusalOf, resetsAt } from './holds.ts';
+import { type CountedBudget, isByTarget, refusalOf, resetsAt } from './counted.ts';
 import type { Notices } from './notices.ts';
 
 /** What the books do about the budgets of a call. */

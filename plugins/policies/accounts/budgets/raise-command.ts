@@ -1,6 +1,6 @@
 import { GatewayError, parseDuration, type Subcommand } from '../../../../core/index.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
-import { isoSeconds } from './holds.ts';
+import { isoSeconds } from './counted.ts';
 import type { BudgetManager } from './manage.ts';
 import type { RaiseValues } from './raises.ts';
 import type { Viewer } from './routes.ts';

@@ -1,5 +1,4 @@
 import type { Call, Outcome, PluginApi } from '../../../../core/index.ts';
-import { cleanBody, type KeptBody } from './clean-body.ts';
 import { createTextCollector } from './collect-text.ts';
 import type { BodyRules } from './config.ts';
 
@@ -60,4 +59,28 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
     };
     await documents.set(call.id, kept, rules.keepMs);
   });
+}
+
+/** What is kept of a request or a response. */
+interface KeptBody {
+  /** The value, or the beginning of its JSON where it is longer than what is kept. */
+  readonly value: unknown;
+  readonly isCut: boolean;
+}
+
+/** More than the longest secret: what lies so near a cut is left out, so that no half of one is kept. */
+const MARGIN = 4096;
+
+/** A copy of a value for operators to read: every text without secrets, the whole no longer than `maxChars` as JSON. */
+function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): KeptBody {
+  if (value === undefined) return { value: null, isCut: false };
+  let isCut = false;
+  const text = JSON.stringify(value, (_name, leaf: unknown) => {
+    if (typeof leaf !== 'string') return leaf;
+    if (leaf.length <= maxChars) return redact(leaf);
+    isCut = true;
+    return `${redact(leaf.slice(0, maxChars + MARGIN)).slice(0, -MARGIN)}…`;
+  });
+  if (text.length <= maxChars) return { value: JSON.parse(text) as unknown, isCut };
+  return { value: text.slice(0, maxChars), isCut: true };
 }

@@ -4,7 +4,7 @@ import { HealthBook } from '../../../../core/calls/routing/health-book.ts';
 import { shareHealth } from '../../../../core/calls/routing/share-health.ts';
 import { StickyTargets } from '../../../../core/calls/routing/sticky-targets.ts';
 import { createLocalCounters } from '../../../../core/index.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { eventually } from '../../../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 const TEN_MINUTES_MS = 600_000;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { HealthBook } from '../../../../core/calls/routing/health-book.ts';
 import { shareHealth } from '../../../../core/calls/routing/share-health.ts';
 import { type Counters, createLocalCounters } from '../../../../core/index.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { eventually } from '../../../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 

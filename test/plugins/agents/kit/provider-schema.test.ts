@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Schema } from '../../../../core/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
-import { arbitrarySchema } from '../../../support/arbitrary-schema.ts';
+import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
 
 /** Every object of a strict schema closes itself and requires all it has. */
 function assertStrict(node: unknown): void {

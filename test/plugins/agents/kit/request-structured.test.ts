@@ -6,7 +6,13 @@ import {
   requestStructured,
 } from '../../../../plugins/agents/kit/request-structured.ts';
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
-import { lastUserText, type Rule, type ScriptedModel, scriptModel, systemOf } from '../../../support/scripted-model.ts';
+import {
+  lastUserText,
+  type Rule,
+  type ScriptedModel,
+  scriptModel,
+  systemOf,
+} from '../../../support/agents/scripted-model.ts';
 
 const SHAPE = { answer: 'string', count: 'integer' };
 const GOOD = { answer: 'x', count: 2 };

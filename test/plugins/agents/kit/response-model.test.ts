@@ -4,7 +4,7 @@ import { isGatewayError, type Schema } from '../../../../core/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
 import { minimalInstance } from '../../../../plugins/providers/kit/index.ts';
-import { arbitrarySchema } from '../../../support/arbitrary-schema.ts';
+import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
 
 const shared = createSchemaReader();
 const read = (value: object) => shared.readModel(value as Record<string, unknown>, 'response_model');

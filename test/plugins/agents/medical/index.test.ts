@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { type AgentDefinition, GatewayError } from '../../../../core/index.ts';
 import medical from '../../../../plugins/agents/medical/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
-import { type AgentGateway, openAgentGateway } from '../../../support/agent-api.ts';
+import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';
 import {
   askedFor,
   gate,
@@ -11,7 +11,7 @@ import {
   type ScriptedModel,
   scriptModel,
   systemOf,
-} from '../../../support/scripted-model.ts';
+} from '../../../support/agents/scripted-model.ts';
 
 const PATH = '/api/core/agent/medical';
 const NOTHING = { specialties: [], red_flags: [], self_harm: false, medicines_involved: false, language: 'en' };

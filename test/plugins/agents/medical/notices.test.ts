@@ -4,8 +4,8 @@ import { LANGUAGES } from '../../../../plugins/agents/medical/engine/language.ts
 import medical from '../../../../plugins/agents/medical/index.ts';
 import { noticesFor } from '../../../../plugins/agents/medical/notices.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { type AgentGateway, openAgentGateway } from '../../../support/agent-api.ts';
-import { gate, type Rule, scriptModel } from '../../../support/scripted-model.ts';
+import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';
+import { gate, type Rule, scriptModel } from '../../../support/agents/scripted-model.ts';
 
 const PATH = '/api/core/agent/medical';
 const TRIAGE = { specialties: [], red_flags: [], self_harm: false, medicines_involved: false, language: 'en' };

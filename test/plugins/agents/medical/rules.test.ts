@@ -9,8 +9,8 @@ import { RELEASE_LEXICONS } from '../../../../plugins/agents/medical/release-rul
 import { RULES } from '../../../../plugins/agents/medical/rules/index.ts';
 import type { RuleExamples } from '../../../../plugins/agents/medical/rules/rule.ts';
 import { screen } from '../../../../plugins/agents/medical/screen.ts';
-import { measurePart, shareFound } from '../../../support/measure-medical.ts';
-import { withFigures } from '../../../support/medical-page.ts';
+import { measurePart, shareFound } from '../../../support/pages/measure-medical.ts';
+import { withFigures } from '../../../support/pages/medical-page.ts';
 
 const PAGE = new URL('../../../../docs/medical.md', import.meta.url);
 

@@ -9,8 +9,8 @@ import { checkFolders, checkRules } from '../../../../plugins/agents/rag/check-a
 import { searchPassages } from '../../../../plugins/agents/rag/search.ts';
 import { createVectorTables } from '../../../../plugins/agents/rag/vector-table.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 
 const RULES: AccessRules = Object.freeze({
   hr: { plans: ['staff'] },

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import type { EmbedTexts } from '../../../../plugins/agents/rag/embed-pending.ts';
-import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 
 const FILES = Object.freeze({ 'a.md': 'apples are red', 'b.md': 'bananas are bent', 'c.md': 'cherries have stones' });
 

@@ -3,9 +3,8 @@ import { expect } from 'chai';
 import { INDEX_VERSION, openIndex } from '../../../../plugins/agents/rag/database.ts';
 import { hashOf } from '../../../../plugins/agents/rag/files.ts';
 import { createIndexReader } from '../../../../plugins/agents/rag/index-reader.ts';
-import { makeFormerIndex } from '../../../support/rag-former-index.ts';
-import { embedHashes, openTestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { embedHashes, makeFormerIndex, openTestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 
 const TEXT = 'apples are red';
 

@@ -3,17 +3,17 @@ import { expect } from 'chai';
 import { GatewayError } from '../../../../core/index.ts';
 import type { Embedder } from '../../../../plugins/agents/rag/embedder.ts';
 import { createIndexer, type Indexer } from '../../../../plugins/agents/rag/indexer.ts';
-import { captureLog } from '../../../support/capture-log.ts';
-import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
-import { until } from '../../../support/until.ts';
+import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
+import { createSilentLog } from '../../../support/log.ts';
+import { until } from '../../../support/wait.ts';
 
 describe('the indexer of the knowledge base', () => {
   const folder = useTempFolder('rag-indexer');
   let index: TestIndex;
   let indexer: Indexer | undefined;
   let nth = 0;
-  const log = captureLog();
+  const log = createSilentLog();
   const embedder = (embedTexts: Embedder['embedTexts']): Embedder => ({
     model: 'm',
     embedTexts,

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
-import { type MeasuredQuery, meanOf, measureRag, type RagLanguage } from '../../../support/measure-rag.ts';
-import { openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { withRagFigures } from '../../../support/rag-page.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
+import { type MeasuredQuery, meanOf, measureRag, type RagLanguage } from '../../../support/pages/measure-rag.ts';
+import { withRagFigures } from '../../../support/pages/rag-page.ts';
 
 type Floor = Readonly<Record<RagLanguage, number>>;
 

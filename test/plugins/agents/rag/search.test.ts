@@ -5,8 +5,8 @@ import { fuseRankings, searchPassages } from '../../../../plugins/agents/rag/sea
 import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
 import { createVectorTable } from '../../../../plugins/agents/rag/vector-table.ts';
 import { DOCUMENTS, QUESTIONS } from '../../../fixtures/rag-documents.ts';
-import { EVERYTHING, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { EVERYTHING, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 
 const MODEL = 'echo/echo-embedding';
 

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import { startWorker } from '../../../../plugins/agents/rag/start-worker.ts';
-import { embedHashes, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 
 describe('the worker that updates the index', () => {
   const folder = useTempFolder('rag-process');

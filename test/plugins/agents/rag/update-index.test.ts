@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, wr
 import path from 'node:path';
 import { expect } from 'chai';
 import { createIndexLock, LOCK_MS, LockLost } from '../../../../plugins/agents/rag/index-lock.ts';
+import { makePdf, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
 import { corpusJson } from '../../../support/corpus.ts';
-import { makePdf, openTestIndex, type TestIndex } from '../../../support/rag-index.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 
 describe('an update of the index of the knowledge base', () => {
   const folder = useTempFolder('rag-update');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type AgentDefinition, GatewayError } from '../../../../core/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
-import { type AgentGateway, openAgentGateway, type Setup } from '../../../support/agent-api.ts';
+import { type AgentGateway, openAgentGateway, type Setup } from '../../../support/agents/agent-gateway.ts';
 import {
   askedFor,
   gate,
@@ -10,8 +10,8 @@ import {
   type ScriptedModel,
   scriptModel,
   systemOf,
-} from '../../../support/scripted-model.ts';
-import { until } from '../../../support/until.ts';
+} from '../../../support/agents/scripted-model.ts';
+import { until } from '../../../support/wait.ts';
 
 const PATH = '/api/core/agent';
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { AgentDefinition } from '../../../../core/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
-import { type AgentGateway, openAgentGateway } from '../../../support/agent-api.ts';
-import { askedFor, gate, type Rule, type ScriptedModel, scriptModel } from '../../../support/scripted-model.ts';
-import { until } from '../../../support/until.ts';
+import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';
+import { askedFor, gate, type Rule, type ScriptedModel, scriptModel } from '../../../support/agents/scripted-model.ts';
+import { until } from '../../../support/wait.ts';
 
 const PATH = '/api/core/agent';
 const WIPE = '/api/core/agent/memory';

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, startKeys, until } from '../../../support/auth.ts';
-import type { FakeGateway } from '../../../support/fake-api.ts';
+import { codeOf, startKeys } from '../../../support/identity/keys.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import { until } from '../../../support/wait.ts';
 
 const CREATE = '/api/core/api_keys/create';
 const KEYS = '/api/core/api_keys';
@@ -150,7 +151,7 @@ describe('the routes of API keys', () => {
       const soon = new Date(Date.now() + 15).toISOString();
       await create(ANN, { expires_at: soon });
       const second = await create(ANN);
-      await until(() => Date.now() > Date.parse(soon));
+      await until('the key is expired', () => Date.now() > Date.parse(soon));
       expect(await create(ANN)).to.have.property('api_key');
       await gateway.request('DELETE', KEYS, { bearer: ANN, body: { id: second.api_key_info.id } });
       expect(await create(ANN)).to.have.property('api_key');
@@ -196,7 +197,7 @@ describe('the routes of API keys', () => {
     it('tells when a key was last used', async () => {
       const { api_key } = await create();
       await gateway.authenticate(api_key);
-      await until(async () => {
+      await until('the use is told', async () => {
         const { body } = await gateway.request('GET', KEYS, { bearer: ANN });
         return body.data[0].last_used_at !== null;
       });

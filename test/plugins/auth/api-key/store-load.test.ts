@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../core/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { startKeys } from '../../../support/auth.ts';
+import { startKeys } from '../../../support/identity/keys.ts';
 
 const KEYS = '/api/core/api_keys';
 const bearer = 'token:ann';

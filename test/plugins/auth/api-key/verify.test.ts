@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { createKey } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, startKeys, until } from '../../../support/auth.ts';
 import { corpusJson } from '../../../support/corpus.ts';
-import type { FakeGateway } from '../../../support/fake-api.ts';
-import { openShakyStore, type ShakyStore } from '../../../support/shaky-store.ts';
+import { codeOf, startKeys } from '../../../support/identity/keys.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
+import { until } from '../../../support/wait.ts';
 
 describe('the check of API keys', () => {
   let store: ShakyStore;
@@ -51,7 +52,9 @@ describe('the check of API keys', () => {
 
   it('keeps no key in the store', async () => {
     await check();
-    await until(() => store.writes.some((text) => text.includes(idOf(key)) && text.startsWith('keys-used')));
+    await until('the use is written', () =>
+      store.writes.some((text) => text.includes(idOf(key)) && text.startsWith('keys-used')),
+    );
     expect(store.writes.filter((text) => text.includes(key.slice(16, 40)))).to.deep.equal([]);
     expect(store.writes.length).to.be.greaterThan(0);
   });
@@ -118,7 +121,7 @@ describe('the check of API keys', () => {
   it('does not let a look-up that was under way bring a revoked key back', async () => {
     const release = store.holdReads();
     const before = check();
-    await until(() => store.reads.includes(`keys ${idOf(key)}`));
+    await until('the key is read', () => store.reads.includes(`keys ${idOf(key)}`));
     store.letReadsPass();
     await gateway.run(['keys', 'revoke', idOf(key)]);
     release();
@@ -139,9 +142,9 @@ describe('the check of API keys', () => {
   it('writes the last use once a minute and key, and never in the record', async () => {
     for (let ms = 0; ms < 60_000; ms += 1000) await check(now + ms);
     const uses = () => store.writes.filter((text) => text.startsWith('keys-used'));
-    await until(() => uses().length === 1);
+    await until('the use is written', () => uses().length === 1);
     await check(now + 60_000);
-    await until(() => uses().length === 2);
+    await until('the next use is written', () => uses().length === 2);
     expect(store.writes.filter((text) => text.startsWith('keys '))).to.have.lengthOf(1);
   });
 

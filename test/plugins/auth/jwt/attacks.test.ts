@@ -10,9 +10,8 @@ import { GatewayError } from '../../../../core/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { PEPPER } from '../../../support/auth.ts';
 import { corpusJson } from '../../../support/corpus.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
+import { PEPPER } from '../../../support/identity/keys.ts';
 import {
   AUDIENCE,
   type Claims,
@@ -22,7 +21,8 @@ import {
   ISSUER,
   signShared,
   type TestSigner,
-} from '../../../support/tokens.ts';
+} from '../../../support/identity/tokens.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
 
 const SHARED_SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Principal } from '../../../../core/index.ts';
 import { ClaimError, toPrincipal } from '../../../../plugins/auth/jwt/claims.ts';
 import type { JwtConfig } from '../../../../plugins/auth/jwt/options.ts';
-import { jwtConfig } from '../../../support/jwt-config.ts';
+import { jwtConfig } from './jwt-config.ts';
 
 const read = (payload: object, config: Partial<JwtConfig> = {}): Principal =>
   toPrincipal({ sub: 'ann', ...payload }, jwtConfig(config));

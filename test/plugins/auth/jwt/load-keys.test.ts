@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { loadKeys } from '../../../../plugins/auth/jwt/load-keys.ts';
 import { readOptions } from '../../../../plugins/auth/jwt/options.ts';
-import { jwtConfig } from '../../../support/jwt-config.ts';
-import { createSigner } from '../../../support/tokens.ts';
+import { createSigner } from '../../../support/identity/tokens.ts';
+import { jwtConfig } from './jwt-config.ts';
 
 describe('reading keys from a provider', () => {
   let server: Server;

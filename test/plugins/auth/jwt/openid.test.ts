@@ -7,12 +7,12 @@ import { readOptions } from '../../../../plugins/auth/jwt/options.ts';
 import { createTokenVerifier } from '../../../../plugins/auth/jwt/verify.ts';
 import { createKeySource } from '../../../../plugins/auth/kit/key-source.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, PEPPER } from '../../../support/auth.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
-import { jwtConfig } from '../../../support/jwt-config.ts';
-import { type OpenIdProvider, startOpenIdProvider } from '../../../support/openid-provider.ts';
-import { createSilentLog } from '../../../support/silent-log.ts';
-import { until } from '../../../support/until.ts';
+import { codeOf, PEPPER } from '../../../support/identity/keys.ts';
+import { type OpenIdProvider, startOpenIdProvider } from '../../../support/identity/openid-provider.ts';
+import { createSilentLog } from '../../../support/log.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
+import { until } from '../../../support/wait.ts';
+import { jwtConfig } from './jwt-config.ts';
 
 const AUDIENCE = 'tollgate';
 const USERS = { ann: { plan: 'pro', 'https://acme.example/account': 'acme', limits: { rpm: 9 } }, bob: {} };
@@ -171,7 +171,7 @@ describe('tokens of a real OpenID provider', function () {
 
     /** A token of a key the provider never had. */
     const strangeToken = async (): Promise<string> => {
-      const { createSigner } = await import('../../../support/tokens.ts');
+      const { createSigner } = await import('../../../support/identity/tokens.ts');
       return (await createSigner('strange')).sign({ iss: provider.issuer });
     };
 

@@ -6,10 +6,10 @@ import type { GatewayError } from '../../../../core/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { PEPPER } from '../../../support/auth.ts';
 import { corpusText } from '../../../support/corpus.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
-import { AUDIENCE, createSigner, goodClaims, ISSUER, signShared } from '../../../support/tokens.ts';
+import { PEPPER } from '../../../support/identity/keys.ts';
+import { AUDIENCE, createSigner, goodClaims, ISSUER, signShared } from '../../../support/identity/tokens.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
 
 const SHARED_SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';
 

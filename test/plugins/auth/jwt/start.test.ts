@@ -6,8 +6,8 @@ import jwt from '../../../../plugins/auth/jwt/index.ts';
 import { findSecretWeakness } from '../../../../plugins/auth/kit/secret-strength.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { corpusText } from '../../../support/corpus.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/fake-api.ts';
-import { AUDIENCE, createSigner, ISSUER, signShared, type TestSigner } from '../../../support/tokens.ts';
+import { AUDIENCE, createSigner, ISSUER, signShared, type TestSigner } from '../../../support/identity/tokens.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
 
 const GOOD = { issuer: ISSUER, audience: AUDIENCE };
 const SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';

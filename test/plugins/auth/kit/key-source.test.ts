@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import type { FlattenedJWSInput, JSONWebKeySet } from 'jose';
 import { createKeySource, type KeySource } from '../../../../plugins/auth/kit/key-source.ts';
-import { codeOf, until } from '../../../support/auth.ts';
-import { createSigner, type TestSigner } from '../../../support/tokens.ts';
+import { codeOf } from '../../../support/identity/keys.ts';
+import { createSigner, type TestSigner } from '../../../support/identity/tokens.ts';
+import { until } from '../../../support/wait.ts';
 
 const TOKEN = {} as FlattenedJWSInput;
 
@@ -69,7 +70,7 @@ describe('the keys of an identity provider', () => {
     published = [two];
     nowMs += 600_000;
     expect(await outcome('one')).to.equal('found');
-    await until(async () => (await outcome('two')) === 'found');
+    await until('the keys are read again', async () => (await outcome('two')) === 'found');
     expect(await outcome('one')).to.equal('ERR_JWKS_NO_MATCHING_KEY');
     expect(loads).to.equal(2);
   });
@@ -79,7 +80,7 @@ describe('the keys of an identity provider', () => {
     down = true;
     nowMs += 3_599_999;
     expect(await outcome('one')).to.equal('found');
-    await until(() => failures.length === 1);
+    await until('the failure is told', () => failures.length === 1);
     nowMs += 5001;
     expect(await outcome('one')).to.equal('store_unavailable');
   });

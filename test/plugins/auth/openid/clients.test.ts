@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { bodyOf, openBrowser } from '../../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../../../support/openid-people.ts';
-import { freePort } from '../../../support/server-process.ts';
+import { bodyOf, openBrowser } from '../../../support/clients/browser.ts';
+import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
+import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../../../support/identity/openid-people.ts';
+import { freePort } from '../../../support/processes/server-process.ts';
 
 const ADMIN = '/api/core/admin';
 const PEOPLE = { ann: { roles: 'ops admin', realm: { access: { roles: ['ops'] } } } };

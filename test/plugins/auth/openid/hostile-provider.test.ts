@@ -1,12 +1,17 @@
 import { expect } from 'chai';
 import { createIdentityProvider } from '../../../../plugins/auth/openid/identity-provider.ts';
 import { readOptions } from '../../../../plugins/auth/openid/options.ts';
-import { codeOf } from '../../../support/auth.ts';
-import { bodyOf, openBrowser } from '../../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { challengeOf, json, type ScriptedOpenId, startScriptedOpenId } from '../../../support/scripted-openid.ts';
-import { freePort } from '../../../support/server-process.ts';
-import { type Claims, createSigner, forge, signShared } from '../../../support/tokens.ts';
+import { bodyOf, openBrowser } from '../../../support/clients/browser.ts';
+import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
+import { codeOf } from '../../../support/identity/keys.ts';
+import {
+  challengeOf,
+  json,
+  type ScriptedOpenId,
+  startScriptedOpenId,
+} from '../../../support/identity/scripted-openid.ts';
+import { type Claims, createSigner, forge, signShared } from '../../../support/identity/tokens.ts';
+import { freePort } from '../../../support/processes/server-process.ts';
 
 const ADMIN = '/api/core/admin';
 const JWT = { typ: 'JWT' };

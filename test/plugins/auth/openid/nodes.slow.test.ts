@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { bodyOf, openBrowser } from '../../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../../../support/openid-people.ts';
-import { INITDB, POSTGRES, startPostgresServer } from '../../../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../../../support/redis-server.ts';
-import { describeWith, freePort, type TestServer } from '../../../support/server-process.ts';
+import { bodyOf, openBrowser } from '../../../support/clients/browser.ts';
+import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
+import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../../../support/identity/openid-people.ts';
+import { describeWith, freePort, type TestServer } from '../../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../../support/stores/redis-server.ts';
 
 const ADMIN = '/api/core/admin';
 const PEPPER = 'mK3v9Xq2Lw7Tz5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOp';

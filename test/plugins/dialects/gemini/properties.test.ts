@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { CHAT_REQUEST, type ChatChunk, type ChatMessage, isGatewayError } from '../../../../core/index.ts';
 import plugin from '../../../../plugins/dialects/gemini/index.ts';
 import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
-import { codecCall } from '../../../support/codec.ts';
+import { codecCall } from '../../../support/formats/codec.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 
 const dialect = dialectOf(plugin);

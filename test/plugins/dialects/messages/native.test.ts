@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { type ChatRequest, GatewayError, type NativeChange } from '../../../../core/index.ts';
 import { MESSAGES_NATIVE } from '../../../../plugins/dialects/messages/native.ts';
 import type { MessagesRequest } from '../../../../plugins/dialects/messages/types.ts';
-import { fixture, readSse } from '../../../support/codec.ts';
-import { messagesBody, messagesContext, readMessagesBody } from '../../../support/messages-dialect.ts';
-import { readMessagesStream } from '../../../support/messages-grammar.ts';
+import { fixture, readSse } from '../../../support/formats/codec.ts';
+import { readMessagesStream } from '../../../support/formats/messages-grammar.ts';
+import { messagesBody, messagesContext, readMessagesBody } from './messages-dialect.ts';
 
 function patch(fields: Partial<MessagesRequest>, change: (before: ChatRequest) => Partial<ChatRequest> = () => ({})) {
   const before = readMessagesBody(fields).request;

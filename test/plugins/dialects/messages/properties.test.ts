@@ -5,10 +5,10 @@ import { GatewayError } from '../../../../core/index.ts';
 import { readRequest } from '../../../../plugins/dialects/messages/read.ts';
 import { MESSAGES_REQUEST } from '../../../../plugins/dialects/messages/schema.ts';
 import { writeStream } from '../../../../plugins/dialects/messages/stream.ts';
-import { chunkSequences, conversations } from '../../../support/messages-arbitraries.ts';
-import { messagesContext, messagesInput } from '../../../support/messages-dialect.ts';
-import { readMessagesStream } from '../../../support/messages-grammar.ts';
-import { writeMessagesBody } from '../../../support/write-messages-body.ts';
+import { readMessagesStream } from '../../../support/formats/messages-grammar.ts';
+import { chunkSequences, conversations } from './messages-arbitraries.ts';
+import { messagesContext, messagesInput } from './messages-dialect.ts';
+import { writeMessagesBody } from './write-messages-body.ts';
 
 describe('any conversation', () => {
   const validate = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(

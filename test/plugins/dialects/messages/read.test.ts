@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readMessagesBody } from '../../../support/messages-dialect.ts';
+import { readMessagesBody } from './messages-dialect.ts';
 
 const PNG = 'iVBORw0KGgo=';
 const user = (...content: object[]) => ({ messages: [{ role: 'user', content: content as never }] });

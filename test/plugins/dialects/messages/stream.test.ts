@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { type ChatChunk, type ChatDelta, GatewayError } from '../../../../core/index.ts';
 import { writeStream } from '../../../../plugins/dialects/messages/stream.ts';
 import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
-import { codecCall, decode, fixture, readSse } from '../../../support/codec.ts';
-import { messagesContext } from '../../../support/messages-dialect.ts';
-import { readMessagesStream } from '../../../support/messages-grammar.ts';
+import { codecCall, decode, fixture, readSse } from '../../../support/formats/codec.ts';
+import { readMessagesStream } from '../../../support/formats/messages-grammar.ts';
+import { messagesContext } from './messages-dialect.ts';
 
 const HEAD = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'gpt-5' } as const;
 const chunkOf = (delta: ChatDelta, finish_reason: 'stop' | 'length' | 'tool_calls' | null = null): ChatChunk => ({

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { AssistantMessage, ChatChoice, ChatResponse, Usage } from '../../../../core/index.ts';
 import { callId, writeMessage } from '../../../../plugins/dialects/messages/write.ts';
-import { messagesContext } from '../../../support/messages-dialect.ts';
+import { messagesContext } from './messages-dialect.ts';
 
 const USAGE: Usage = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25 };
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { GatewayError } from '../../../../core/index.ts';
 import { RESPONSES_REQUEST } from '../../../../plugins/dialects/responses/schema.ts';
 import type { ResponsesBody } from '../../../../plugins/dialects/responses/types.ts';
-import { contextOf, native, readBody, stream } from '../../../support/responses-dialect.ts';
+import { contextOf, native, readBody, stream } from '../../../support/formats/responses-dialect.ts';
 
 const validate = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(RESPONSES_REQUEST);
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { type ChatRequest, GatewayError, type NativeChange } from '../../../../core/index.ts';
 import type { ResponsesBody } from '../../../../plugins/dialects/responses/types.ts';
-import { contextOf, native, nativeStream, readBody, readEvents } from '../../../support/responses-dialect.ts';
-import { findDisorder } from '../../../support/responses-grammar.ts';
-import { responsesBody, responsesEvents, type SaidNatively } from '../../../support/responses-wire.ts';
+import { contextOf, native, nativeStream, readBody, readEvents } from '../../../support/formats/responses-dialect.ts';
+import { findDisorder } from '../../../support/formats/responses-grammar.ts';
+import { responsesBody, responsesEvents, type SaidNatively } from '../../../support/vendors/responses-wire.ts';
 
 interface Patched {
   readonly body: Record<string, unknown>;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { GatewayError } from '../../../../core/index.ts';
-import { readBody } from '../../../support/responses-dialect.ts';
+import { readBody } from '../../../support/formats/responses-dialect.ts';
 
 const messagesOf = (input: unknown) => readBody({ input }).request.messages;
 const call = (id: string, name = 'f') => ({ type: 'function_call', call_id: id, name, arguments: '{"a":1}' });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Principal } from '../../../../core/index.ts';
 import { createResponseStore, type StoreMode } from '../../../../plugins/dialects/responses/store.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { contextOf } from '../../../support/responses-dialect.ts';
+import { contextOf } from '../../../support/formats/responses-dialect.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'shop' };
 /** Stands in for what is read only after references were looked up. */

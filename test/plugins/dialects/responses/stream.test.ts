@@ -9,7 +9,7 @@ import {
   GatewayError,
   usageChunk,
 } from '../../../../core/index.ts';
-import { codecCall } from '../../../support/codec.ts';
+import { codecCall } from '../../../support/formats/codec.ts';
 import {
   contextOf,
   readEvents,
@@ -17,8 +17,8 @@ import {
   type Written,
   writeStream,
   writeWhole,
-} from '../../../support/responses-dialect.ts';
-import { type Event, findDisorder } from '../../../support/responses-grammar.ts';
+} from '../../../support/formats/responses-dialect.ts';
+import { type Event, findDisorder } from '../../../support/formats/responses-grammar.ts';
 
 const HEAD = chunkHead(codecCall());
 const chunk = (delta: ChatDelta): ChatChunk => deltaChunk(HEAD, delta);

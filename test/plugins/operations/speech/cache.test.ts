@@ -4,8 +4,8 @@ import { type CachedSound, createSpeechCache, speechCacheKey } from '../../../..
 import { checkSpeech } from '../../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
 import type { SpeechRequest, SpeechResponse } from '../../../../plugins/tts/kit/index.ts';
-import { fixture, hearWav } from '../../../support/sound.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+import { fixture, hearWav } from '../../../support/speech/sound.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const mp3 = fixture('hi.mp3');
 

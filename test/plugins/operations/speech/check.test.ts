@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { isGatewayError } from '../../../../core/index.ts';
 import { checkSpeech, findSpeechModel } from '../../../../plugins/operations/speech/check.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const vendor = speechVendor();
 

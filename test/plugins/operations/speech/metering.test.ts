@@ -1,5 +1,8 @@
 import { expect } from 'chai';
 import { definePlugin, type Plugin } from '../../../../core/index.ts';
+import { fixture } from '../../../support/speech/sound.ts';
+import { type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
   answer,
   chunk,
@@ -7,11 +10,8 @@ import {
   LAST_CHUNK,
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../../../support/scripted-upstream.ts';
-import { fixture } from '../../../support/sound.ts';
-import { type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
-import { until } from '../../../support/until.ts';
+} from '../../../support/vendors/scripted-upstream.ts';
+import { until } from '../../../support/wait.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
@@ -40,7 +40,8 @@ describe('what a call of speech comes to', () => {
   let two: ScriptedUpstream;
   let gateway: SpeechGateway;
 
-  before(async () => {
+  // Each on its own: of two vendors, one that hung in the test before is tried last.
+  beforeEach(async () => {
     [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
     const timeouts = { firstByteMs: 300 };
     gateway = await startSpeechGateway(
@@ -51,7 +52,7 @@ describe('what a call of speech comes to', () => {
       { plugins: [FALLBACK] },
     );
   });
-  after(async () => {
+  afterEach(async () => {
     await gateway.close();
     await Promise.all([one.close(), two.close()]);
   });
@@ -136,7 +137,9 @@ describe('what a call of speech comes to', () => {
   it('is the first vendor’s, who had the text, when the second refuses', async () => {
     one.script((wire) => wire.hang());
     two.script(answer(500, 'no'));
-    expect(await speak({ text: 'Both.' })).to.deep.include({ http: 503, units: { characters: 5 }, cost: 5000 });
+    const outcome = await speak({ text: 'Both.' });
+    expect(outcome).to.deep.include({ http: 503, units: { characters: 5 }, cost: 5000 });
+    expect(outcome.target).to.deep.equal({ provider: 'one', model: 'tts-a' });
   });
 });
 

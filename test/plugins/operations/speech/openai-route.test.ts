@@ -2,6 +2,9 @@ import { expect } from 'chai';
 import OpenAI from 'openai';
 import espeak from '../../../../plugins/tts/espeak/index.ts';
 import openai from '../../../../plugins/tts/openai.ts';
+import { decode, fixture, needProgram } from '../../../support/speech/sound.ts';
+import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
+import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
   answer,
   chunk,
@@ -9,11 +12,7 @@ import {
   LAST_CHUNK,
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../../../support/scripted-upstream.ts';
-import { decode, fixture, needProgram } from '../../../support/sound.ts';
-import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
-import { loadSpeech } from '../../../support/speech-plugin.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+} from '../../../support/vendors/scripted-upstream.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { costOfSpeech, estimateSpeech, speechPrice } from '../../../../plugins/operations/speech/price.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 describe('the price of speech', () => {
   it('is exact in micro-dollars by characters, and rounded up once', () => {

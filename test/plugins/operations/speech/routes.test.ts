@@ -2,12 +2,10 @@ import { expect } from 'chai';
 import espeak from '../../../../plugins/tts/espeak/index.ts';
 import type { SpeechProvider } from '../../../../plugins/tts/kit/index.ts';
 import openai from '../../../../plugins/tts/openai.ts';
-import { readAll } from '../../../support/read-all.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/scripted-upstream.ts';
-import { fixture, hearWav, needProgram } from '../../../support/sound.ts';
-import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
-import { loadSpeech } from '../../../support/speech-plugin.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+import { fixture, hearWav, needProgram } from '../../../support/speech/sound.ts';
+import { KEY, readAll, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
+import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };

@@ -4,8 +4,8 @@ import { resolveSpeech } from '../../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
 import { runSpeech } from '../../../../plugins/operations/speech/run-speech.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
-import { decode, fixture, hearWav, needProgram } from '../../../support/sound.ts';
-import { CODEC_CALL, type SoundAnswer, soundAnswer, speechVendor } from '../../../support/speech-vendor.ts';
+import { decode, fixture, hearWav, needProgram } from '../../../support/speech/sound.ts';
+import { CODEC_CALL, type SoundAnswer, soundAnswer, speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const NEVER = new AbortController().signal;
 

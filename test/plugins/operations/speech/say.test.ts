@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import type { CommandInput } from '../../../../core/index.ts';
 import { createSayCommand } from '../../../../plugins/operations/speech/say.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
-import { fakeIo } from '../../../support/fake-io.ts';
-import { fixture } from '../../../support/sound.ts';
-import { soundAnswer } from '../../../support/speech-vendor.ts';
-import { useTempFolder } from '../../../support/temp-folder.ts';
+import { useTempFolder } from '../../../support/folders.ts';
+import { fakeIo } from '../../../support/plugins/fake-io.ts';
+import { fixture } from '../../../support/speech/sound.ts';
+import { soundAnswer } from '../../../support/speech/speech-vendor.ts';
 
 const wav = fixture('hi.wav');
 

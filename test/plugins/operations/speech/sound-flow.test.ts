@@ -3,7 +3,9 @@ import { expect } from 'chai';
 import espeak from '../../../../plugins/tts/espeak/index.ts';
 import type { SpeechProvider } from '../../../../plugins/tts/kit/index.ts';
 import openai from '../../../../plugins/tts/openai.ts';
-import { readAll } from '../../../support/read-all.ts';
+import { fixture } from '../../../support/speech/sound.ts';
+import { KEY, readAll, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
+import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
   answer,
   chunk,
@@ -12,12 +14,8 @@ import {
   type Script,
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../../../support/scripted-upstream.ts';
-import { fixture } from '../../../support/sound.ts';
-import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech-gateway.ts';
-import { loadSpeech } from '../../../support/speech-plugin.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
-import { until } from '../../../support/until.ts';
+} from '../../../support/vendors/scripted-upstream.ts';
+import { until } from '../../../support/wait.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createVoiceList } from '../../../../plugins/operations/speech/voice-list.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const credential = { header: 'authorization', required: true, value: 'key' } as const;
 

@@ -4,11 +4,11 @@ import type { CallBudgets } from '../../../../plugins/policies/accounts/budgets/
 import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { settledBooks } from '../../../support/books.ts';
-import { makeFaulty } from '../../../support/charged-calls.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { createSilentLog } from '../../../support/silent-log.ts';
+import { settledBooks } from '../../../support/clients/books.ts';
+import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
+import { createSilentLog } from '../../../support/log.ts';
+import { eventually } from '../../../support/wait.ts';
+import { makeFaulty } from './charged-calls.ts';
 
 /** Responds itself to all that is not `through`, for 30 micro-dollars when it is `dear` and for nothing when it is not. */
 const PLUGIN = `export default {

@@ -3,13 +3,7 @@ import fc from 'fast-check';
 import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
 import { keyBudgetId } from '../../../../core/operators.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import {
-  type CallEnd,
-  type ChargingProcess,
-  type Fault,
-  makeFaulty,
-  startCharging,
-} from '../../../support/charged-calls.ts';
+import { type CallEnd, type ChargingProcess, type Fault, makeFaulty, startCharging } from './charged-calls.ts';
 
 const SLOTS = 4;
 const HOUR_MS = 3_600_000;

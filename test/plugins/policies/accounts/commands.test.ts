@@ -4,8 +4,8 @@ import { createRecordBook } from '../../../../core/plugins/records.ts';
 import { createAccountOperations } from '../../../../plugins/policies/accounts/account-operations.ts';
 import { accountCommand } from '../../../../plugins/policies/accounts/commands.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { makeFaulty } from '../../../support/charged-calls.ts';
-import { fakeIo } from '../../../support/fake-io.ts';
+import { fakeIo } from '../../../support/plugins/fake-io.ts';
+import { makeFaulty } from './charged-calls.ts';
 
 describe('tollgate accounts credit', () => {
   it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {

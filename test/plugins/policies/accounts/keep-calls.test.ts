@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { FACTS } from '../../../conformance/store.ts';
-import { startCharging } from '../../../support/charged-calls.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { eventually } from '../../../support/wait.ts';
+import { startCharging } from './charged-calls.ts';
 
 const DAY_MS = 86_400_000;
 

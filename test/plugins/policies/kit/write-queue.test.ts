@@ -2,8 +2,8 @@ import { mock } from 'node:test';
 import { expect } from 'chai';
 import { GatewayError } from '../../../../core/index.ts';
 import { createWriteQueue, type PendingWrite, type WriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
-import { createSilentLog } from '../../../support/silent-log.ts';
-import { until } from '../../../support/until.ts';
+import { createSilentLog } from '../../../support/log.ts';
+import { until } from '../../../support/wait.ts';
 
 const away = () => new GatewayError('store_unavailable', 'The store does not answer.');
 

@@ -10,7 +10,7 @@ import {
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { type Limit, MINUTE_MS, type Slot } from '../../../../plugins/policies/limits/collect-limits.ts';
 import { type LimitHold, reserveLimits, settleLimits } from '../../../../plugins/policies/limits/limit-holds.ts';
-import { createSilentLog } from '../../../support/silent-log.ts';
+import { createSilentLog } from '../../../support/log.ts';
 
 const LEASE_MS = 60_000;
 const outcome = (tokens: number | undefined): Outcome => ({

@@ -3,9 +3,9 @@ import type { CallFacts, CommandInput, Store } from '../../../../core/index.ts';
 import { callsCommand } from '../../../../plugins/policies/usage/calls-command.ts';
 import { usageCommand } from '../../../../plugins/policies/usage/usage-command.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../../support/auth.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { fakeIo } from '../../../support/fake-io.ts';
+import { codeOf } from '../../../support/identity/keys.ts';
+import { fakeIo } from '../../../support/plugins/fake-io.ts';
+import { eventually } from '../../../support/wait.ts';
 
 const FACTS: CallFacts = {
   ...{ requestId: 'req_1', userId: 'ann', key: 'k', tags: [], operation: 'chat', provider: 'p', model: 'm' },

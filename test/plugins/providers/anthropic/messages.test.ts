@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
 import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
 import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
-import { chatRequest, codecCall } from '../../../support/codec.ts';
-import { called, result, user } from '../../../support/messages.ts';
+import { called, chatRequest, codecCall, result, user } from '../../../support/formats/codec.ts';
 
 const PREFILL = 'claude-sonnet-4-5';
 const NO_PREFILL = 'claude-opus-4-8';

@@ -6,8 +6,8 @@ import { anthropicRequest } from '../../../../plugins/providers/anthropic/reques
 import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
 import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
 import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
-import { chatRequests } from '../../../support/chat-arbitraries.ts';
-import { codecCall } from '../../../support/codec.ts';
+import { chatRequests } from '../../../support/formats/chat-arbitraries.ts';
+import { codecCall } from '../../../support/formats/codec.ts';
 
 const MODELS = [
   'claude-3-haiku-20240307',

@@ -12,9 +12,9 @@ import { anthropicRequest } from '../../../../plugins/providers/anthropic/reques
 import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
 import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
 import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
-import { codecCall, collect, decode } from '../../../support/codec.ts';
 import { corpusFiles, corpusJson, corpusLines, corpusText } from '../../../support/corpus.ts';
-import { assertOpenAi } from '../../../support/openai-schemas.ts';
+import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
+import { assertOpenAi } from '../../../support/formats/openai-schemas.ts';
 
 const VERCEL = 'vercel-ai/packages/anthropic/src/__fixtures__/';
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';

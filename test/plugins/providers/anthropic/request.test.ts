@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
 import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
 import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
-import { chatRequest, codecCall } from '../../../support/codec.ts';
+import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
 const SAMPLING = 'claude-sonnet-4-6';
 const NEWEST = 'claude-sonnet-5-5';

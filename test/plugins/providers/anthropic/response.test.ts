@@ -4,7 +4,7 @@ import { anthropicRateLimits } from '../../../../plugins/providers/anthropic/rat
 import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
 import { anthropicUsage } from '../../../../plugins/providers/anthropic/usage.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
-import { codecCall, jsonFixture } from '../../../support/codec.ts';
+import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 
 const message = (content: unknown[], more: object = {}): object => ({
   id: 'msg_1',

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
 import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
-import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/codec.ts';
+import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 
 function play(name: string): Decoded {
   return decode(anthropicStream(codecCall({ stream: true })), readSse(fixture(`anthropic/${name}.sse`)));

@@ -4,7 +4,7 @@ import { anthropicRequest } from '../../../../plugins/providers/anthropic/reques
 import { fitsStrictly, strictSchema } from '../../../../plugins/providers/anthropic/schema.ts';
 import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
-import { chatRequest, codecCall } from '../../../support/codec.ts';
+import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
 const FORCED = 'claude-sonnet-5';
 const NOT_FORCED = 'claude-sonnet-5-5';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from '../../../../plugins/providers/gemini/embeddings.ts';
 import { base64ToFloats, type EmbeddingRequest } from '../../../../plugins/providers/kit/index.ts';
-import { codecCall } from '../../../support/codec.ts';
+import { codecCall } from '../../../support/formats/codec.ts';
 
 const call = codecCall({ model: 'gemini-embedding-001' });
 const ask = (fields: Partial<EmbeddingRequest>): EmbeddingRequest => ({

@@ -4,8 +4,8 @@ import plugin from '../../../../plugins/providers/gemini/index.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
 import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
-import { codecCall, decode } from '../../../support/codec.ts';
-import { translate } from '../../../support/translate.ts';
+import { codecCall, decode } from '../../../support/formats/codec.ts';
+import { translate } from '../../../support/formats/translate.ts';
 
 const model = 'gemini-3.8-flash';
 const send = (fields: Partial<ChatRequest>, config = {}) => translate(plugin, { model, ...fields }, config);

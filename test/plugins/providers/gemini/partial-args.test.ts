@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
 import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
-import { codecCall, collect, decode } from '../../../support/codec.ts';
+import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
 
 const CALL = codecCall({ model: 'gemini-3.8-flash', stream: true });
 

@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
 import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
 import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
-import { chatRequest, codecCall } from '../../../support/codec.ts';
-import { called, result, user } from '../../../support/messages.ts';
+import { called, chatRequest, codecCall, result, user } from '../../../support/formats/codec.ts';
 
 const MODEL = 'gemini-3.8-flash';
 const OLD_MODEL = 'gemini-2.5-flash';

@@ -6,8 +6,8 @@ import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
 import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
 import type { GeminiContent, GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
-import { chatRequests } from '../../../support/chat-arbitraries.ts';
-import { codecCall } from '../../../support/codec.ts';
+import { chatRequests } from '../../../support/formats/chat-arbitraries.ts';
+import { codecCall } from '../../../support/formats/codec.ts';
 
 const MODELS = [
   'gemma-3-27b-it',

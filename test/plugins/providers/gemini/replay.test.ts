@@ -3,9 +3,9 @@ import type { ChatRequest } from '../../../../core/index.ts';
 import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
 import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
-import { codecCall } from '../../../support/codec.ts';
 import { corpusJson } from '../../../support/corpus.ts';
-import { assertOpenAi } from '../../../support/openai-schemas.ts';
+import { codecCall } from '../../../support/formats/codec.ts';
+import { assertOpenAi } from '../../../support/formats/openai-schemas.ts';
 
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
 

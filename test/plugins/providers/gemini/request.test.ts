@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
 import { geminiRequest, modelPath } from '../../../../plugins/providers/gemini/request.ts';
 import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
-import { chatRequest, codecCall } from '../../../support/codec.ts';
+import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
 const MODEL = 'gemini-3.8-flash';
 const OLD_MODEL = 'gemini-2.5-flash';

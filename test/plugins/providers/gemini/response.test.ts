@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import { codecCall, jsonFixture } from '../../../support/codec.ts';
+import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 
 const candidate = (parts: unknown[], more: object = {}): object => ({
   candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0, ...more }],

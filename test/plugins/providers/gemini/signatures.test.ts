@@ -4,7 +4,7 @@ import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
 import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
 import { readCallId, SKIP_SIGNATURE, signedCallId } from '../../../../plugins/providers/gemini/signatures.ts';
 import type { GeminiPart, GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
-import { codecCall, jsonFixture } from '../../../support/codec.ts';
+import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 
 const SIGNATURE = 'CiQBcsjafG1wX3Fib/rY+0pQk3s=';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
 import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
-import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/codec.ts';
+import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 
 function play(name: string): Decoded {
   return decode(geminiStream(codecCall({ stream: true })), readSse(fixture(`gemini/${name}.sse`)));

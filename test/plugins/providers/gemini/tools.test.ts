@@ -5,7 +5,7 @@ import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts
 import { geminiSchema } from '../../../../plugins/providers/gemini/schema.ts';
 import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
-import { chatRequest, codecCall } from '../../../support/codec.ts';
+import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
 const tool = (name: string, more: object = {}): NonNullable<ChatRequest['tools']>[number] => ({
   type: 'function',

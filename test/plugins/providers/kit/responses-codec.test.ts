@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { isStreamFailure, type SseEvent } from '../../../../core/index.ts';
 import { createResponsesCodec } from '../../../../plugins/providers/kit/index.ts';
 import { classifyError } from '../../../../plugins/providers/openai-compatible.ts';
-import { codecCall, collect, decode } from '../../../support/codec.ts';
-import { responsesBody, responsesEvents, type SaidNatively } from '../../../support/responses-wire.ts';
+import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
+import { responsesBody, responsesEvents, type SaidNatively } from '../../../support/vendors/responses-wire.ts';
 
 const codec = createResponsesCodec((body) => classifyError(200, body, {}));
 const sse = (events: readonly object[]): readonly SseEvent[] =>

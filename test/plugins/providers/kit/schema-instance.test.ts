@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Schema } from '../../../../core/index.ts';
 import { minimalInstance } from '../../../../plugins/providers/kit/index.ts';
-import { arbitrarySchema } from '../../../support/arbitrary-schema.ts';
+import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
 
 const CASES: readonly { readonly title: string; readonly schema: Schema; readonly value: unknown }[] = [
   { title: 'a free string is the text', schema: { type: 'string' }, value: 'hello' },

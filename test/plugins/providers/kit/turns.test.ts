@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatMessage } from '../../../../core/index.ts';
 import { parseArguments, readConversation } from '../../../../plugins/providers/kit/index.ts';
-import { called, result, user } from '../../../support/messages.ts';
+import { called, result, user } from '../../../support/formats/codec.ts';
 
 describe('conversations', () => {
   it('hold system and developer texts apart from the turns', () => {

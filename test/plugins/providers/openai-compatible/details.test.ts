@@ -4,8 +4,8 @@ import type { ChatChunk, ReasoningDetail } from '../../../../core/index.ts';
 import openaiCompatible from '../../../../plugins/providers/openai-compatible.ts';
 import openrouter from '../../../../plugins/providers/openrouter.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
-import { codecCall, collect, decode } from '../../../support/codec.ts';
-import { messagesOf, translate } from '../../../support/translate.ts';
+import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
+import { messagesOf, translate } from '../../../support/formats/translate.ts';
 
 const { chat = expect.fail('no chat') } = setUpProvider(openrouter, {});
 const relayed = (type: string, fields: object, format = 'anthropic-claude-v1', index = 0) => ({

@@ -7,7 +7,7 @@ import mistral from '../../../../plugins/providers/mistral.ts';
 import openai from '../../../../plugins/providers/openai.ts';
 import compatible from '../../../../plugins/providers/openai-compatible.ts';
 import openrouter from '../../../../plugins/providers/openrouter.ts';
-import { messagesOf, translate } from '../../../support/translate.ts';
+import { messagesOf, translate } from '../../../support/formats/translate.ts';
 
 const PDF = 'data:application/pdf;base64,JVBERi0=';
 const TEXT = `data:text/plain;base64,${Buffer.from('Grüße').toString('base64')}`;

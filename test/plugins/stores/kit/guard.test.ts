@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import { expect } from 'chai';
 import { createGuard, type Guard } from '../../../../plugins/stores/kit/guard.ts';
 import { rejectsUnavailable } from '../../../conformance/store.ts';
-import { captureLog } from '../../../support/capture-log.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { createSilentLog } from '../../../support/log.ts';
+import { eventually } from '../../../support/wait.ts';
 
 const never = () => new Promise<never>(() => undefined);
 
@@ -11,7 +11,7 @@ describe('the guard before a server', () => {
   let isUp: boolean;
   let probes: number;
   let guard: Guard;
-  const log = captureLog();
+  const log = createSilentLog();
   beforeEach(() => {
     isUp = true;
     probes = 0;

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { isGatewayError, type PluginApi } from '../../../../core/index.ts';
 import { createHttpClient } from '../../../../core/upstream/http-client.ts';
 import { createVoiceLister, readVoice } from '../../../../plugins/tts/kit/index.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/scripted-upstream.ts';
-import { speechVendor } from '../../../support/speech-vendor.ts';
+import { speechVendor } from '../../../support/speech/speech-vendor.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 
 describe('the list of voices that a vendor is asked for', () => {
   let upstream: ScriptedUpstream;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
 import { createSoundCheck } from '../../../../plugins/tts/kit/audio/sound-check.ts';
 import type { SpeechFormat } from '../../../../plugins/tts/kit/index.ts';
-import { fixture } from '../../../support/sound.ts';
+import { fixture } from '../../../support/speech/sound.ts';
 
 const FORMATS: readonly SpeechFormat[] = ['mp3', 'wav', 'opus', 'pcm', 'aac', 'flac'];
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createResampler } from '../../../../plugins/tts/kit/audio/pcm.ts';
+import { createResampler } from '../../../../plugins/tts/kit/audio/convert.ts';
 import {
   mendWav,
   readWavHeader,
@@ -7,7 +7,7 @@ import {
   wavHeader,
   withWavSizes,
 } from '../../../../plugins/tts/kit/audio/wav.ts';
-import { fixture, hearWav } from '../../../support/sound.ts';
+import { fixture, hearWav } from '../../../support/speech/sound.ts';
 
 describe('WAV headers', () => {
   const wav = fixture('hi.wav');

@@ -7,7 +7,7 @@ import {
   type Store,
 } from '../../../../../core/index.ts';
 import { openMemory } from '../../../../../plugins/stores/memory/index.ts';
-import { createBudgetNode } from '../../../../support/budget-node.ts';
+import { createBudgetNode } from './budget-node.ts';
 
 const MONDAY = Date.parse('2026-11-23T12:00Z');
 const HOUR_MS = 3_600_000;

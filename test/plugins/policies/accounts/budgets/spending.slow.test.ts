@@ -1,8 +1,8 @@
-import { INITDB, POSTGRES, startPostgresServer } from '../../../../support/postgres-server.ts';
-import { REDIS_SERVER, startRedisServer } from '../../../../support/redis-server.ts';
-import { describeWith, type TestServer } from '../../../../support/server-process.ts';
-import { checkSpending } from '../../../../support/spending-property.ts';
-import { openStore } from '../../../../support/store-race.ts';
+import { describeWith, type TestServer } from '../../../../support/processes/server-process.ts';
+import { INITDB, POSTGRES, startPostgresServer } from '../../../../support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../../../../support/stores/redis-server.ts';
+import { openStore } from '../../../../support/stores/store-race.ts';
+import { checkSpending } from './spending-property.ts';
 
 const PLACES = [
   { kind: 'redis', needs: { 'redis-server': REDIS_SERVER }, open: () => startRedisServer() },

@@ -1,7 +1,7 @@
 import { openMemory } from '../../../../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../../../../plugins/stores/sqlite/index.ts';
-import { checkSpending } from '../../../../support/spending-property.ts';
-import { useTempFolder } from '../../../../support/temp-folder.ts';
+import { useTempFolder } from '../../../../support/folders.ts';
+import { checkSpending } from './spending-property.ts';
 
 const TITLE =
   'never passes a budget, and never stops short of one, on two nodes over changes of clocks, ends of months and leap days';

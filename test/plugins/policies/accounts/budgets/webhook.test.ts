@@ -4,8 +4,8 @@ import nock from 'nock';
 import { createHttpClient } from '../../../../../core/upstream/http-client.ts';
 import type { Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
 import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/webhook.ts';
-import { captureLog } from '../../../../support/capture-log.ts';
-import { eventually } from '../../../../support/eventually.ts';
+import { createSilentLog } from '../../../../support/log.ts';
+import { eventually } from '../../../../support/wait.ts';
 
 const ORIGIN = 'https://hooks.example';
 const SECRET = 'a secret of the test';
@@ -26,7 +26,7 @@ describe('the webhook of budgets', () => {
   });
 
   const start = (options: Parameters<typeof createDeliveries>[1] = {}) => {
-    const log = captureLog();
+    const log = createSilentLog();
     const deliveries = createDeliveries(log, { firstPauseMs: 1, ...options });
     const http = () => createHttpClient(new Set([new URL(ORIGIN).host]), '0.0.0');
     return {

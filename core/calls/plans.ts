@@ -1,0 +1,123 @@
+import type { PluginApi } from '../contract/api.ts';
+import type { Principal } from '../contract/call.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { Plan } from '../contract/settings.ts';
+import { createFreshReads } from '../plugins/fresh-reads.ts';
+
+/** The plans that operators put at run time, in one record. */
+export interface StoredPlans {
+  readonly [name: string]: StoredPlan;
+}
+
+export interface StoredPlan {
+  readonly plan: Plan;
+  /** Grows with each change of this plan. */
+  readonly version: number;
+}
+
+/** The name of the record of plans, and its only id. */
+export const PLANS = 'plans';
+export const ALL_PLANS = 'all';
+
+/** How long a plan that was put may take to reach another node, in milliseconds; this one knows at once. */
+const KNOWN_MS = 3000;
+
+export interface NamedPlan {
+  readonly name: string;
+  readonly plan: Plan;
+}
+
+/** All plans by name: those of the file first, which nothing in the store replaces. */
+export type PlanBook = ReadonlyMap<string, NamedPlan>;
+
+/** Reads the plans: those of the file, and those of the store as they were a moment ago. */
+export function createPlanBook({
+  records,
+  settings,
+}: Pick<PluginApi, 'records' | 'settings'>): () => PlanBook | Promise<PlanBook> {
+  const stored = records<StoredPlans>(PLANS);
+  let last: PlanBook | undefined;
+  const reads = createFreshReads(async () => {
+    try {
+      last = joinPlans((await stored.find(ALL_PLANS)).value ?? {}, settings.plans);
+    } catch (error) {
+      // Plans of a moment ago are better than none; nobody waits for the store again before it is asked again.
+      if (!last) throw error;
+    }
+    return last;
+  }, KNOWN_MS);
+  stored.onChange(reads.forget);
+  return () => reads.get(ALL_PLANS);
+}
+
+function joinPlans(stored: StoredPlans, ofFile: Readonly<Record<string, Plan>>): PlanBook {
+  const rows = [...Object.entries(stored).map(([name, { plan }]) => [name, plan] as const), ...Object.entries(ofFile)];
+  return new Map(rows.map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));
+}
+
+/** What an account is beside its ledger. */
+export interface AccountRecord {
+  readonly plan?: string;
+}
+
+/** The name of the accounts' records; before there were records, the shared name of their documents. */
+export const ACCOUNTS = 'accounts';
+
+/** How long a changed plan of an account may take to reach every node, in milliseconds; this one knows at once. */
+const PLAN_TTL_MS = 4000;
+
+/** Finds the plan that applies to a caller. */
+export type PlanFinder = (principal: Principal) => NamedPlan | undefined | Promise<NamedPlan | undefined>;
+
+/** The key of an account's document: user ids are hashed by the store, so any text may be one. */
+export function accountKey(account: string): string {
+  return `account:${account}`;
+}
+
+/** What an operator gave an account: its record, or the document that stands for version 0 of it. */
+export async function findAccount(
+  api: Pick<PluginApi, 'shared' | 'records'>,
+  account: string,
+): Promise<{ readonly version: number; readonly plan: string | undefined }> {
+  const { version, value } = await api.records<AccountRecord>(ACCOUNTS).find(account);
+  if (version > 0) return { version, plan: value?.plan };
+  return { version, plan: (await api.shared<AccountRecord>(ACCOUNTS).get(accountKey(account)))?.plan };
+}
+
+/**
+ * The plan that applies to a caller: the one of the key or token, else the one an operator gave the account, else the
+ * default plan. Undefined when there is none: no plan, no limit. Throws `permission_denied` for a caller whose plan is not
+ * there (any more) when no other one applies: a name that limits nothing must not lift the limits.
+ */
+export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings' | 'records'>): PlanFinder {
+  const { defaultPlan } = api.settings;
+  const readBook = createPlanBook(api);
+  const accounts = createFreshReads(async (account) => (await findAccount(api, account)).plan, PLAN_TTL_MS, 10_000);
+  api.records<AccountRecord>(ACCOUNTS).onChange(accounts.forget);
+
+  const choose = (book: PlanBook, wanted: string | undefined, given: string | undefined): NamedPlan | undefined => {
+    const plan = named(book, given) ?? named(book, defaultPlan);
+    const lost = wanted ?? given;
+    if (plan || lost === undefined) return plan;
+    throw new GatewayError(
+      'permission_denied',
+      'The plan of this credential or its account is not one of this gateway any more: its operator has to name another.',
+    );
+  };
+  const findIn = (book: PlanBook, principal: Principal): ReturnType<PlanFinder> => {
+    if (book.size === 0) return undefined;
+    const own = named(book, principal.plan);
+    if (own) return own;
+    const given = accounts.get(principal.account);
+    if (!(given instanceof Promise)) return choose(book, principal.plan, given);
+    return given.then((plan) => choose(book, principal.plan, plan));
+  };
+  return (principal) => {
+    const book = readBook();
+    return book instanceof Promise ? book.then((known) => findIn(known, principal)) : findIn(book, principal);
+  };
+}
+
+function named(book: PlanBook, name: string | undefined): NamedPlan | undefined {
+  return name === undefined ? undefined : book.get(name);
+}

@@ -1,0 +1,61 @@
+/** All that `tollgate` has, as data, and how a command of a plugin is run in this process as the program would run it. */
+import { Writable } from 'node:stream';
+import { COMMANDS } from '../../core/cli/commands.ts';
+import { reportFailure } from '../../core/cli/failure.ts';
+import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
+import { trySetUp } from '../../core/cli/trial.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { createSilentLog } from '../support/log.ts';
+import type { Finished } from '../support/processes/cli.ts';
+
+interface Named {
+  readonly name: string;
+  readonly run?: unknown;
+  readonly load?: unknown;
+  readonly subcommands?: readonly Named[];
+}
+
+/** What can be run, such as `keys create`. */
+function pathsOf(rows: readonly Named[]): readonly string[] {
+  return rows.flatMap(({ name, run, load, subcommands = [] }) => [
+    ...(run !== undefined || load !== undefined ? [name] : []),
+    ...subcommands.map((sub) => `${name} ${sub.name}`),
+  ]);
+}
+
+export const CORE_PATHS: readonly string[] = pathsOf(COMMANDS);
+
+/** The commands of the plugins of a configuration. */
+export async function readPluginPaths(configPath: string): Promise<readonly string[]> {
+  const paths: string[] = [];
+  const loaded = await loadConfig({ cwd: process.cwd(), env: {}, configPath });
+  await trySetUp(loaded, createSilentLog(), ({ registry }) => {
+    paths.push(...pathsOf([...registry.commands.values()].map(({ value }) => value)));
+  });
+  return paths;
+}
+
+const COLORS = { red: (text: string) => text } as never;
+
+/** Runs a command of a plugin to its end. */
+export async function runInProcess(words: readonly string[], config: string, json: boolean): Promise<Finished> {
+  const [out, err]: [string[], string[]] = [[], []];
+  const terminal = { out: sink(out), err: sink(err), isTty: false, colors: COLORS };
+  const [name = '', ...args] = words;
+  let code = 0;
+  try {
+    await runPluginCommand(name, args, { terminal, globals: { config, json }, args, options: {} });
+  } catch (error) {
+    code = reportFailure(error, terminal, json);
+  }
+  return { code, stdout: out.join(''), stderr: err.join('') };
+}
+
+function sink(into: string[]): Writable {
+  return new Writable({
+    write(bytes, _encoding, done) {
+      into.push(String(bytes));
+      done();
+    },
+  });
+}

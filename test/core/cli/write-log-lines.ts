@@ -1,0 +1,14 @@
+/** A process that logs: `write-log-lines.ts <writer> <lines> [stay]`. */
+import { createLogger, flushLog } from '../../../core/cli/logger.ts';
+
+const [writer = '', lines = '', stay] = process.argv.slice(2);
+const log = createLogger({ level: 'info', format: 'json', isTerminal: false });
+for (let at = 0; at < Number(lines); at++) {
+  log.info({ writer, at, text: '–'.repeat(at % 100) }, 'line');
+  if (at % 10 === 0) await new Promise(setImmediate);
+}
+if (stay) setInterval(() => undefined, 1000);
+else {
+  await flushLog(log);
+  process.exit();
+}

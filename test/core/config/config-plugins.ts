@@ -1,0 +1,111 @@
+import { checkConfig, type KnownPlugins } from '../../../core/config/check.ts';
+import type { GatewayConfig } from '../../../core/config/core-schema.ts';
+import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
+import { readRawConfig } from '../../../core/config/read.ts';
+import { PROVIDER_OPTIONS } from '../../../plugins/providers/kit/options.ts';
+import { makeFolder } from '../../support/folders.ts';
+
+/** The schema of a store that works at a server. */
+const serverStore = (example: string) => ({
+  type: 'object',
+  examples: [example],
+  properties: { url: { type: 'string', secret: true }, cluster: { type: 'boolean' } },
+});
+
+/** A gateway's plugins as the configuration sees them: names and schemas, nothing that runs. */
+export const PLUGINS: KnownPlugins = {
+  builtins: [
+    { kind: 'policy', name: 'gate' },
+    { kind: 'policy', name: 'meter' },
+    { kind: 'provider', name: 'acme' },
+    { kind: 'provider', name: 'local' },
+    { kind: 'auth', name: 'api-key' },
+    { kind: 'auth', name: 'door' },
+    { kind: 'store', name: 'memory' },
+    { kind: 'store', name: 'sqlite' },
+    { kind: 'store', name: 'redis' },
+    { kind: 'store', name: 'postgres' },
+    { kind: 'store', name: 'keyv' },
+  ],
+  schemas: [
+    { kind: 'provider', name: 'acme', schema: { type: 'object', properties: PROVIDER_OPTIONS } },
+    {
+      kind: 'provider',
+      name: 'local',
+      schema: { type: 'object', required: ['baseUrl'], properties: PROVIDER_OPTIONS },
+    },
+    {
+      kind: 'auth',
+      name: 'api-key',
+      schema: { type: 'object', properties: { bootstrap: { type: 'boolean', default: false } } },
+    },
+    {
+      kind: 'auth',
+      name: 'door',
+      schema: {
+        type: 'object',
+        required: ['issuer'],
+        properties: {
+          issuer: { type: 'string', format: 'url', description: 'Who signs the tokens.' },
+          secret: { type: 'string', minLength: 32, secret: true },
+          claims: { type: 'object', properties: { user: { type: 'string' }, plan: { type: 'string' } } },
+        },
+      },
+    },
+    {
+      kind: 'policy',
+      name: 'gate',
+      schema: {
+        type: 'object',
+        properties: {
+          floor: { type: ['string', 'number'], format: 'money', default: '0' },
+          open: { anyOf: [{ type: 'boolean' }, { type: 'object', properties: { at: { type: 'string' } } }] },
+        },
+      },
+    },
+    { kind: 'store', name: 'memory', schema: { type: 'object', examples: ['memory:'], properties: {} } },
+    {
+      kind: 'store',
+      name: 'sqlite',
+      schema: {
+        type: 'object',
+        examples: ['sqlite:./data'],
+        properties: {
+          folder: { type: 'string', format: 'path', default: 'data' },
+          durability: { type: 'string', enum: ['normal', 'full'] },
+        },
+      },
+    },
+    { kind: 'store', name: 'redis', schema: serverStore('redis://host:6379') },
+    { kind: 'store', name: 'postgres', schema: serverStore('postgres://user@host/database') },
+    {
+      kind: 'store',
+      name: 'keyv',
+      schema: { type: 'object', required: ['adapter'], properties: { adapter: { type: 'string' }, options: {} } },
+    },
+  ],
+};
+
+export interface TextInput {
+  /** The configuration's file name; YAML unless told. */
+  readonly name?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** Reads and checks a configuration given as text. */
+export async function checkText(text: string, input: TextInput = {}): Promise<GatewayConfig> {
+  const cwd = makeFolder({ [input.name ?? 'tollgate.config.yaml']: text, ...input.files });
+  return checkConfig(await readRawConfig({ cwd, env: input.env ?? {} }), PLUGINS);
+}
+
+/** The problem lines of a configuration given as text, each as people see it; empty when there is none. */
+export async function problemLines(text: string, input: TextInput = {}): Promise<readonly string[]> {
+  try {
+    await checkText(text, input);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.map(formatProblem);
+    throw error;
+  }
+}

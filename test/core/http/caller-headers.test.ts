@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import { readTags } from '../../../core/http/caller-headers.ts';
+import { toGatewayError } from '../../../core/index.ts';
+
+const RULES = { team: ['search', 'ads'], project: '*', env: ['a', 'b'], one: '*', two: '*', three: '*' } as const;
+
+describe('the tags that a request names', () => {
+  const TAGS: readonly (readonly [header: string, own: readonly string[], tags: readonly string[]])[] = [
+    ['team=search', [], ['team=search']],
+    [' team=search , project=Apollo 11 ', [], ['team=search', 'project=Apollo 11']],
+    ['team=search,team=search', [], ['team=search']],
+    ['team=search', ['team=search'], ['team=search']],
+    ['project=x', ['team=search'], ['team=search', 'project=x']],
+    [',,', ['team=ads'], ['team=ads']],
+    ['team=search,project=a,env=b,one=1,two=2', [], ['team=search', 'project=a', 'env=b', 'one=1', 'two=2']],
+  ];
+  for (const [header, own, tags] of TAGS.filter(([, , found]) => found.length > 0))
+    it(`are ${tags.join(' and ')} for "${header}" of a key with ${own.join() || 'none'}`, () =>
+      expect(readTags(header, own, RULES)).to.deep.equal(tags));
+
+  const REFUSED: readonly (readonly [header: string, own: readonly string[], message: RegExp])[] = [
+    ['team=sales', [], /"sales" is no value of the tag "team"; its values are: search, ads\.$/],
+    ['squad=search', [], /There is no tag "squad" here; tags are: team, project, /],
+    ['constructor=x', [], /There is no tag "constructor" here/],
+    ['__proto__=x', [], /There is no tag "__proto__" here/],
+    ['team', [], /"team" is no tag: write name=value/],
+    ['=search', [], /is no tag: write name=value/],
+    ['team=', [], /"" is no value of the tag "team"/],
+    ['project=', [], /cannot be the value of the tag "project"/],
+    ['project==1+1', [], /cannot be the value/],
+    ['project=a\u0000b', [], /cannot be the value/],
+    [`project=${'x'.repeat(65)}`, [], /cannot be the value/],
+    [`project=${'x'.repeat(10_000)}`, [], /…" cannot be the value/],
+    ['team=search', ['team=ads'], /The tag "team" belongs to this key or token and cannot be chosen/],
+    ['team=search,team=ads', [], /The tag "team" has two values/],
+    ['team=search,project=a,env=b,one=1,two=2,three=3', [], /at most 5 tags/],
+    ['three=3', ['team=search', 'project=a', 'env=b', 'one=1', 'two=2'], /at most 5 tags/],
+  ];
+  for (const [header, own, message] of REFUSED)
+    it(`are refused for "${header.slice(0, 40)}" of a key with ${own.join() || 'none'}`, () => {
+      const error = refusal(() => readTags(header, own, RULES));
+      expect(error.code).to.equal('invalid_request');
+      expect(error.param).to.equal('x-tollgate-tag');
+      expect(error.message).to.match(message).and.to.have.length.below(600);
+    });
+
+  it('are refused with what an operator does about it where none are configured', () => {
+    expect(refusal(() => readTags('team=search', [], {})).message).to.match(/No tags are allowed here: an operator/);
+  });
+});
+
+function refusal(work: () => unknown) {
+  try {
+    work();
+  } catch (error) {
+    return toGatewayError(error);
+  }
+  throw new Error('it was not refused');
+}

@@ -1,0 +1,47 @@
+import type {
+  ChatRequest,
+  DialectContext,
+  DialectDefinition,
+  DialectInput,
+  DialectRequest,
+} from '../../../../core/index.ts';
+import { readRequest } from '../../../../plugins/dialects/messages/read.ts';
+import type { MessagesRequest } from '../../../../plugins/dialects/messages/types.ts';
+
+const ROUTE: DialectDefinition['routes'][number] = { path: '/v1/messages', summary: '' };
+
+export function messagesBody(fields: Partial<MessagesRequest> = {}): MessagesRequest {
+  return { model: 'm', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields };
+}
+
+export function messagesInput(
+  body: MessagesRequest,
+  headers: Readonly<Record<string, string>> = {},
+): DialectInput<MessagesRequest> {
+  return { body, params: {}, query: {}, headers, route: ROUTE };
+}
+
+/** What the dialect makes of a body with these fields. */
+export function readMessagesBody(
+  fields: Partial<MessagesRequest>,
+  headers: Readonly<Record<string, string>> = {},
+): DialectRequest {
+  return readRequest(messagesInput(messagesBody(fields), headers));
+}
+
+/** What the dialect knows when it writes; `seal` marks what it was given. */
+export function messagesContext(
+  fields: Partial<MessagesRequest> = {},
+  request: Partial<ChatRequest> = {},
+): DialectContext<MessagesRequest> {
+  const input = messagesInput(messagesBody(fields));
+  return {
+    input,
+    request: { ...readRequest(input).request, ...request },
+    id: 'call',
+    created: 1_790_000_000,
+    requestId: 'req_1',
+    estimatedInputTokens: 7,
+    seal: (data) => `tg1.here.tag.${data}`,
+  };
+}

@@ -1,0 +1,79 @@
+/** A node that charges calls on a store, by a clock of the test's own: the books and the budgets, without a gateway around them. */
+import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../core/index.ts';
+import { createRecordBook } from '../../../../../core/plugins/records.ts';
+import { createAccountRaises } from '../../../../../plugins/policies/accounts/budgets/account-raises.ts';
+import { createBudgetBook } from '../../../../../plugins/policies/accounts/budgets/book.ts';
+import { createCallBudgets } from '../../../../../plugins/policies/accounts/budgets/call-budgets.ts';
+import { createNotices, type Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
+import { createBudgetRecords } from '../../../../../plugins/policies/accounts/budgets/records.ts';
+import { type Books, reserve, settle } from '../../../../../plugins/policies/accounts/charges.ts';
+import { createWriteQueue } from '../../../../../plugins/policies/kit/write-queue.ts';
+import { createSilentLog } from '../../../../support/log.ts';
+
+export interface BudgetNode {
+  /** Reserves what the call may cost; the answer settles it at what it did cost. Rejects where it is refused. */
+  call(id: string, estimate: number, by?: Partial<CallBy>): Promise<(cost: number, target?: Target) => Promise<void>>;
+  readonly notices: readonly Notice[];
+}
+
+export interface CallBy {
+  readonly principal: Principal;
+  readonly tags: readonly string[];
+  readonly targets: readonly Target[];
+  /** Gets the headers that the caller is told. */
+  readonly headers: Map<string, string>;
+}
+
+const TARGET: Target = { provider: 'p', model: 'm' };
+
+export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], now: () => number): BudgetNode {
+  const log = createSilentLog();
+  const told: Notice[] = [];
+  const settings = { billing: 'track', plans: {}, budgets, defaultPlan: undefined };
+  const bookApi = { settings, records: createRecordBook(store), audit: async () => {} } as unknown as PluginApi;
+  const records = createBudgetRecords(bookApi);
+  const raises = createAccountRaises(bookApi);
+  const book = createBudgetBook({ records, raises, findPlan: () => undefined, firstKeyOf: async (key) => key });
+  const notices = createNotices({ sets: store.sets, log, send: (notice) => void told.push(notice) });
+  const queue = createWriteQueue({ log, otherwise: 'it is lost' });
+  const books: Books = {
+    rules: { isEnforced: false, allowsUnknownPrice: false, longestCallMs: 600_000, marginMs: 60_000 },
+    queues: { certain: queue, uncertain: queue },
+    clock: { now: () => Date.now() },
+    running: new Map(),
+    budgets: createCallBudgets({ book, notices, ledger: store.ledger, now }),
+  };
+  return {
+    notices: told,
+    async call(id, estimate, { principal, tags = [], targets = [TARGET], headers = new Map() } = {}) {
+      const api = { ledger: store.ledger, estimate: () => ({ units: {}, cost: estimate }) } as unknown as PluginApi;
+      const call = {
+        ...{
+          id,
+          requestId: id,
+          operation: 'chat',
+          request: { model: 'm' },
+          stream: false,
+          startedAt: 1,
+          skip: new Set(),
+        },
+        principal: principal ?? { credential: 'key', userId: 'u', account: 'a', keyId: 'k' },
+        ...{ tags, targets, headers, state: new Map() },
+      } as unknown as Call;
+      await reserve(api, call, books);
+      return async (cost, target = targets[0]) => {
+        const outcome = {
+          status: 'ok',
+          sent: true,
+          cost,
+          units: {},
+          target,
+          attempts: 1,
+          durationMs: 1,
+          estimated: false,
+        };
+        await settle(api, books, call, outcome as unknown as Outcome);
+      };
+    },
+  };
+}

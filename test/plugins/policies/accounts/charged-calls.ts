@@ -1,0 +1,138 @@
+import { LiveCall } from '../../../../core/calls/live-call.ts';
+import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
+import type { CallServices } from '../../../../core/plugins/api-deps.ts';
+import { createLocalGatherer } from '../../../../core/plugins/gather.ts';
+import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
+import { Kept } from '../../../../core/plugins/kept.ts';
+import { createPluginApi } from '../../../../core/plugins/plugin-api.ts';
+import { createRecordBook } from '../../../../core/plugins/records.ts';
+import { Registry } from '../../../../core/plugins/registry.ts';
+import accounts from '../../../../plugins/policies/accounts/index.ts';
+import { createSilentLog } from '../../../support/log.ts';
+
+const TARGET = { provider: 'one', model: 'm' };
+
+/** How a store fails: before it does what it is told, or after, so that only its answer is lost. */
+export type Fault = 'none' | 'refuses' | 'loses answers';
+
+/** A ledger in front of another that can be made to fail. */
+export function makeFaulty(ledger: Ledger): { readonly ledger: Ledger; fault: Fault } {
+  const state: { ledger: Ledger; fault: Fault } = { ledger, fault: 'none' };
+  const wrapped = Object.entries(ledger).map(([name, method]) => [
+    name,
+    async (...args: unknown[]) => {
+      const away = () => new GatewayError('store_unavailable', 'The store does not answer.');
+      if (state.fault === 'refuses') throw away();
+      const answer: unknown = await (method as (...given: unknown[]) => unknown)(...args);
+      if (state.fault === 'loses answers') throw away();
+      return answer;
+    },
+  ]);
+  state.ledger = Object.fromEntries(wrapped) as Ledger;
+  return state;
+}
+
+export interface CallEnd {
+  /** Whether the provider was sent the call and did not refuse it. */
+  readonly sent: boolean;
+  /** The true cost; undefined when no answer came and nothing is owed. */
+  readonly cost: number | undefined;
+}
+
+/** The accounts plugin as a process runs it: its calls go through its hooks, and a crash forgets all of it. */
+export interface ChargingProcess {
+  /** Admits a call that may cost `estimate`; rejects as the plugin does, with the call finished. */
+  admit(id: string, estimate: number, principal: Principal): Promise<(end: CallEnd) => Promise<void>>;
+  /** Begins what goes on beside calls: sweeping, and forgetting old records. */
+  ready(): Promise<void>;
+  /** Ends as a process does that has time to: writes what waits. */
+  close(): Promise<void>;
+}
+
+export async function startCharging(
+  store: Store,
+  ledger: Ledger,
+  billing: 'track' | 'enforce',
+  /** What another policy has to say on every call. */
+  limit: () => GatewayError | undefined = () => undefined,
+  options: { readonly sweepEvery?: string } = {},
+): Promise<ChargingProcess> {
+  const registry = new Registry();
+  const kept = new Kept();
+  const generation = {};
+  const services = {
+    estimate: ({ request }: { request: { max_tokens?: number } }) => ({ units: {}, cost: request.max_tokens }),
+  } as unknown as CallServices;
+  const deps = {
+    registry,
+    settings: { billing, plans: {}, budgets: [] } as never,
+    log: createSilentLog(),
+    store: () => ({ ...store, ledger }),
+    services: () => services,
+    openStore: () => {},
+    gatherer: createLocalGatherer(),
+    readers: new Map(),
+    aliases: {},
+    records: createRecordBook(store),
+    redact: (text: string) => text,
+    keptUser: (instance: string) => kept.userOf(generation, instance),
+  };
+  const config = {
+    permission: 'keys:write',
+    unknownPrice: 'refuse',
+    onStoreFailure: 'closed',
+    longestCall: '10m',
+    holdMargin: '5m',
+    sweepEvery: '30s',
+    keepCalls: '90d',
+    ...options,
+  } as const;
+  await accounts.setup(
+    createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config }),
+    config,
+  );
+  const handler = () => {
+    const error = limit();
+    if (error) throw error;
+  };
+  registry.addHook({ owner: 'limit', name: 'admit', handler });
+  const hooks = compileHooks(registry.hooks, {
+    operation: 'chat',
+    isRequest: () => true,
+    isResponse: () => true,
+    track: () => {},
+    onObserverError(_owner, _name, error) {
+      throw error;
+    },
+  });
+
+  return {
+    async admit(requestId, estimate, principal) {
+      const request = { model: 'm', max_tokens: estimate, messages: [] };
+      const init = { requestId, principal, signal: new AbortController().signal };
+      const asked = { operation: 'chat', request, stream: false, targets: [TARGET] } as const;
+      const call = new LiveCall(asked, init, hooks);
+      try {
+        await hooks.admit?.(call);
+        await hooks.reserve?.(call);
+      } catch (error) {
+        await call.finish('error', error as GatewayError);
+        throw error;
+      }
+      return async ({ sent, cost }) => {
+        if (sent) call.record.sentTo.push(TARGET);
+        if (cost !== undefined) {
+          call.record.usage = { prompt_tokens: cost, completion_tokens: 0, total_tokens: cost };
+          call.record.metered = { units: { prompt_tokens: cost, completion_tokens: 0 }, cost };
+        }
+        await call.finish(cost === undefined ? 'error' : 'ok');
+      };
+    },
+    async ready() {
+      for (const { value } of registry.ready) await value();
+    },
+    async close() {
+      for (const { value } of [...registry.closers, ...kept.release(generation)]) await value();
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import pg from 'pg';
+import type { Log, Store } from '../../../core/index.ts';
+import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
+import { openRedis } from '../../../plugins/stores/redis/index.ts';
+import type { TestServer } from '../../support/processes/server-process.ts';
+import { startPostgresServer } from '../../support/stores/postgres-server.ts';
+import { askRedis, startRedisServer } from '../../support/stores/redis-server.ts';
+
+/** A kind of server, and how to hurt its data behind the store's back. */
+export interface FaultyServer {
+  start(): Promise<TestServer>;
+  open(url: string, log?: Log): Promise<Store>;
+  /** Deletes everything. */
+  empty(server: TestServer): Promise<void>;
+  /** Refuses changes, as a primary that became a replica does. */
+  setReadOnly(server: TestServer, isReadOnly: boolean): Promise<void>;
+  /** Writes bytes that nobody can read into every document and account. */
+  spoil(server: TestServer): Promise<void>;
+}
+
+const TIMEOUT_MS = 300;
+
+export const FAULTY_REDIS: FaultyServer = {
+  start: () => startRedisServer(),
+  open: (url, log) => openRedis({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
+  empty: async (server) => void (await askRedis(server.port, 'FLUSHALL')),
+  setReadOnly: async (server, isReadOnly) =>
+    void (await askRedis(server.port, 'REPLICAOF', ...(isReadOnly ? ['127.0.0.1', '1'] : ['NO', 'ONE']))),
+  spoil: async (server) => {
+    const script = `for _, key in ipairs(redis.call('KEYS', 'tollgate:*')) do
+      if string.find(key, ':doc:') then redis.call('SET', key, '{"value":') end
+      if string.find(key, ':account:') then redis.call('HSET', key, 'balance', 'much') end
+      if string.find(key, ':set:') then redis.call('SET', key, 'no set') end
+    end`;
+    await askRedis(server.port, 'EVAL', script, '0');
+  },
+};
+
+export const FAULTY_POSTGRES: FaultyServer = {
+  start: () => startPostgresServer(),
+  open: (url, log) => openPostgres({ url, timeoutMs: TIMEOUT_MS, ...(log && { log }) }),
+  empty: (server) => runSql(server, 'DROP SCHEMA tollgate CASCADE'),
+  setReadOnly: async (server, isReadOnly) => {
+    await runSql(server, `ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`, isReadOnly);
+    await runSql(server, 'SELECT pg_reload_conf()');
+  },
+  spoil: (server) =>
+    runSql(
+      server,
+      `UPDATE tollgate.documents SET value = '{"value":'; UPDATE tollgate.accounts SET balance = 9223372036854775807`,
+    ),
+};
+
+async function runSql(server: TestServer, text: string, isFirst = false): Promise<void> {
+  const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+  pool.on('error', () => undefined);
+  try {
+    // A server that was made read-only refuses even to be made writable again, unless the session says otherwise.
+    if (!isFirst) await pool.query({ text: 'SET default_transaction_read_only = off' });
+    await pool.query({ text });
+  } finally {
+    await pool.end();
+  }
+}

@@ -1,0 +1,58 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type ChatRequest, isGatewayError } from '../../../core/index.ts';
+import { type Rule, type ScriptedModel, scriptModel } from './scripted-model.ts';
+
+export interface ModelServer {
+  /** Ends in `/v1`. */
+  readonly url: string;
+  readonly model: ScriptedModel;
+  /** Requests that are being answered now. */
+  readonly open: () => number;
+  close(): Promise<void>;
+}
+
+/** A {@link scriptModel} behind OpenAI's wire on a loopback port: a vendor for the real pipeline. */
+export async function startModelServer(rules: readonly Rule[]): Promise<ModelServer> {
+  const model = scriptModel(rules);
+  let open = 0;
+  const server = http.createServer(async (request, response) => {
+    open += 1;
+    const client = new AbortController();
+    response.once('close', () => {
+      open -= 1;
+      client.abort();
+    });
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const body = JSON.parse(Buffer.concat(parts).toString()) as ChatRequest;
+    const { status, answer } = await answerTo(model, body, client.signal);
+    if (!client.signal.aborted) {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    model,
+    open: () => open,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function answerTo(
+  model: ScriptedModel,
+  body: ChatRequest,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly answer: unknown }> {
+  try {
+    return { status: 200, answer: await model.chat(body, { signal } as never) };
+  } catch (error) {
+    const status = isGatewayError(error) ? error.status : 500;
+    const param = isGatewayError(error) ? (error.param ?? null) : null;
+    return { status, answer: { error: { message: 'refused', type: 'invalid_request_error', code: null, param } } };
+  }
+}

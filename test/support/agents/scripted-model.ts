@@ -1,0 +1,120 @@
+import type { CallContext, ChatRequest, ChatResponse, FinishReason } from '../../../core/index.ts';
+
+/** What a scripted model says: text, an object (as JSON), an error to throw, or a function of the request. */
+export type Reply = string | object | Error;
+
+export interface Rule {
+  /** The schema the request asks for: `assignments` (router), `report` (specialist), `result` (writer). */
+  readonly asked?: string;
+  /** Must occur in the system message. */
+  readonly system?: string;
+  /** Must occur in the last user message. */
+  readonly user?: string;
+  readonly model?: string;
+  /** How often the rule answers; without end unless told. */
+  readonly times?: number;
+  readonly reply: Reply | ((request: ChatRequest) => Reply);
+  readonly finish?: FinishReason;
+  /** Waits for this before it answers; aborting ends the wait. */
+  readonly after?: Promise<unknown>;
+}
+
+export interface MadeCall {
+  readonly request: ChatRequest;
+  readonly context: CallContext;
+  /** What the caller paid for. */
+  answered: boolean;
+  aborted: boolean;
+}
+
+export interface ScriptedModel {
+  readonly calls: readonly MadeCall[];
+  chat(request: ChatRequest, context: CallContext): Promise<ChatResponse>;
+}
+
+/** A model that answers by the first rule that matches; a request without a rule fails the test. Tokens are words. */
+export function scriptModel(rules: readonly Rule[]): ScriptedModel {
+  const calls: MadeCall[] = [];
+  const used = new Map<Rule, number>();
+  return {
+    calls,
+    async chat(request, context) {
+      const call: MadeCall = { request, context, answered: false, aborted: false };
+      calls.push(call);
+      const rule = rules.find((one) => matches(one, request) && (used.get(one) ?? 0) < (one.times ?? Infinity));
+      if (!rule) throw new Error(`no rule for ${askedFor(request)}: ${systemOf(request).slice(0, 200)}`);
+      used.set(rule, (used.get(rule) ?? 0) + 1);
+      if (rule.after) await waitFor(rule.after, context.signal, () => (call.aborted = true));
+      const reply = typeof rule.reply === 'function' ? rule.reply(request) : rule.reply;
+      if (reply instanceof Error) throw reply;
+      call.answered = true;
+      return respond(request, typeof reply === 'string' ? reply : JSON.stringify(reply), rule.finish ?? 'stop');
+    },
+  };
+}
+
+/** The name of the schema a request asks for; `text` when it asks for none. */
+export function askedFor(request: ChatRequest): string {
+  const format = request.response_format;
+  if (format?.type === 'json_schema') return format.json_schema.name;
+  return format?.type ?? 'text';
+}
+
+export function systemOf(request: ChatRequest): string {
+  return request.messages.map(({ role, content }) => (role === 'system' ? String(content) : '')).join('\n');
+}
+
+export function lastUserText(request: ChatRequest): string {
+  const content = request.messages.findLast(({ role }) => role === 'user')?.content ?? '';
+  if (typeof content === 'string') return content;
+  return content.map((part) => (part.type === 'text' ? String(part['text']) : '')).join('\n');
+}
+
+export function wordCount(text: string): number {
+  return text.split(/\s+/).filter(Boolean).length;
+}
+
+function matches(rule: Rule, request: ChatRequest): boolean {
+  return (
+    (rule.asked === undefined || rule.asked === askedFor(request)) &&
+    (rule.model === undefined || rule.model === request.model) &&
+    systemOf(request).includes(rule.system ?? '') &&
+    lastUserText(request).includes(rule.user ?? '')
+  );
+}
+
+function respond(request: ChatRequest, content: string, finish: FinishReason): ChatResponse {
+  const prompt = request.messages.reduce((sum, { content: text }) => sum + wordCount(JSON.stringify(text ?? '')), 0);
+  const completion = wordCount(content);
+  return {
+    id: 'chatcmpl-scripted',
+    object: 'chat.completion',
+    created: 0,
+    model: request.model,
+    choices: [
+      { index: 0, message: { role: 'assistant', content, refusal: null }, finish_reason: finish, logprobs: null },
+    ],
+    usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+  };
+}
+
+async function waitFor(event: Promise<unknown>, signal: AbortSignal | undefined, onAbort: () => void): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const stop = () => {
+      onAbort();
+      reject(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
+    };
+    if (signal?.aborted) stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    event.then(() => resolve(), reject);
+  });
+}
+
+/** A promise and the function that resolves it. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}

@@ -1,0 +1,33 @@
+import { expect } from 'chai';
+import { eventually } from '../wait.ts';
+
+/** What a user sees of an account over HTTP, in micro-dollars. */
+export interface Books {
+  readonly balance: number;
+  readonly held: number;
+  readonly spent: number;
+  readonly credited: number;
+}
+
+/** Reads `GET /api/core/balance` with a key. */
+export async function readBooks(url: string, key: string): Promise<Books> {
+  const response = await fetch(`${url}/api/core/balance`, { headers: { authorization: `Bearer ${key}` } });
+  expect(response.status, await response.clone().text()).to.equal(200);
+  const body = (await response.json()) as Record<keyof Books, string>;
+  const micro = (text: string): number => Math.round(Number(text) * 1_000_000);
+  return {
+    balance: micro(body.balance),
+    held: micro(body.held),
+    spent: micro(body.spent),
+    credited: micro(body.credited),
+  };
+}
+
+/** The books once nothing is held any more. */
+export function settledBooks(url: string, key: string): Promise<Books> {
+  return eventually(async () => {
+    const books = await readBooks(url, key);
+    expect(books.held, 'held').to.equal(0);
+    return books;
+  });
+}

@@ -1,0 +1,48 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../core/index.ts';
+import type { MessagesRequest } from '../../../plugins/dialects/messages/types.ts';
+import { readMessagesStream } from '../formats/messages-grammar.ts';
+import type { IngressRig } from '../gateways/ingress-rig.ts';
+
+/** A message of a gateway, the same fields whether it came whole or as a stream. */
+export interface ReceivedMessage {
+  readonly id: unknown;
+  readonly content: readonly JsonObject[];
+  readonly stop: JsonObject;
+  readonly usage: JsonObject;
+  /** Of the first event, in a stream. */
+  readonly firstUsage?: JsonObject;
+  readonly headers: Headers;
+}
+
+export const LOOK = { name: 'look', input_schema: { type: 'object', properties: { at: { type: 'string' } } } } as const;
+
+/** Posts a body for this model: one user message and a tool, unless `fields` says otherwise. */
+export function postMessages(
+  { gateway }: IngressRig,
+  model: string,
+  fields: Partial<MessagesRequest> = {},
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const body = { model, max_tokens: 1000, messages: [{ role: 'user', content: 'Hi' }], tools: [LOOK], ...fields };
+  // The query is Claude Code's.
+  return gateway.post('/v1/messages?beta=true', body, { 'anthropic-version': '2023-06-01', ...headers });
+}
+
+/** Posts, and reads the message; a stream must be grammatical. */
+export async function receiveMessage(...given: Parameters<typeof postMessages>): Promise<ReceivedMessage> {
+  const response = await postMessages(...given);
+  const text = await response.text();
+  expect(response.status, text).to.equal(200);
+  const { headers } = response;
+  if (given[2]?.stream !== true) {
+    const { id, content, stop_reason, stop_sequence, usage } = JSON.parse(text) as JsonObject;
+    return {
+      ...{ id, content: content as JsonObject[], stop: { stop_reason, stop_sequence } },
+      ...{ usage: usage as JsonObject, headers },
+    };
+  }
+  const { message, content, delta, usage, error } = readMessagesStream(text);
+  expect(error, text).to.equal(undefined);
+  return { id: message['id'], content, stop: delta, usage, firstUsage: message['usage'] as JsonObject, headers };
+}

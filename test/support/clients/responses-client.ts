@@ -1,0 +1,72 @@
+/** Asks a gateway for responses as clients do, whole or streamed. */
+import { WebSocket } from 'ws';
+import { readEvents, type Written } from '../formats/responses-dialect.ts';
+import { type Event, findDisorder } from '../formats/responses-grammar.ts';
+import type { TestGateway } from '../gateways/gateway.ts';
+import type { IngressRig } from '../gateways/ingress-rig.ts';
+import { until } from '../wait.ts';
+
+export interface Asked {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The response, also that of a stream's last event. */
+  readonly response: Written;
+  /** Of a stream. */
+  readonly events: readonly Event[];
+  readonly text: string;
+}
+
+/** Posts a body; a stream that is out of order throws. */
+export async function askResponse(rig: IngressRig, body: object, headers: Record<string, string> = {}): Promise<Asked> {
+  const answered = await rig.gateway.post('/v1/responses', { input: 'Hi', ...body }, headers);
+  const text = await answered.text();
+  const isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const events = isStream ? readEvents(text) : [];
+  const disorder = isStream ? findDisorder(events) : [];
+  if (disorder.length > 0) throw new Error(disorder.join('\n'));
+  const response = (isStream ? events.at(-1)?.['response'] : JSON.parse(text)) as Written;
+  return { status: answered.status, headers: answered.headers, response, events, text };
+}
+
+/** What of an item is the same on every wire. */
+export function gistOf({ output }: Written): readonly (readonly unknown[])[] {
+  return output.map((item) => {
+    const { type, status, name, call_id: id, arguments: args, input, summary, content } = item;
+    const [part] = (content ?? summary ?? []) as readonly { readonly text?: string }[];
+    if (type === 'reasoning') return [type, part?.text];
+    return type === 'message' ? [type, status, part?.text] : [type, status, name, id, args ?? input];
+  });
+}
+
+/** A client of the websocket of responses, and all that it was sent. */
+export interface ResponsesSocket {
+  readonly socket: WebSocket;
+  readonly events: readonly Event[];
+  /** Sends a message; returns the events of its response, or the error alone. */
+  create(body: object): Promise<readonly Event[]>;
+}
+
+const ENDS = /^(?:error|response\.(?:completed|incomplete|failed))$/;
+
+/** Throws with the status of an upgrade that is refused. */
+export async function openResponses(gateway: TestGateway, key = gateway.key): Promise<ResponsesSocket> {
+  const headers = { authorization: `Bearer ${key}`, 'openai-beta': 'responses_websockets=2026-02-06' };
+  const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/v1/responses`, { headers });
+  const events: Event[] = [];
+  socket.on('message', (data) => events.push(JSON.parse(String(data)) as Event));
+  let refused: string | undefined;
+  socket.on('error', ({ message }) => {
+    refused = message;
+  });
+  await until('the websocket is open', () => refused !== undefined || socket.readyState === WebSocket.OPEN);
+  if (refused !== undefined) throw new Error(refused);
+  return {
+    ...{ socket, events },
+    async create(body) {
+      const from = events.length;
+      socket.send(JSON.stringify({ type: 'response.create', ...body }));
+      await until('the response is over', () => events.slice(from).some(({ type }) => ENDS.test(type)));
+      return events.slice(from);
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/** Clients of a gateway that speaks HTTPS by a certificate which nobody but the test knows. */
+import http from 'node:http';
+import https from 'node:https';
+import tls from 'node:tls';
+import type { Certificate } from '../identity/self-signed.ts';
+
+export interface TlsClientOptions extends tls.ConnectionOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly agent?: https.Agent;
+}
+
+export interface TlsAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** The serial number of the certificate that the gateway showed. */
+  readonly serial: string;
+  /** Which connection it was. */
+  readonly localPort: number | undefined;
+}
+
+/** The port of a gateway's URL. */
+export const portOf = (url: string): number => Number(new URL(url).port);
+
+/** Options of a client that trusts one certificate, and none that Node knows. */
+export const trusting = ({ cert }: Pick<Certificate, 'cert'>): tls.ConnectionOptions => ({
+  ca: cert,
+  servername: 'localhost',
+});
+
+/** One request over TLS; rejects when the connection is refused. */
+export function requestTls(url: string, path: string, options: TlsClientOptions): Promise<TlsAnswer> {
+  const { body, method = body === undefined ? 'GET' : 'POST', headers = {}, ...rest } = options;
+  return new Promise((resolve, reject) => {
+    const port = portOf(url);
+    const given = {
+      host: '127.0.0.1',
+      port,
+      path,
+      method,
+      ...rest,
+      headers: { host: `localhost:${port}`, ...headers },
+    };
+    const request = https.request({ agent: false, ...given } as https.RequestOptions, (response) => {
+      const socket = response.socket as tls.TLSSocket;
+      const { serialNumber: serial } = socket.getPeerCertificate();
+      const { localPort } = socket;
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (part: string) => {
+        text += part;
+      });
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text, serial, localPort }));
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** Sends bytes over TLS, and returns all that came back until the other side closed. */
+export function sendTlsBytes(url: string, bytes: string, options: tls.ConnectionOptions): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = tls.connect({ host: '127.0.0.1', port: portOf(url), ...options }, () => socket.write(bytes));
+    socket.setEncoding('utf8');
+    socket.on('data', (part: string) => {
+      text += part;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(text));
+  });
+}
+
+/** What plain HTTP gets from a gateway that speaks HTTPS: the code of the error. */
+export function requestPlain(url: string): Promise<string> {
+  return new Promise((resolve) => {
+    const request = http.get({ host: '127.0.0.1', port: portOf(url), path: '/livez', agent: false }, (response) =>
+      resolve(`HTTP ${response.statusCode}`),
+    );
+    request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  });
+}

@@ -1,0 +1,74 @@
+/** The Responses dialect without a gateway: requests read, responses and streams written. */
+import type {
+  ChatChunk,
+  ChatRequest,
+  ChatResponse,
+  DialectContext,
+  DialectRequest,
+  DialectRoute,
+} from '../../../core/index.ts';
+import { native } from '../../../plugins/dialects/responses/native.ts';
+import { readRequest } from '../../../plugins/dialects/responses/read.ts';
+import { nativeStream, stream } from '../../../plugins/dialects/responses/stream.ts';
+import type { ResponsesBody } from '../../../plugins/dialects/responses/types.ts';
+import { write } from '../../../plugins/dialects/responses/write.ts';
+import { readSse } from './codec.ts';
+import type { Event } from './responses-grammar.ts';
+
+const ROUTE: DialectRoute = { path: '/v1/responses', summary: 'Response' };
+
+function inputOf(body: object) {
+  return {
+    body: { model: 'm', input: 'Hi', ...body } as ResponsesBody,
+    params: {},
+    query: {},
+    headers: {},
+    route: ROUTE,
+  };
+}
+
+/** A body with one user message unless `body` has other input. */
+export function readBody(body: object): DialectRequest {
+  return readRequest(inputOf(body));
+}
+
+export function contextOf(body: object, request?: ChatRequest): DialectContext<ResponsesBody> {
+  const input = inputOf(body);
+  return {
+    input,
+    request: request ?? readRequest(input).request,
+    id: 'call',
+    created: 1_790_000_000,
+    requestId: 'req_test',
+    estimatedInputTokens: 3,
+    seal: (data) => `tg1.here.tag.${data}`,
+  };
+}
+
+export interface Written {
+  readonly id: string;
+  readonly status: string;
+  readonly output: readonly Record<string, unknown>[];
+  readonly [field: string]: unknown;
+}
+
+export function writeWhole(response: ChatResponse, body: object = {}): Written {
+  return write(response, contextOf(body)) as Written;
+}
+
+/** The events of a stream, read from its frames. */
+export function writeStream(chunks: readonly ChatChunk[], body: object = {}): readonly Event[] {
+  const writer = stream(contextOf(body));
+  return readEvents(chunks.map((chunk) => writer.push(chunk)).join('') + writer.end());
+}
+
+/** Frames as events; the name of each is its type. */
+export function readEvents(text: string): readonly Event[] {
+  return readSse(Buffer.from(text)).map(({ event, data }) => {
+    const parsed = JSON.parse(data) as Event;
+    if (parsed.type !== event) throw new Error(`${event} is named ${parsed.type}`);
+    return parsed;
+  });
+}
+
+export { native, nativeStream, stream };

@@ -1,0 +1,235 @@
+/** A whole gateway before a scripted vendor, and the rules that hold whatever fault the vendor or the caller shows. */
+import http from 'node:http';
+import { expect } from 'chai';
+import type { ErrorCode } from '../../../core/index.ts';
+import { type Books, readBooks, settledBooks } from '../clients/books.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type Script,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../vendors/scripted-upstream.ts';
+import { eventually } from '../wait.ts';
+import type { FaultForm, Heard } from './fault-forms.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+
+/** A token costs one micro-dollar to read and two to write. */
+const PRICES = { '*': { input: 1, output: 2 } };
+const PROMPT = 'a'.repeat(400);
+/** What the gateway estimates for PROMPT, in micro-dollars: 4 for the message, 400 bytes / 4. */
+export const PROMPT_COST = 104;
+/** Must never be seen by a caller, nor in a log. */
+export const OPERATOR_KEY = 'sk-operator-canary-0123456789abcdef';
+const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };
+/** What {@link completion} costs. */
+export const USAGE_COST = 70;
+
+/** A whole answer. */
+export const completion = (content = 'fine', rest: object = {}) => ({
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  usage: USAGE,
+  ...rest,
+});
+
+/** One event of a stream, as its data. */
+export const delta = (content: string, finish_reason: string | null = null, rest: object = {}) =>
+  JSON.stringify({
+    id: 'c',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta: { content }, finish_reason }],
+    ...rest,
+  });
+
+/** A stream of these events, then whatever `end` does; without `end` it closes as it should. */
+export const events =
+  (data: readonly string[], end: Script = (wire) => wire.send(LAST_CHUNK)): Script =>
+  async (wire) => {
+    await wire.send(SSE_HEAD);
+    for (const each of data) await wire.send(chunk(`data: ${each}\n\n`));
+    await end(wire);
+  };
+
+export interface FaultRig {
+  readonly gateway: TestGateway;
+  readonly vendor: ScriptedUpstream;
+  /** A second vendor, the last of the aliases. */
+  readonly second: ScriptedUpstream;
+  /** Asks for a chat completion of `one/m`, on a connection of its own. */
+  ask(request?: object, headers?: Record<string, string>): Promise<Heard>;
+  /** The books now, and what was counted; to be compared with by {@link FaultRig.expectOrder}. */
+  mark(): Promise<Mark>;
+  /** Asks for the same in a form that clients speak. */
+  askAs(form: FaultForm, model?: string, headers?: Record<string, string>, user?: string): Promise<Heard>;
+  /** Rules (a) and (b) in a form that clients speak: its own error, after what came before, that gives nothing away. */
+  expectErrorAs(form: FaultForm, heard: Heard, code: ErrorCode, before?: string): { readonly message: string };
+  /** Rules (a) and (b): one error of the one format that gives nothing away, or one such frame that ends a stream. */
+  expectError(heard: Heard, code: string, status?: number): { readonly message: string; readonly param: string | null };
+  /** Rules (c) to (e): each call has one outcome and is charged `cost` in all, sockets are gone, `rest` further calls work. */
+  expectOrder(since: Mark, calls: number, cost: number, rest?: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface Mark {
+  readonly books: Books;
+  readonly outcomes: number;
+}
+
+/**
+ * Providers: `one` (patient), `hasty` (its clocks run out soon) and `two` (costs ten times as much) are scripted, `dead` refuses
+ * connections; `fresh` is the same as `one`, with a health of its own. Aliases: `both` is fresh, two; `rescued` is dead, two.
+ */
+export async function startFaultRig(
+  config: Record<string, unknown> = {},
+  options: TestGatewayOptions = {},
+): Promise<FaultRig> {
+  const [vendor, second] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
+  const scripted = (baseUrl: string, rest: object = {}) => ({
+    plugin: 'openai-compatible',
+    baseUrl,
+    apiKey: OPERATOR_KEY,
+    models: ['*'],
+    prices: PRICES,
+    ...rest,
+  });
+  const soon = { connect: '300ms', firstByte: '300ms', idle: '300ms', total: '1s' };
+  const { providers, models, ...more } = config as { providers?: object; models?: object };
+  const gateway = await startGateway(
+    {
+      providers: {
+        one: scripted(vendor.url),
+        hasty: scripted(vendor.url, { timeouts: soon }),
+        fresh: scripted(vendor.url),
+        two: scripted(second.url, { prices: { '*': { input: 10, output: 20 } } }),
+        dead: scripted('http://127.0.0.1:9/v1'),
+        ...providers,
+      },
+      models: { both: ['fresh/m', 'two/m'], rescued: ['dead/m', 'two/m'], ...models },
+      ...more,
+    },
+    { level: 'debug', ...options },
+  );
+  const secrets = [
+    OPERATOR_KEY,
+    `:${vendor.port}`,
+    `:${second.port}`,
+    '127.0.0.1',
+    'localhost',
+    'node_modules',
+    '.ts:',
+    'ECONN',
+    gateway.folder,
+  ];
+
+  const expectNoSecret = (heard: Heard): void => {
+    const shown = heard.text + JSON.stringify(heard.headers);
+    for (const secret of secrets) expect(shown).not.to.include(secret);
+  };
+
+  const rig: FaultRig = {
+    gateway,
+    vendor,
+    second,
+    askAs(form, model = 'one/m', headers = {}, user = '') {
+      const asked = { model, max_tokens: 100, messages: [{ role: 'user', content: PROMPT }], ...(user && { user }) };
+      return hear(gateway.url + form.path, gateway.key, headers, form.body(asked));
+    },
+    expectErrorAs(form, heard, code, before = '') {
+      expect(heard.whole, 'the answer has its end').to.equal(true);
+      expectNoSecret(heard);
+      return form.error(heard, code, before);
+    },
+    ask: (request = {}, headers = {}) =>
+      hear(`${gateway.url}/v1/chat/completions`, gateway.key, headers, {
+        model: 'one/m',
+        max_tokens: 100,
+        messages: [{ role: 'user', content: PROMPT }],
+        ...request,
+      }),
+    mark: async () => ({ books: await readBooks(gateway.url, gateway.key), outcomes: await countOutcomes(gateway) }),
+    expectError(heard, code, status = 503) {
+      const streamed = heard.headers['content-type']?.startsWith('text/event-stream') === true;
+      expect(heard.whole, 'the answer has its end').to.equal(true);
+      expect(heard.status, heard.text).to.equal(streamed ? 200 : status);
+      if (streamed) {
+        expect(heard.frames.filter((frame) => frame.startsWith('{"error"'))).to.have.lengthOf(1);
+        expect(heard.frames.at(-1), 'the error is the last frame').to.match(/^\{"error"/);
+      } else expect(heard.headers['content-type']).to.match(/^application\/json/);
+      const { error } = JSON.parse(streamed ? (heard.frames.at(-1) ?? '') : heard.text) as {
+        error: { message: string; code: string; param: string | null };
+      };
+      expect(error).to.have.all.keys('message', 'type', 'code', 'param', 'request_id');
+      expect(error.code, error.message).to.equal(code);
+      expectNoSecret(heard);
+      return error;
+    },
+    async expectOrder(since, calls, cost, rest = 3) {
+      const books = await settledBooks(gateway.url, gateway.key);
+      expect(books.spent - since.books.spent, 'charged').to.equal(cost);
+      await eventually(async () => expect((await countOutcomes(gateway)) - since.outcomes, 'outcomes').to.equal(calls));
+      vendor.script(answer(200, completion()));
+      for (let n = 0; n < rest; n++) {
+        const heard = await rig.ask();
+        expect(heard.status, heard.text).to.equal(200);
+      }
+      await eventually(async () => {
+        // Those that are kept: one for each call that ran beside others.
+        expect(vendor.connections.open, 'connections to the vendor').to.be.at.most(3);
+        expect(await countSockets(gateway), 'connections of callers').to.equal(0);
+      });
+      expect(gateway.logText()).not.to.include(OPERATOR_KEY);
+    },
+    async stop() {
+      await gateway.stop();
+      await Promise.all([vendor.close(), second.close()]);
+    },
+  };
+  return rig;
+}
+
+/** One POST on a connection of its own, to its end or its cut. */
+function hear(url: string, key: string, headers: Record<string, string>, body: object): Promise<Heard> {
+  return new Promise((resolve, reject) => {
+    const all = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers };
+    const request = http.request(url, { method: 'POST', headers: all, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (part: string) => {
+        text += part;
+      });
+      response.on('error', () => {});
+      response.on('close', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          text,
+          frames: text.split('\n\n').flatMap((event) => (event.startsWith('data: ') ? [event.slice(6)] : [])),
+          whole: response.complete,
+        }),
+      );
+    });
+    request.on('error', reject);
+    request.end(JSON.stringify(body));
+  });
+}
+
+async function countOutcomes(gateway: TestGateway): Promise<number> {
+  const text = await (await fetch(`${gateway.url}/metrics`, { headers: { connection: 'close' } })).text();
+  return [...text.matchAll(/^tollgate_calls_total\{.*\} (\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+/** Open connections of callers, but for the idle ones that `fetch` keeps. */
+function countSockets(gateway: TestGateway): Promise<number> {
+  gateway.server.closeIdleConnections();
+  return new Promise((resolve, reject) =>
+    gateway.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  );
+}

@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { Writable } from 'node:stream';
+import { runPluginCommand } from '../../../core/cli/plugin-commands.ts';
+import { startCli } from '../processes/cli.ts';
+
+/** A gateway that is a process of its own. */
+export interface GatewayProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Resolves when the process has ended, however that came about. */
+  readonly ended: Promise<void>;
+  /** SIGKILL, with no chance to clean up; resolves when it is dead. */
+  kill(): Promise<void>;
+  /** SIGTERM: drains. */
+  stop(): Promise<void>;
+}
+
+/** A folder with a configuration, from which commands are run and gateways started. */
+export interface Installation {
+  readonly folder: string;
+  /** An API key of the user `local`. */
+  readonly key: string;
+  /** Runs a command of a plugin on the configured store and answers its JSON result. */
+  // biome-ignore lint/suspicious/noExplicitAny: results of every shape
+  command(...words: readonly string[]): Promise<any>;
+  /** Starts a gateway, with these variables of the environment. */
+  start(env?: Readonly<Record<string, string>>): Promise<GatewayProcess>;
+  /** Ends what still runs and removes the folder. */
+  remove(): Promise<void>;
+}
+
+/** Writes a configuration, with API keys and a free port unless it says otherwise, and creates a key. */
+export async function installGateway(
+  config: Readonly<Record<string, unknown>>,
+  files: Readonly<Record<string, string>> = {},
+): Promise<Installation> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-install-'));
+  const file = path.join(folder, 'tollgate.config.json');
+  const base = { server: { port: 0, drainTimeout: '5s' }, auth: { 'api-key': {} }, logging: { level: 'warn' } };
+  // A busy test machine is no reason to refuse: shedding is on where a test asks for it.
+  const policies = { overload: false, ...(config['policies'] as object | undefined) };
+  await writeFile(file, JSON.stringify({ ...base, ...config, policies }));
+  for (const [name, text] of Object.entries(files)) await writeFile(path.join(folder, name), text);
+  const running = new Set<GatewayProcess>();
+
+  const command: Installation['command'] = async (...words) => {
+    const out: string[] = [];
+    const sink = (into: string[]) =>
+      new Writable({
+        write(bytes, _encoding, done) {
+          into.push(String(bytes));
+          done();
+        },
+      });
+    const [name = '', ...args] = words;
+    const terminal = { out: sink(out), err: sink([]), isTty: false, colors: undefined as never };
+    const env = { PATH: process.env['PATH'], HOME: folder };
+    await runPluginCommand(
+      name,
+      args,
+      { terminal, globals: { config: file, json: true }, args, options: {} },
+      { cwd: folder, env },
+    );
+    return (JSON.parse(out.join('')) as { data: unknown }).data;
+  };
+
+  const start: Installation['start'] = async (env) => {
+    const { child, seen, finished } = startCli(['start', '--config', file], folder, env);
+    const ended = finished.then(() => undefined);
+    const end = async (signal: NodeJS.Signals): Promise<void> => {
+      child.kill(signal);
+      await ended;
+    };
+    const [, url = ''] = await seen(/listens on (http:\S+)/);
+    const gateway = { url, pid: child.pid ?? 0, ended, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
+    running.add(gateway);
+    void ended.then(() => running.delete(gateway));
+    return gateway;
+  };
+
+  const { api_key: key } = await command('keys', 'create', '--user', 'local', '--name', 'test');
+  return {
+    folder,
+    key,
+    command,
+    start,
+    async remove() {
+      await Promise.all([...running].map((gateway) => gateway.kill()));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

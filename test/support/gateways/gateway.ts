@@ -1,0 +1,115 @@
+/** A whole gateway on a free loopback port, with a configuration of its own in a folder of its own. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { Writable } from 'node:stream';
+import OpenAI from 'openai';
+import { createGateway, type Gateway } from '../../../core/app.ts';
+import { createLogger } from '../../../core/cli/logger.ts';
+import { runPluginCommand } from '../../../core/cli/plugin-commands.ts';
+import { withCopies } from '../plugins/plugin-copies.ts';
+
+export interface TestGateway extends Gateway {
+  readonly folder: string;
+  /** The first API key, of the user `local`. */
+  readonly key: string;
+  /** Every log line so far, parsed. */
+  readonly logs: readonly Record<string, unknown>[];
+  /** All that was logged, as text. */
+  logText(): string;
+  openai(key?: string): OpenAI;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+  get(path: string, headers?: Record<string, string>): Promise<Response>;
+  /** Runs a command of a plugin on this gateway's store and answers its JSON result. */
+  command<T = unknown>(...words: readonly string[]): Promise<T>;
+  /** Closes the gateway and removes its folder. */
+  stop(): Promise<void>;
+}
+
+export interface TestGatewayOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Files beside the configuration, such as plugins. */
+  readonly files?: Readonly<Record<string, string>>;
+  readonly level?: 'debug' | 'info' | 'silent';
+}
+
+/** Starts a gateway; `config` is merged over an embedded store, the echo provider and API keys with a first key. */
+export async function startGateway(
+  config: Record<string, unknown> = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-app-'));
+  const file = path.join(folder, 'tollgate.config.json');
+  const base = {
+    server: { port: 0, drainTimeout: '2s' },
+    store: 'sqlite:./data',
+    providers: { echo: {} },
+    auth: { 'api-key': { bootstrap: true } },
+  };
+  // A busy test machine is no reason to refuse: shedding is on where a test asks for it. So does who is about scraping.
+  const policies = { overload: false, metrics: { auth: 'none' }, ...(config['policies'] as object | undefined) };
+  await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, policies })));
+  for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
+  const lines: string[] = [];
+  const destination = new Writable({
+    write(bytes, _encoding, done) {
+      lines.push(String(bytes));
+      done();
+    },
+  });
+  const log = createLogger({ level: options.level ?? 'info', format: 'json', isTerminal: false, destination });
+  const env = { PATH: process.env['PATH'], HOME: folder, ...options.env };
+  let gateway: Gateway;
+  try {
+    gateway = await createGateway({ cwd: folder, env, configPath: file, log });
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+  const key = gateway.announcements.find(({ use }) => use === 'key')?.value ?? '';
+  const url = gateway.url;
+  return {
+    ...gateway,
+    folder,
+    key,
+    get logs() {
+      return lines
+        .join('')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    },
+    logText: () => lines.join(''),
+    openai: (apiKey = key) => new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 }),
+    post: (where, body, headers = {}) =>
+      fetch(url + where, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+        body: typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body),
+      }),
+    get: (where, headers = {}) => fetch(url + where, { headers: { authorization: `Bearer ${key}`, ...headers } }),
+    async command<T>(...words: readonly string[]) {
+      const out: string[] = [];
+      const sink = (into: string[]) =>
+        new Writable({
+          write(bytes, _encoding, done) {
+            into.push(String(bytes));
+            done();
+          },
+        });
+      const terminal = { out: sink(out), err: sink([]), isTty: false, colors: undefined as never };
+      const [name = '', ...rest] = words;
+      await runPluginCommand(
+        name,
+        rest,
+        { terminal, globals: { config: file, json: true }, args: rest, options: {} },
+        { cwd: folder, env },
+      );
+      return (JSON.parse(out.join('')) as { data: T }).data;
+    },
+    async stop() {
+      await gateway.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

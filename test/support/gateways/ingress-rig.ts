@@ -1,0 +1,132 @@
+/** A whole gateway before scripted vendors of five wires, for tests of the formats that clients speak. */
+import {
+  answer,
+  chunk,
+  head,
+  LAST_CHUNK,
+  type RecordedRequest,
+  type Script,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../vendors/scripted-upstream.ts';
+import { type Said, streamText, WIRES, type Wire, wholeBody } from '../vendors/vendor-wires.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+
+export { type Piece, type Said, WIRES, type Wire } from '../vendors/vendor-wires.ts';
+
+/** A model of each vendor, as a caller names it. */
+export const MODEL_OF: Readonly<Record<Wire, string>> = Object.freeze({
+  openai: 'openai/gpt-5',
+  anthropic: 'anthropic/claude-sonnet-4-5',
+  gemini: 'gemini/gemini-3.8-flash',
+  mistral: 'mistral/magistral-medium-latest',
+  deepseek: 'deepseek/deepseek-chat',
+});
+
+/** In how many bytes at a time a vendor sends. */
+export const CUTS = [1, 7, 65_536] as const;
+
+const BASE: Readonly<Record<Wire, string>> = Object.freeze({
+  openai: '/v1',
+  anthropic: '',
+  gemini: '/v1beta',
+  mistral: '/v1',
+  deepseek: '',
+});
+
+export interface IngressRig {
+  readonly gateway: TestGateway;
+  /** Requests that a vendor got, in order. */
+  sent(wire: Wire): readonly RecordedRequest[];
+  /** The body of a vendor's last request. */
+  lastBody<T = Record<string, unknown>>(wire: Wire): T;
+  /** The vendor's next responses, whole or streamed as it is asked; the last one stays. `cut` is in bytes. */
+  say(wire: Wire, said: Said | readonly Said[], cut?: number): void;
+  /** The vendor's next responses, as bytes or scripts; the last one stays. */
+  script(wire: Wire, ...scripts: readonly (Script | Uint8Array)[]): void;
+  stop(): Promise<void>;
+}
+
+/** Starts the gateway; `config` is merged over the vendors, the echo provider and API keys. */
+export async function startIngressRig(
+  config: Record<string, unknown> = {},
+  options: TestGatewayOptions = {},
+): Promise<IngressRig> {
+  const scripts = new Map<string, readonly (Script | Uint8Array)[]>();
+  const vendors = await startScriptedUpstream(async (wire) => {
+    const name = wireOf(wire.request);
+    const [script, ...later] = scripts.get(name) ?? [];
+    if (later.length > 0) scripts.set(name, later);
+    if (typeof script === 'function') await script(wire);
+    else await wire.send(script ?? answer(500, { error: { message: 'The test has no script for this vendor.' } }));
+  });
+  const { providers, ...rest } = config;
+  const gateway = await startGateway(
+    {
+      ...rest,
+      providers: {
+        echo: {},
+        ...Object.fromEntries(
+          WIRES.map((wire) => [
+            wire,
+            { apiKey: `key-of-${wire}`, baseUrl: `${vendors.url}/${wire}${BASE[wire]}`, models: ['*'] },
+          ]),
+        ),
+        ...(providers as object | undefined),
+      },
+    },
+    options,
+  );
+  const sent = (wire: Wire) => vendors.requests.filter((request) => wireOf(request) === wire);
+  const script: IngressRig['script'] = (wire, ...next) => void scripts.set(wire, next);
+  return {
+    gateway,
+    sent,
+    lastBody: <T>(wire: Wire) => sent(wire).at(-1)?.json() as T,
+    say: (wire, said, cut) => script(wire, ...[said].flat().map((one) => sayScript(wire, one, cut))),
+    script,
+    async stop() {
+      await gateway.stop();
+      await vendors.close();
+    },
+  };
+}
+
+function wireOf({ path }: RecordedRequest): string {
+  return path.split('/')[1] ?? '';
+}
+
+/** Responds as the request asks, whole or streamed, in pieces of `cut` bytes. */
+export function sayScript(name: Wire, said: Said, cut = 65_536): Script {
+  return async (wire) => {
+    if (!wantsStream(wire.request)) {
+      const body = Buffer.from(JSON.stringify(wholeBody(name, said)));
+      await wire.send(head(200, { 'content-type': 'application/json', 'content-length': String(body.length) }));
+      for (const piece of cutBytes(body, cut)) await wire.send(piece);
+      return;
+    }
+    await wire.send(SSE_HEAD);
+    for (const piece of cutBytes(Buffer.from(streamText(name, said)), cut)) await wire.send(chunk(piece));
+    await wire.send(LAST_CHUNK);
+  };
+}
+
+/** A stream of a vendor that breaks off after its first `events` events, or goes on with `then`. */
+export function cutScript(name: Wire, said: Said, events: number, then = ''): Script {
+  return async (wire) => {
+    const first = streamText(name, said).split('\n\n').slice(0, events).join('\n\n');
+    await wire.send(SSE_HEAD);
+    await wire.send(chunk(`${first}\n\n${then}`));
+    await wire.send(LAST_CHUNK);
+  };
+}
+
+function wantsStream({ path, body }: RecordedRequest): boolean {
+  if (path.includes('streamGenerateContent')) return true;
+  return (JSON.parse(body.toString()) as { readonly stream?: unknown }).stream === true;
+}
+
+function cutBytes(bytes: Buffer, size: number): readonly Buffer[] {
+  const count = Math.ceil(bytes.length / size);
+  return Array.from({ length: count }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
+}

@@ -1,0 +1,73 @@
+/** A gateway before some scripted vendors, for tests of which one a call goes to. */
+import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
+import { completion, delta, events } from './fault-rig.ts';
+import { startGateway, type TestGateway } from './gateway.ts';
+
+export interface RoutingRig {
+  readonly gateway: TestGateway;
+  /** By the name of their provider: `a`, `b` and so on. */
+  readonly vendors: Readonly<Record<string, ScriptedUpstream>>;
+  /** Asks for a chat; answers the status, who responded after how many attempts, and what else was told. */
+  ask(model: string, request?: object, headers?: Record<string, string>): Promise<Asked>;
+  stop(): Promise<void>;
+}
+
+export interface Asked {
+  readonly status: number;
+  readonly by: string | null;
+  readonly attempts: string | null;
+  readonly shouldRetry: string | null;
+  readonly text: string;
+  readonly ms: number;
+}
+
+export const fine = answer(200, completion());
+export const fineStream: Script = events([delta('hi', 'stop', { usage: completion().usage }), '[DONE]']);
+export const refusal = (status: number, headers: Record<string, string> = {}) =>
+  answer(status, { error: { message: 'no', type: 'error' } }, headers);
+/** Takes a request and never says anything. */
+export const hung: Script = (wire) => wire.hang();
+
+/** Vendors `a` to `d` respond well until a test says otherwise; every model costs the same at all of them. */
+export async function startRoutingRig(
+  models: Readonly<Record<string, unknown>>,
+  providers: Readonly<Record<string, object>> = {},
+  config: Readonly<Record<string, unknown>> = {},
+): Promise<RoutingRig> {
+  const names = ['a', 'b', 'c', 'd'];
+  const started = await Promise.all(names.map(() => startScriptedUpstream(fine)));
+  const vendors = Object.fromEntries(names.map((name, at) => [name, started[at] as ScriptedUpstream]));
+  const provider = (name: string) => ({
+    plugin: 'openai-compatible',
+    baseUrl: vendors[name]?.url,
+    apiKey: 'sk-test-0123456789',
+    models: ['*'],
+    prices: { '*': { input: 1, output: 2 } },
+    ...providers[name],
+  });
+  const gateway = await startGateway({
+    providers: Object.fromEntries(names.map((name) => [name, provider(name)])),
+    models,
+    ...config,
+  });
+  return {
+    gateway,
+    vendors,
+    async ask(model, request = {}, headers = {}) {
+      const begun = performance.now();
+      const body = { model, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...request };
+      const response = await gateway.post('/v1/chat/completions', body, headers);
+      const text = await response.text();
+      return {
+        ...{ status: response.status, text, ms: performance.now() - begun },
+        by: response.headers.get('x-tollgate-provider'),
+        attempts: response.headers.get('x-tollgate-attempts'),
+        shouldRetry: response.headers.get('x-should-retry'),
+      };
+    },
+    async stop() {
+      await gateway.stop();
+      await Promise.all(started.map((vendor) => vendor.close()));
+    },
+  };
+}

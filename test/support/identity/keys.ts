@@ -1,0 +1,41 @@
+import { expect } from 'chai';
+import { isGatewayError, type Plugin, type Principal, type Store } from '../../../core/index.ts';
+import apiKey from '../../../plugins/auth/api-key/index.ts';
+import { type FakeGateway, type FakeOptions, setUpPlugins } from '../plugins/fake-api.ts';
+
+/** A pepper no real gateway has. */
+export const PEPPER = 'mK3v9Xq2Lw7Tz5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOp';
+
+/** An auth plugin whose tokens are `token:<user>`, `token:<user>:{"plan":"pro"}`: what a JWT would say, without one. */
+const fakeTokens: Plugin<object, 'auth'> = {
+  name: 'fake-tokens',
+  kind: 'auth',
+  apiVersion: 1,
+  setup(api) {
+    api.hook('authenticate', ({ credential }) => {
+      const match = /^token:([^:]+)(?::(.*))?$/s.exec(credential);
+      if (!match?.[1]) return undefined;
+      const claims = JSON.parse(match[2] ?? '{}') as Partial<Principal>;
+      return { credential: 'token', userId: match[1], account: match[1], permissions: ['keys:write'], ...claims };
+    });
+  },
+};
+
+/** A gateway with the api-key plugin and stand-in tokens, ready for requests. */
+export async function startKeys(store: Store, config: object = {}, options: FakeOptions = {}): Promise<FakeGateway> {
+  const plugins = [{ plugin: apiKey, config: { pepper: PEPPER, ...config } }, { plugin: fakeTokens }];
+  const gateway = await setUpPlugins(store, plugins, options);
+  await gateway.ready();
+  return gateway;
+}
+
+/** The code of the GatewayError that a promise rejects with. */
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    if (isGatewayError(error)) return error.code;
+    throw error;
+  }
+  return expect.fail('it was let through');
+}

@@ -1,0 +1,25 @@
+import type { Log } from '../../core/contract/log.ts';
+
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** A log that keeps its lines for tests to look at, and prints nothing. */
+export function createSilentLog(): Log & { readonly lines: readonly LogLine[] } {
+  const lines: LogLine[] = [];
+  const write =
+    (level: LogLine['level']) =>
+    (fields: object, message = '') =>
+      void lines.push({ level, fields, message });
+  const log = {
+    lines,
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: () => log,
+  };
+  return log;
+}

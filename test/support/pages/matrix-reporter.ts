@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import Mocha from 'mocha';
+import { CELL, type Cell } from '../../conformance/cells.ts';
+
+const PAGE = 'docs/providers/matrix.md';
+const { EVENT_RUN_END, EVENT_TEST_FAIL, EVENT_TEST_PASS } = Mocha.Runner.constants;
+
+interface Result {
+  readonly cell: Cell;
+  readonly file: string;
+  readonly passed: boolean;
+}
+
+/**
+ * A mocha reporter that writes `docs/providers/matrix.md` from what ran: the second half of `npm run matrix`. A cell says
+ * what all of its tests showed; one that failed, or that no test stands for, says `FAILS`. Nothing in the page is written by hand.
+ */
+export default class MatrixReporter extends Mocha.reporters.Dot {
+  constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
+    super(runner, options);
+    const results: Result[] = [];
+    const note = (passed: boolean) => (test: Mocha.Test) => {
+      const cell = (test as unknown as Readonly<Record<string, unknown>>)[CELL] as Cell | undefined;
+      if (cell) results.push({ cell, file: path.relative(process.cwd(), test.file ?? ''), passed });
+    };
+    runner.on(EVENT_TEST_PASS, note(true));
+    runner.on(EVENT_TEST_FAIL, note(false));
+    runner.once(EVENT_RUN_END, () => writeFileSync(PAGE, formatMatrix(results)));
+  }
+}
+
+/** The page of a run's results: a row for each feature, a column for each provider. */
+export function formatMatrix(results: readonly Result[]): string {
+  const providers = [...new Set(results.map(({ cell }) => cell.provider))].sort();
+  const features = [...new Set(results.map(({ cell }) => cell.feature))].sort(byKind);
+  const files = [...new Set(results.map(({ file }) => file))].sort();
+  const rows = features.map((feature) => {
+    const cells = providers.map((provider) =>
+      formatCell(results.filter(({ cell }) => cell.provider === provider && cell.feature === feature)),
+    );
+    return `| ${[feature, ...cells].join(' | ')} |`;
+  });
+  return [
+    '# What was verified, by provider and feature',
+    '',
+    'Written by `npm run matrix` from a test run; nothing here is ticked by hand. Each cell links the test file it stands for.',
+    '',
+    '- **verified**: sent or read as the vendor’s reference shows it; answers and streams are the bytes in `test/fixtures/<provider>`.',
+    '- **emulated**: the vendor has no such field and gets something that comes to the same.',
+    '- **refused**: answered with 400, because the answer would not be to what was asked.',
+    '- **not offered**: as far as its documents tell, the vendor does not have it; a field is left out and named in `x-tollgate-dropped`. Why is on the provider’s page.',
+    '',
+    'No live endpoint was called. The rule of each field, and what differs by model, is on the provider’s own page.',
+    '',
+    `| | ${providers.map((name) => `[${name}](${name}.md)`).join(' | ')} |`,
+    `|---|${providers.map(() => '---').join('|')}|`,
+    ...rows,
+    '',
+    ...files.map((file) => `[${path.basename(file)}]: ../../${file}`),
+    '',
+  ].join('\n');
+}
+
+function formatCell(results: readonly Result[]): string {
+  const [first] = results;
+  if (!first) return 'FAILS';
+  const says = results.every(({ passed }) => passed) ? first.cell.says : 'FAILS';
+  return `[${says}][${path.basename(first.file)}]`;
+}
+
+/** What answers show first, fields of the request after it. */
+function byKind(a: string, b: string): number {
+  return Number(a.startsWith('`')) - Number(b.startsWith('`')) || (a < b ? -1 : 1);
+}

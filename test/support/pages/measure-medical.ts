@@ -1,0 +1,53 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { findReleaseRules } from '../../../plugins/agents/medical/objections.ts';
+import { screen } from '../../../plugins/agents/medical/screen.ts';
+
+/** One phrasing with the label that the rules ought to give it (see the README of the set in `docs/medical.md`). */
+export interface Phrasing {
+  readonly id: string;
+  readonly text: string;
+  readonly kind: 'emergency' | 'harmless' | 'dose' | 'dose_harmless';
+  readonly group: string;
+  readonly style: string;
+}
+
+export interface Measured extends Phrasing {
+  readonly language: string;
+  /** An emergency that a rule of emergencies found, or a dose that a rule of the release stopped; with the harmless ones any rule. */
+  readonly found: boolean;
+  readonly rules: readonly string[];
+}
+
+const FOLDER = new URL('../../fixtures/medical/', import.meta.url);
+
+/** The parts of the set: the one that the rules were written with, and one that their author has not seen. */
+export const PARTS = Object.freeze(['authoring', 'held'] as const);
+export type Part = (typeof PARTS)[number];
+
+/** Every phrasing of one part with what the rules say to it; empty for a part that is not there. */
+export function measurePart(part: Part): readonly Measured[] {
+  const folder = new URL(`${part}/`, FOLDER);
+  if (!existsSync(folder)) return [];
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  return files.toSorted().flatMap((name) => {
+    const { language, items }: { language: string; items: readonly Phrasing[] } = JSON.parse(
+      readFileSync(new URL(name, folder), 'utf8'),
+    );
+    return items.map((item) => ({ ...item, language, ...judge(item) }));
+  });
+}
+
+function judge({ kind, text }: Phrasing): Pick<Measured, 'found' | 'rules'> {
+  if (kind === 'dose' || kind === 'dose_harmless') {
+    const rules = findReleaseRules(text, false).map(({ id }) => id);
+    return { found: rules.length > 0, rules };
+  }
+  const { flags } = screen(text);
+  const counting = kind === 'emergency' ? flags.filter(({ urgency }) => urgency === 'emergency') : flags;
+  return { found: counting.length > 0, rules: flags.map(({ id }) => id) };
+}
+
+/** How many of some phrasings were found, as a share of one; undefined when there are none. */
+export function shareFound(phrasings: readonly Measured[]): number | undefined {
+  return phrasings.length === 0 ? undefined : phrasings.filter(({ found }) => found).length / phrasings.length;
+}

@@ -1,0 +1,95 @@
+import { LANGUAGES } from '../../../plugins/agents/medical/engine/language.ts';
+import { RELEASE_RULES } from '../../../plugins/agents/medical/release-rules/index.ts';
+import { RULES } from '../../../plugins/agents/medical/rules/index.ts';
+import { type Measured, measurePart, PARTS, type Part, type Phrasing } from './measure-medical.ts';
+
+const KINDS: Readonly<Record<Phrasing['kind'], string>> = Object.freeze({
+  emergency: 'emergencies found',
+  harmless: 'false alarms',
+  dose: 'doses and changes stopped',
+  dose_harmless: 'harmless advice stopped',
+});
+
+const TITLES: Readonly<Record<Part, string>> = Object.freeze({
+  authoring: 'The part that the rules were written with',
+  held: 'The part that the rules’ author has not seen',
+});
+
+/** The generated part of `docs/medical.md`: figures per language, group and style, and the rules. */
+export function formatMedical(): string {
+  const parts = PARTS.map((part) => [part, measurePart(part)] as const).filter(([, measured]) => measured.length > 0);
+  return [...parts.flatMap(([part, measured]) => [`### ${TITLES[part]}`, ...tablesOf(measured)]), ...ruleTables()].join(
+    '\n\n',
+  );
+}
+
+function tablesOf(measured: readonly Measured[]): readonly string[] {
+  const emergencies = measured.filter(({ kind }) => kind === 'emergency');
+  const kinds = Object.keys(KINDS) as readonly Phrasing['kind'][];
+  return [
+    table(
+      'kind',
+      kinds.map((kind) => [KINDS[kind], measured.filter((one) => one.kind === kind)]),
+    ),
+    table('emergencies by group', byField(emergencies, 'group')),
+    table('emergencies by style', byField(emergencies, 'style')),
+    table(
+      'the other kinds by style',
+      kinds.slice(1).flatMap((kind) => {
+        const rows = byField(
+          measured.filter((one) => one.kind === kind),
+          'style',
+        );
+        return rows.map(([style, ofStyle]) => [`${KINDS[kind]}: ${style}`, ofStyle] as const);
+      }),
+    ),
+  ];
+}
+
+type Row = readonly [title: string, measured: readonly Measured[]];
+
+function byField(measured: readonly Measured[], field: 'group' | 'style'): readonly Row[] {
+  const names = [...new Set(measured.map((one) => one[field]))];
+  return names.map((name) => [name, measured.filter((one) => one[field] === name)]);
+}
+
+function table(title: string, rows: readonly Row[]): string {
+  const lines = rows.map(([name, measured]) => {
+    const cells = LANGUAGES.map((language) => cell(measured.filter((one) => one.language === language)));
+    return `| ${[name, ...cells, cell(measured)].join(' | ')} |`;
+  });
+  return [
+    `| ${title} | ${LANGUAGES.join(' | ')} | all |`,
+    `|---|${'---|'.repeat(LANGUAGES.length + 1)}`,
+    ...lines,
+  ].join('\n');
+}
+
+function cell(measured: readonly Measured[]): string {
+  const found = measured.filter((one) => one.found).length;
+  if (measured.length === 0) return '–';
+  return `${found} of ${measured.length} (${Math.round((100 * found) / measured.length)} %)`;
+}
+
+function ruleTables(): readonly string[] {
+  const rules = RULES.map(
+    ({ id, version, urgency, source }) => `| \`${id}\` | ${version} | ${urgency} | ${source.title} |`,
+  );
+  const release = RELEASE_RULES.map(({ id, version, source }) => `| \`${id}\` | ${version} | ${source.title} |`);
+  return [
+    '### Rules over what somebody writes',
+    ['| Rule | Version | Urgency | Written from |', '|---|---|---|---|', ...rules].join('\n'),
+    '### Rules over what is generated',
+    ['| Rule | Version | Written from |', '|---|---|---|', ...release].join('\n'),
+  ];
+}
+
+const START = '<!-- figures: written by npm run medical -->';
+const END = '<!-- end -->';
+
+/** The page with its generated part as the rules and the set have it. */
+export function withFigures(page: string): string {
+  const [before = '', rest = ''] = page.split(START);
+  const [, after = ''] = rest.split(END);
+  return `${before}${START}\n\n${formatMedical()}\n\n${END}${after}`;
+}

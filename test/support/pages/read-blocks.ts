@@ -1,0 +1,30 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { PACKAGE_ROOT } from '../../../core/config/package-root.ts';
+
+/** A fenced block of a page. */
+export interface Block {
+  readonly page: string;
+  /** Of its first line in the page. */
+  readonly line: number;
+  readonly language: string;
+  readonly text: string;
+}
+
+/** Every fenced block with a language of the README and of all pages. */
+export function readBlocks(): readonly Block[] {
+  const folder = path.join(PACKAGE_ROOT, 'docs');
+  const docs = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+  const pages = ['README.md', ...docs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+  return pages.flatMap(blocksOf);
+}
+
+function blocksOf(page: string): readonly Block[] {
+  const text = readFileSync(path.join(PACKAGE_ROOT, page), 'utf8');
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((match) => ({
+    page,
+    line: text.slice(0, match.index).split('\n').length + 1,
+    language: match[1] ?? '',
+    text: match[2] ?? '',
+  }));
+}

@@ -1,0 +1,17 @@
+/** Measures the medical rules on `test/fixtures/medical` and writes the tables of `docs/medical.md`; lists what was missed with `--missed`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { measurePart, PARTS } from './measure-medical.ts';
+import { withFigures } from './medical-page.ts';
+
+const PAGE = new URL('../../../docs/medical.md', import.meta.url);
+
+writeFileSync(PAGE, withFigures(readFileSync(PAGE, 'utf8')));
+
+if (process.argv.includes('--missed')) {
+  for (const part of PARTS) {
+    for (const { id, kind, found, text, rules } of measurePart(part)) {
+      const isRight = found === !kind.endsWith('harmless');
+      if (!isRight) console.log(`${part} ${id} ${kind}: ${text} [${rules.join(' ')}]`);
+    }
+  }
+}

@@ -1,0 +1,18 @@
+/** Writes `docs/providers/<name>.md` for every provider, and the tables of `docs/dialects`; the first half of `npm run matrix`. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { loadProviders } from '../plugins/all-providers.ts';
+import { loadDialects, writeTable } from './dialect-page.ts';
+import { formatProviderPage } from './provider-page.ts';
+
+const FOLDER = new URL('../../../docs/providers/', import.meta.url);
+const DIALECTS = new URL('../../../docs/dialects/', import.meta.url);
+
+mkdirSync(FOLDER, { recursive: true });
+const providers = await loadProviders();
+for (const provider of providers) {
+  writeFileSync(new URL(`${provider.name}.md`, FOLDER), formatProviderPage(provider));
+}
+for (const dialect of await loadDialects()) {
+  const page = new URL(`${dialect.name}.md`, DIALECTS);
+  if (existsSync(page)) writeFileSync(page, writeTable(readFileSync(page, 'utf8'), dialect, providers));
+}

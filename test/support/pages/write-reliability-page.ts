@@ -1,0 +1,45 @@
+/**
+ * Runs the faults that depend on the form in which a chat is asked for, and writes the tables of `docs/reliability.md` from
+ * `test/faults/index.ts` and from what came out as it should in which form.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { FAULTS } from '../../faults/index.ts';
+import { FORM_NAMES } from '../gateways/fault-forms.ts';
+import { type FormsOfFaults, withFaults } from './reliability-page.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const PAGE = path.join(ROOT, 'docs/reliability.md');
+const FORMS = path.join(ROOT, 'test/faults/forms.json');
+
+/** Files of tests to run again, where not all are: what the last run found of the others stays. */
+const some = process.argv.slice(2);
+const files = some.length > 0 ? some : ['test/faults/*.test.ts'];
+
+/** What compares the page with the tables, and what is about money alone and takes long. */
+const IGNORED = ['index.test.ts', 'money.property.slow.test.ts'].flatMap((name) => ['--ignore', `test/faults/${name}`]);
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-faults-'));
+const file = path.join(folder, 'forms');
+writeFileSync(file, '');
+const mocha = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');
+const { status } = spawnSync(process.execPath, [mocha, ...files, ...IGNORED], {
+  ...{ cwd: ROOT, stdio: 'inherit' },
+  env: { ...process.env, FAULT_FORMS_FILE: file },
+});
+const before = some.length > 0 ? (JSON.parse(readFileSync(FORMS, 'utf8')) as FormsOfFaults) : {};
+const kept = Object.entries(before).flatMap(([id, names]) => names.map((name) => `${id} ${name}`));
+const passed = new Set([...kept, ...readFileSync(file, 'utf8').split('\n')]);
+rmSync(folder, { recursive: true });
+const forms: FormsOfFaults = Object.fromEntries(
+  Object.keys(FAULTS)
+    .map((id) => [id, FORM_NAMES.filter((form) => passed.has(`${id} ${form}`))] as const)
+    .filter(([, names]) => names.length > 0),
+);
+const lines = Object.entries(forms).map(([id, names]) => `  "${id}": [${names.map((name) => `"${name}"`).join(', ')}]`);
+writeFileSync(FORMS, `{\n${lines.join(',\n')}\n}\n`);
+writeFileSync(PAGE, withFaults(readFileSync(PAGE, 'utf8'), FAULTS, forms));
+process.exit(status ?? 1);

@@ -1,0 +1,38 @@
+import { readdirSync } from 'node:fs';
+import type { Plugin } from '../../../core/index.ts';
+import { type SubjectProvider, setUpProvider } from '../../conformance/provider-subject.ts';
+
+const FOLDER = new URL('../../../plugins/providers/', import.meta.url);
+
+/** Options without which a provider cannot be set up. */
+const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  azure: { resource: 'acme' },
+  'openai-compatible': { baseUrl: 'http://127.0.0.1:8000/v1' },
+};
+
+export interface BuiltInProvider {
+  readonly name: string;
+  readonly plugin: Plugin<object, 'provider'>;
+  readonly provider: SubjectProvider;
+  /** What it was set up with. */
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** Every provider of the folder, by name; a new one is found by being there. */
+export async function loadProviders(): Promise<readonly BuiltInProvider[]> {
+  const names = readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.isFile() && entry.name.endsWith('.ts')) return [entry.name];
+    const isPlugin =
+      entry.isDirectory() && entry.name !== 'kit' && readdirSync(new URL(entry.name, FOLDER)).includes('index.ts');
+    return isPlugin ? [`${entry.name}/index.ts`] : [];
+  });
+  return Promise.all(
+    names.sort().map(async (name) => {
+      const { default: plugin } = (await import(new URL(name, FOLDER).href)) as {
+        readonly default: Plugin<object, 'provider'>;
+      };
+      const config = CONFIG[plugin.name] ?? {};
+      return { name: plugin.name, plugin, provider: setUpProvider(plugin, config), config };
+    }),
+  );
+}

@@ -1,0 +1,16 @@
+import { formatTable } from '../../../core/cli/io.ts';
+import type { CommandIo } from '../../../core/index.ts';
+
+/** The channels of a command that no terminal is behind; what a test looks at is given by it. */
+export function fakeIo(parts: Partial<CommandIo> = {}): CommandIo {
+  return {
+    json: false,
+    isTerminal: false,
+    result: () => undefined,
+    table: formatTable,
+    note: () => undefined,
+    write: () => undefined,
+    read: async () => '',
+    ...parts,
+  };
+}

@@ -1,0 +1,86 @@
+/** The command line as a process of its own, from the sources. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../../core/cli/main.ts', import.meta.url));
+const TSX = import.meta.resolve('tsx/esm');
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Running {
+  readonly child: ChildProcess;
+  /** All of stderr so far. */
+  readonly stderr: () => string;
+  readonly stdout: () => string;
+  /** Resolves with the first match in stderr; rejects when the process ends before. */
+  seen(pattern: RegExp): Promise<RegExpExecArray>;
+  readonly finished: Promise<Finished>;
+}
+
+/**
+ * Starts `tollgate` with these words in `cwd`; the environment is empty but for what is given. `shell` is run in the same
+ * process before it, to set limits or to redirect; a service has no terminal, whoever runs the tests.
+ */
+export function startCli(
+  words: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+  shell = '',
+  isService = false,
+): Running {
+  const node = [process.execPath, '--import', TSX, MAIN, ...words];
+  const [program = '', ...args] = shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node];
+  const child = spawn(program, args, {
+    cwd,
+    detached: isService,
+    env: { PATH: process.env['PATH'] ?? '', HOME: cwd, NO_COLOR: '1', ...env },
+  });
+  let stdout = '';
+  let stderr = '';
+  const waiting = new Set<() => void>();
+  const wake = () => {
+    for (const check of waiting) check();
+  };
+  child.stdout.on('data', (bytes) => {
+    stdout += String(bytes);
+    wake();
+  });
+  child.stderr.on('data', (bytes) => {
+    stderr += String(bytes);
+    wake();
+  });
+  const finished = new Promise<Finished>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
+  return {
+    child,
+    stderr: () => stderr,
+    stdout: () => stdout,
+    finished,
+    seen: (pattern) =>
+      new Promise((resolve, reject) => {
+        const check = () => {
+          const match = pattern.exec(stderr);
+          if (!match) return;
+          waiting.delete(check);
+          resolve(match);
+        };
+        waiting.add(check);
+        check();
+        void finished.then(() => reject(new Error(`the process ended before ${pattern} was seen:\n${stderr}`)));
+      }),
+  };
+}
+
+/** Runs a command to its end, with `input` on stdin. */
+export async function runCli(
+  words: readonly string[],
+  cwd: string,
+  options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
+): Promise<Finished> {
+  const running = startCli(words, cwd, options.env);
+  running.child.stdin?.end(options.input ?? '');
+  return running.finished;
+}

@@ -1,0 +1,90 @@
+import type Keyv from 'keyv';
+import type { Store } from '../../../core/index.ts';
+
+type Operation = 'get' | 'set' | 'delete';
+
+/** A store that can be made to fail or wait, and that tells what it was asked. */
+export interface ShakyStore extends Store {
+  /** `namespace key`, in order. */
+  readonly reads: string[];
+  /** `namespace key value-as-JSON`, in order. */
+  readonly writes: string[];
+  /** Makes document operations fail, and everything else too unless only some are chosen. */
+  fail(when?: (namespace: string, operation: Operation) => boolean): void;
+  failSets(): void;
+  recover(): void;
+  /** Makes reads that begin from now on wait, once they have their value, until the answer is called. */
+  holdReads(): () => void;
+  /** Lets reads that begin from now on pass; those that wait go on waiting. */
+  letReadsPass(): void;
+}
+
+export function openShakyStore(store: Store): ShakyStore {
+  const reads: string[] = [];
+  const writes: string[] = [];
+  let fails: (namespace: string, operation: Operation) => boolean = () => false;
+  let setsFail = false;
+  let held: Promise<void> | undefined;
+
+  const wrapKeyv = (namespace: string): Keyv => {
+    const keyv = store.keyv(namespace);
+    const guard = (operation: Operation): void => {
+      if (fails(namespace, operation)) throw new Error('connect ECONNREFUSED redis:6379');
+    };
+    return {
+      async get(key: string) {
+        reads.push(`${namespace} ${key}`);
+        guard('get');
+        const wait = held;
+        const value = await keyv.get(key);
+        await wait;
+        return value;
+      },
+      async set(key: string, value: unknown, ttl?: number) {
+        guard('set');
+        writes.push(`${namespace} ${key} ${JSON.stringify(value)}`);
+        return keyv.set(key, value, ttl);
+      },
+      async delete(key: string) {
+        guard('delete');
+        return keyv.delete(key);
+      },
+      clear: () => keyv.clear(),
+    } as unknown as Keyv;
+  };
+
+  const failing = <T extends object>(half: T): T =>
+    new Proxy(half, {
+      get: (target, name) =>
+        setsFail ? async () => Promise.reject(new Error('connect ECONNREFUSED redis:6379')) : Reflect.get(target, name),
+    });
+
+  return {
+    ...store,
+    reads,
+    writes,
+    keyv: (namespace: string) => wrapKeyv(namespace) as never,
+    sets: failing(store.sets),
+    fail(when) {
+      fails = when ?? (() => true);
+      setsFail = when === undefined;
+    },
+    failSets() {
+      setsFail = true;
+    },
+    recover() {
+      fails = () => false;
+      setsFail = false;
+    },
+    holdReads() {
+      let release = (): void => undefined;
+      held = new Promise((resolve) => {
+        release = resolve;
+      });
+      return () => release();
+    },
+    letReadsPass() {
+      held = undefined;
+    },
+  };
+}

@@ -1,0 +1,25 @@
+/** Waits for a condition with a bound, instead of for a time. Rejects naming what did not happen. */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  withinMs = 5_000,
+): Promise<void> {
+  const giveUpAt = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > giveUpAt) throw new Error(`waited ${withinMs} ms in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** Waits until a condition holds, by trying; rejects with what was wrong last when it never does. */
+export async function eventually<T>(condition: () => Promise<T>, boundMs = 15_000): Promise<T> {
+  const deadline = Date.now() + boundMs;
+  for (;;) {
+    try {
+      return await condition();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
