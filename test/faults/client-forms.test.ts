@@ -5,15 +5,8 @@ import zlib from 'node:zlib';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { type FaultForm, formsOf } from '../support/gateways/fault-forms.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
 import { notePassed } from './passed-forms.ts';

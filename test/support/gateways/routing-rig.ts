@@ -1,6 +1,7 @@
 /** A gateway before some scripted vendors, for tests of which one a call goes to. */
+
+import { completion, delta, events, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
 import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
-import { completion, delta, events } from './fault-rig.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 
 export interface RoutingRig {
@@ -37,16 +38,10 @@ export async function startRoutingRig(
   const names = ['a', 'b', 'c', 'd'];
   const started = await Promise.all(names.map(() => startScriptedUpstream(fine)));
   const vendors = Object.fromEntries(names.map((name, at) => [name, started[at] as ScriptedUpstream]));
-  const provider = (name: string) => ({
-    plugin: 'openai-compatible',
-    baseUrl: vendors[name]?.url,
-    apiKey: 'sk-test-0123456789',
-    models: ['*'],
-    prices: { '*': { input: 1, output: 2 } },
-    ...providers[name],
-  });
+  const provider = (vendor: ScriptedUpstream, name: string) =>
+    openAiVendor(vendor, { prices: tokenPrices(1, 2), ...providers[name] });
   const gateway = await startGateway({
-    providers: Object.fromEntries(names.map((name) => [name, provider(name)])),
+    providers: Object.fromEntries(Object.entries(vendors).map(([name, vendor]) => [name, provider(vendor, name)])),
     models,
     ...config,
   });
