@@ -1,5 +1,4 @@
 /** A gateway before some scripted vendors, for tests of which one a call goes to. */
-
 import { completion, delta, events, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
 import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
