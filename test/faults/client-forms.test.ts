@@ -1,9 +1,9 @@
 /** Callers at fault, in every form that they speak. `client.test.ts` has the finer points on chat completions. */
-import { once } from 'node:events';
-import net from 'node:net';
+import type net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
+import { connectTo, readToEnd } from '../support/clients/raw-socket.ts';
 import { type FaultForm, formsOf } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
@@ -28,21 +28,7 @@ describe('callers at fault, in every form', function () {
     const head = `POST ${form.path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}`;
     return `${head}\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
   };
-  const connect = async (): Promise<net.Socket> => {
-    const socket = net.connect(Number(new URL(rig.gateway.url).port), '127.0.0.1');
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    return socket;
-  };
-  /** All that comes until the other side closes. */
-  const readAll = async (socket: net.Socket): Promise<string> => {
-    let text = '';
-    socket.on('data', (bytes) => {
-      text += String(bytes);
-    });
-    await once(socket, 'close');
-    return text;
-  };
+  const connect = () => connectTo(rig.gateway.url);
   /** Sends a request and resolves when the vendor has it. */
   const reachVendor = async (form: FaultForm) => {
     const seen = rig.vendor.requests.length;
@@ -124,7 +110,7 @@ describe('callers at fault, in every form', function () {
       ALL.map(async (form) => {
         const socket = await connect();
         socket.write(request(form).slice(0, -20));
-        expect(await readAll(socket), form.name).to.match(/^HTTP\/1\.1 408 /);
+        expect(await readToEnd(socket), form.name).to.match(/^HTTP\/1\.1 408 /);
       }),
     );
     await rig.expectOrder(mark, 0, 0);
@@ -160,7 +146,7 @@ describe('callers at fault, in every form', function () {
       );
       const socket = await connect();
       socket.write(request(form) + request(form, 'connection: close\r\n'));
-      const text = await readAll(socket);
+      const text = await readToEnd(socket);
       expect([...text.matchAll(/HTTP\/1\.1 200/g)], form.name).to.have.lengthOf(2);
       expect(text.indexOf('first'), form.name).to.be.within(1, text.indexOf('second'));
     }

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
+import { connectTo, readToEnd } from '../support/clients/raw-socket.ts';
 import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
@@ -26,21 +26,7 @@ describe('callers at fault', function () {
     framing = (text: string) => `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
   ) =>
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}\r\ncontent-type: application/json\r\n${more}${framing(JSON.stringify(body))}`;
-  const connect = async (): Promise<net.Socket> => {
-    const socket = net.connect(Number(new URL(rig.gateway.url).port), '127.0.0.1');
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    return socket;
-  };
-  /** All that comes until the other side closes. */
-  const readAll = async (socket: net.Socket): Promise<string> => {
-    let text = '';
-    socket.on('data', (bytes) => {
-      text += String(bytes);
-    });
-    await once(socket, 'close');
-    return text;
-  };
+  const connect = () => connectTo(rig.gateway.url);
 
   for (const stream of [false, true]) {
     it(`C01: a caller who leaves before the first byte${stream ? ' of a stream' : ''} ends the vendor’s call and is charged for the prompt`, async () => {
@@ -93,7 +79,7 @@ describe('callers at fault', function () {
     const upstream = await rig.vendor.request(seen);
     socket.end();
     await upstream.closed;
-    expect(await readAll(socket)).to.equal('');
+    expect(await readToEnd(socket)).to.equal('');
     await rig.expectOrder(mark, 1, PROMPT_COST);
   });
 
@@ -133,7 +119,7 @@ describe('callers at fault', function () {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(part(request(BODY)));
-      const text = await readAll(socket);
+      const text = await readToEnd(socket);
       expect(text)
         .to.match(/^HTTP\/1\.1 408 /)
         .and.include('"code":"request_timeout"');
@@ -152,7 +138,7 @@ describe('callers at fault', function () {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
-      expect(await readAll(socket))
+      expect(await readToEnd(socket))
         .to.match(/^HTTP\/1\.1 413 /)
         .and.include('request_too_large');
       await rig.expectOrder(mark, 0, 0);
@@ -187,7 +173,7 @@ describe('callers at fault', function () {
     );
     const socket = await connect();
     socket.write(request(BODY) + request(BODY) + request(BODY, 'connection: close\r\n'));
-    const text = await readAll(socket);
+    const text = await readToEnd(socket);
     const words = [...text.matchAll(/"content":"(\w+)"/g)].map(([, word]) => word);
     expect(words).to.deep.equal(['first', 'second', 'third']);
     expect([...text.matchAll(/HTTP\/1\.1 200/g)]).to.have.lengthOf(3);
@@ -220,7 +206,7 @@ describe('callers at fault', function () {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(request(BODY, `connection: upgrade, close\r\nupgrade: ${protocol}\r\n`));
-      expect(await readAll(socket)).to.match(/^HTTP\/1\.1 200 /);
+      expect(await readToEnd(socket)).to.match(/^HTTP\/1\.1 200 /);
       await rig.expectOrder(mark, 1, USAGE_COST);
     });
   }
