@@ -7,6 +7,8 @@ export interface RoutingRig {
   readonly gateway: TestGateway;
   /** By the name of their provider: `a`, `b` and so on. */
   readonly vendors: Readonly<Record<string, ScriptedUpstream>>;
+  /** How often a vendor was asked so far. */
+  countOf(name: string): number;
   /** Asks for a chat; answers the status, who responded after how many attempts, and what else was told. */
   ask(model: string, request?: object, headers?: Record<string, string>): Promise<Asked>;
   stop(): Promise<void>;
@@ -47,6 +49,7 @@ export async function startRoutingRig(
   return {
     gateway,
     vendors,
+    countOf: (name) => vendors[name]?.requests.length ?? 0,
     async ask(model, request = {}, headers = {}) {
       const begun = performance.now();
       const body = { model, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...request };
