@@ -1,6 +1,7 @@
 import type { Plugin, Principal, Store } from '../../../core/index.ts';
 import apiKey from '../../../plugins/auth/api-key/index.ts';
-import { type FakeGateway, type FakeOptions, setUpPlugins } from '../plugins/fake-api.ts';
+import type { FakeOptions } from '../plugins/fake-api.ts';
+import { type FakeGateway, setUpPlugins } from '../plugins/fake-gateway.ts';
 
 /** A pepper no real gateway has. */
 export const PEPPER = 'mK3v9Xq2Lw7Tz5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOp';

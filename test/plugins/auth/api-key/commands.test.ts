@@ -3,7 +3,7 @@ import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { startKeys } from '../../../support/identity/keys.ts';
-import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-gateway.ts';
 
 describe('the command `tollgate keys`', () => {
   let gateway: FakeGateway;

@@ -6,7 +6,7 @@ import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { useTempFolder } from '../../../support/folders.ts';
 import { startKeys } from '../../../support/identity/keys.ts';
-import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-gateway.ts';
 import { describeWith, type TestServer } from '../../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../../support/stores/postgres-server.ts';
 import { askRedis, REDIS_SERVER, startRedisServer } from '../../../support/stores/redis-server.ts';

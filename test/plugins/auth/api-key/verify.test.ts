@@ -5,7 +5,7 @@ import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { corpusJson } from '../../../support/corpus.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { startKeys } from '../../../support/identity/keys.ts';
-import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-gateway.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
 import { until } from '../../../support/wait.ts';
 
