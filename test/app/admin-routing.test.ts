@@ -3,11 +3,11 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { createReloader } from '../../core/cli/reloader.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
-import { delta } from '../support/gateways/fault-rig.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { createSilentLog } from '../support/log.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const SECRET = 'sk-vendor-0123456789abcdef0123456789abcdef';

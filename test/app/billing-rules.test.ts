@@ -1,16 +1,10 @@
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-const OK = answer(200, {
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 },
-});
+const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
 
 interface Rule {
   readonly billing: 'off' | 'track' | 'enforce';
@@ -49,10 +43,9 @@ describe('a gateway with rules of billing', () => {
 
   const start = async (billing: Rule['billing'], accounts: object): Promise<TestGateway> => {
     upstream.script(OK);
-    const provider = { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'k', models: ['*'] };
     gateway = await startGateway({
       billing,
-      providers: { priced: { ...provider, prices: { '*': { input: 1, output: 1 } } }, unpriced: provider },
+      providers: { priced: openAiVendor(upstream, { prices: tokenPrices(1, 1) }), unpriced: openAiVendor(upstream) },
       policies: { accounts },
     });
     return gateway;

@@ -5,17 +5,11 @@ import { type GatewayProcess, type Installation, installGateway } from '../suppo
 import { describeWith, pause, type TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-const OK = answer(200, {
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 },
-});
+const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
 /** What a call reserves and costs, in micro-dollars: 4 for the prompt, 6 to write. */
 const COST = 10;
 const FOR_TEN = (10 * COST) / 1_000_000;
@@ -57,13 +51,7 @@ for (const { store, needs, open } of PLACES)
         // A busy test machine is no reason to refuse.
         store: server ? { url: server.url, timeout: '10s' } : store,
         providers: {
-          one: {
-            plugin: 'openai-compatible',
-            baseUrl: provider.url,
-            apiKey: 'k',
-            models: ['*'],
-            prices: { '*': { input: 1, output: 1 } },
-          },
+          one: openAiVendor(provider, { prices: tokenPrices(1, 1) }),
         },
         budgets: [
           { name: 'total', amount_usd: FOR_TEN, every: 'total', user: 'in-all' },

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -83,13 +84,7 @@ describe('what is said in calls', function () {
   it('holds no secret of the configuration, no credential of anyone, and nothing that the operator cuts out', async () => {
     gateway = await start({ bodies: 'on', redact: ['email', 'card \\d{4}'] });
     const said = `${SECRET} ${encodeURIComponent(SECRET)} ${LEAKED} sk-live-0123456789 ann@mail.example card 1234 fine`;
-    upstream.script(
-      answer(200, {
-        ...{ id: 'c', object: 'chat.completion', created: 1, model: 'm' },
-        choices: [{ index: 0, message: { role: 'assistant', content: said }, finish_reason: 'stop' }],
-        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-      }),
-    );
+    upstream.script(answer(200, completion(said, { usage: usageOf(3, 2) })));
     await (await gateway.post('/v1/chat/completions', chat(said, { model: 'vendor/m' }))).text();
     const text = await eventually(async () => {
       const kept = JSON.stringify(await bodiesOfNewest(gateway as TestGateway));

@@ -2,7 +2,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { CallRow, Store } from '../../core/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { AUDIENCE, createSigner, ISSUER, type TestSigner } from '../support/identity/tokens.ts';
+import { completion, usageOf } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   type ScriptedUpstream,
@@ -30,14 +31,7 @@ const piece = (delta: object, finish_reason: string | null = null) => ({
   model: 'm',
   choices: [{ index: 0, delta, finish_reason }],
 });
-const COMPLETION = {
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: REPLY }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-};
+const COMPLETION = completion(REPLY, { usage: usageOf(3, 2) });
 
 /** The other formats, each saying the prompt; a stored response would hold it by design, so none is stored. */
 const GEMINI_BODY = { contents: [{ role: 'user', parts: [{ text: PROMPT }] }] };

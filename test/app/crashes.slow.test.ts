@@ -6,6 +6,7 @@ import { describeWith, type TestServer } from '../support/processes/server-proce
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { openStore, type StoreAddress } from '../support/stores/store-race.ts';
+import { openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   chunk,
@@ -112,13 +113,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
         store: where.kind === 'sqlite' ? 'sqlite:./data' : where.kind === 'memory' ? 'memory:' : where.url,
         billing: 'enforce',
         providers: {
-          one: {
-            plugin: 'openai-compatible',
-            baseUrl: url,
-            apiKey: 'k',
-            models: ['*'],
-            prices: { '*': { input: 1, output: 1 } },
-          },
+          one: openAiVendor({ url }, { prices: tokenPrices(1, 1) }),
         },
         plugins: ['./killer.mjs'],
         policies: { accounts: { longestCall: '3s', holdMargin: '1s', sweepEvery: '250ms' } },

@@ -1,5 +1,5 @@
-import net from 'node:net';
 import { expect } from 'chai';
+import { connectTo, readToEnd } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
@@ -112,15 +112,9 @@ describe('the root of a gateway', function () {
   it('has its request id under both names, also where no HTTP was understood', async () => {
     const gateway = await startGateway();
     try {
-      const { port } = new URL(gateway.url);
-      const text = await new Promise<string>((resolve) => {
-        let all = '';
-        const socket = net.connect(Number(port), '127.0.0.1', () => socket.write('nonsense\r\n\r\n'));
-        socket.on('data', (bytes) => {
-          all += String(bytes);
-        });
-        socket.on('close', () => resolve(all));
-      });
+      const socket = await connectTo(gateway.url);
+      socket.write('nonsense\r\n\r\n');
+      const text = await readToEnd(socket);
       const [, id] = /^x-request-id: (\S+)/m.exec(text) ?? [];
       expect(id).to.be.a('string');
       expect(text).to.include(`\r\nrequest-id: ${id}\r\n`);

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
+import { openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import {
   chunk,
   type Script,
@@ -71,13 +72,7 @@ describe('a gateway that is shut down', () => {
         server: { port: 0, drainTimeout: '100ms' },
         store: `sqlite:${folder}`,
         providers: {
-          one: {
-            plugin: 'openai-compatible',
-            baseUrl: upstream.url,
-            apiKey: 'k',
-            models: ['*'],
-            prices: { '*': { input: 1, output: 1 } },
-          },
+          one: openAiVendor(upstream, { prices: tokenPrices(1, 1) }),
         },
       });
       const messages = [{ role: 'user', content: 'a'.repeat(8) }];
@@ -103,13 +98,7 @@ describe('a gateway that is shut down', () => {
           server: { port: 0, drainTimeout: '100ms' },
           store: `sqlite:${folder}`,
           providers: {
-            one: {
-              plugin: 'openai-compatible',
-              baseUrl: upstream.url,
-              apiKey: 'k',
-              models: ['*'],
-              prices: { '*': { input: 1, output: 1 } },
-            },
+            one: openAiVendor(upstream, { prices: tokenPrices(1, 1) }),
           },
           policies: { own: { plugin: './own.mjs' } },
         },

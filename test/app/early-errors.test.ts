@@ -1,5 +1,5 @@
-import net from 'node:net';
 import { expect } from 'chai';
+import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 import { earlyErrors, TRANSPORTS } from './early-errors.ts';
@@ -40,7 +40,7 @@ describe('an error that is answered while its request still arrives', () => {
   });
 
   it('is not logged for a caller who hangs up in the middle of the body, only a debug line and an access line', async () => {
-    const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    const socket = await connectTo(gateway.url);
     const head = [
       'POST /v1/chat/completions HTTP/1.1',
       'host: x',

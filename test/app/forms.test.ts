@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import { expect } from 'chai';
+import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
@@ -75,7 +75,7 @@ describe('a route that takes a form', () => {
 
   it('says nothing to a caller who hangs up in the middle of the form, and keeps nothing of it', async () => {
     const left = uploads();
-    const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    const socket = await connectTo(gateway.url);
     const part = `--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello`;
     socket.write(
       `POST /uploads HTTP/1.1\r\nhost: x\r\nx-api-key: ${gateway.key}\r\nx-request-id: hang-up-2\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: 900\r\n\r\n${part}`,

@@ -33,7 +33,6 @@ describe('a second target beside one that takes long', function () {
     for (const vendor of Object.values(rig.vendors)) vendor.script(fine);
   });
 
-  const countOf = (name: string): number => rig.vendors[name]?.requests.length ?? 0;
   const money = async (): Promise<Record<'spent' | 'held', number>> => {
     const { spent, held } = (await (await rig.gateway.get('/api/core/balance')).json()) as Record<string, string>;
     return { spent: Math.round(Number(spent) * 1e6), held: Math.round(Number(held) * 1e6) };
@@ -44,7 +43,7 @@ describe('a second target beside one that takes long', function () {
     });
   /** Responds once the other vendor has been asked too. */
   const afterOther = (other: string, then: Script | Buffer): Script => {
-    const asked = rig.vendors[other]?.request(countOf(other));
+    const asked = rig.vendors[other]?.request(rig.countOf(other));
     return async (wire) => {
       await asked;
       await (typeof then === 'function' ? then(wire) : wire.send(then));
@@ -57,7 +56,7 @@ describe('a second target beside one that takes long', function () {
       const before = await money();
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(good);
-      const begun = countOf('a');
+      const begun = rig.countOf('a');
       const asked = await rig.ask('slow', { stream });
       expect(asked).to.include({ status: 200, by: 'b', attempts: '2' });
       expect(asked.text).to.include(stream ? 'hi' : 'fine');
@@ -69,7 +68,7 @@ describe('a second target beside one that takes long', function () {
       const before = await money();
       rig.vendors['a']?.script(afterOther('b', good));
       rig.vendors['b']?.script(hung);
-      const begun = countOf('b');
+      const begun = rig.countOf('b');
       expect(await rig.ask('first', { stream })).to.include({ status: 200, by: 'a', attempts: '2' });
       await rig.vendors['b']?.requests[begun]?.closed;
       await charged(before, RESPONSE + PROMPT);
@@ -104,7 +103,7 @@ describe('a second target beside one that takes long', function () {
       const before = await money();
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(hung);
-      const begun = { a: countOf('a'), b: countOf('b') };
+      const begun = { a: rig.countOf('a'), b: rig.countOf('b') };
       const caller = new AbortController();
       const body = { model: 'left', stream, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
       const headers = { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json' };
@@ -138,9 +137,9 @@ describe('a second target beside one that takes long', function () {
       await wire.pause(150);
       await wire.send(fine);
     });
-    const before = countOf('b');
+    const before = rig.countOf('b');
     for (let n = 0; n < 20; n++) expect((await rig.ask('rare')).status).to.equal(200);
-    expect(countOf('b') - before, 'one, and a tenth of twenty').to.equal(3);
+    expect(rig.countOf('b') - before, 'one, and a tenth of twenty').to.equal(3);
   });
 
   it('is not asked when there is no other, nor while nobody knows what is usual, nor where hedging is off', async () => {

@@ -2,8 +2,9 @@ import http from 'node:http';
 import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/cli/logger.ts';
-import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, heldSse } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 

@@ -1,17 +1,11 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
-const OK = answer(200, {
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
-  usage: USAGE,
-});
+const OK = answer(200, completion('x', { usage: USAGE }));
 const REFUSED = answer(500, { error: { message: 'no' } });
 
 interface RefusalCase {
@@ -77,14 +71,8 @@ describe('a gateway with rate limits', () => {
 
   before(async () => {
     [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
-    const compatible = ({ url }: ScriptedUpstream) => ({
-      plugin: 'openai-compatible',
-      baseUrl: url,
-      apiKey: 'k',
-      models: ['*'],
-    });
     gateway = await startGateway({
-      providers: { one: compatible(one), two: compatible(two) },
+      providers: { one: openAiVendor(one), two: openAiVendor(two) },
       models: { both: ['one/m', 'two/m'] },
       plans: {
         three: { rpm: 3 },

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import net from 'node:net';
 import { expect } from 'chai';
+import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
@@ -52,8 +51,7 @@ describe('the log of what callers do wrong', function () {
   ] as const)
     it(`calls it no internal error when a caller hangs up in the middle of a body${title}`, async () => {
       const gateway = await startGateway(options, { files: { 'reader.mjs': READER }, level: 'debug' });
-      const socket = net.connect(Number(new URL(gateway.url).port), '127.0.0.1');
-      await once(socket, 'connect');
+      const socket = await connectTo(gateway.url);
       const head = `authorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\ncontent-length: 1000`;
       socket.write(`POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${head}\r\n\r\n{"model":`);
       await new Promise((resolve) => setTimeout(resolve, 100));

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { openAiVendor } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   chunk,
@@ -156,14 +157,11 @@ describe('a gateway that charges for calls', () => {
 
   before(async () => {
     [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
-    const compatible = (upstream: ScriptedUpstream, times: number) => ({
-      plugin: 'openai-compatible',
-      baseUrl: upstream.url,
-      apiKey: 'k',
-      models: ['*'],
-      timeouts: { firstByte: '300ms', idle: '2s' },
-      prices: { '*': { input: PRICES['*'].input * times, output: PRICES['*'].output * times } },
-    });
+    const compatible = (upstream: ScriptedUpstream, times: number) =>
+      openAiVendor(upstream, {
+        timeouts: { firstByte: '300ms', idle: '2s' },
+        prices: { '*': { input: PRICES['*'].input * times, output: PRICES['*'].output * times } },
+      });
     gateway = await startGateway(
       {
         providers: { one: compatible(one, 1), two: compatible(two, 10) },

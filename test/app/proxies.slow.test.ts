@@ -7,11 +7,11 @@ import { WebSocket } from 'ws';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { portOf, requestTls, trusting } from '../support/clients/tls-client.ts';
 import { useTempFolder } from '../support/folders.ts';
-import { delta } from '../support/gateways/fault-rig.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { type RunningProxy, startProxy } from '../support/processes/proxy-process.ts';
 import { findProgram, freePort } from '../support/processes/server-process.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
 import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
 

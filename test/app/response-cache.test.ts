@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { completion, delta, events, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { pluginFile, readText } from '../support/plugins/plugin-file.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };

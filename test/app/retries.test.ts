@@ -27,10 +27,10 @@ describe('a retry', function () {
   ] as const)
     it(`${title}`, async () => {
       rig.vendors['d']?.script(first, fine);
-      const before = rig.vendors['d']?.requests.length ?? 0;
+      const before = rig.countOf('d');
       const asked = await rig.ask(`d/${title}`, {}, headers);
       expect(asked.status, asked.text).to.equal(status);
-      expect(String((rig.vendors['d']?.requests.length ?? 0) - before)).to.equal(attempts);
+      expect(String(rig.countOf('d') - before)).to.equal(attempts);
       if (status === 200) expect(asked.attempts).to.equal(attempts);
       else expect(asked.shouldRetry, 'the caller’s SDK may try').to.equal(null);
       if (title.includes('sooner')) expect(asked.ms).to.be.at.least(300);
@@ -60,9 +60,9 @@ describe('a retry', function () {
 
   it('goes to another target where there is one', async () => {
     rig.vendors['a']?.script(refusal(503), fine);
-    const before = rig.vendors['a']?.requests.length ?? 0;
+    const before = rig.countOf('a');
     expect(await rig.ask('pair')).to.include({ status: 200, by: 'b', attempts: '2' });
-    expect((rig.vendors['a']?.requests.length ?? 0) - before).to.equal(1);
+    expect(rig.countOf('a') - before).to.equal(1);
   });
 
   it('in vain is told to the caller’s SDK after as many attempts as it would make itself', async () => {
@@ -85,9 +85,9 @@ describe('a retry', function () {
       await all;
       await wire.send(first > 8 ? fine : refusal(503));
     });
-    const before = rig.vendors['d']?.requests.length ?? 0;
+    const before = rig.countOf('d');
     const asked = await Promise.all(Array.from({ length: 8 }, () => rig.ask('d/crowd')));
-    expect((rig.vendors['d']?.requests.length ?? 0) - before, 'eight calls and three retries').to.equal(11);
+    expect(rig.countOf('d') - before, 'eight calls and three retries').to.equal(11);
     expect(asked.filter(({ status }) => status === 503).length).to.be.at.least(5);
   });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { delta } from '../support/gateways/fault-rig.ts';
 import { fine, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
 import { chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 

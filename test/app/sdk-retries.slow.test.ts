@@ -2,8 +2,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import OpenAI from 'openai';
-import { completion } from '../support/gateways/fault-rig.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion } from '../support/vendors/openai-vendor.ts';
 
 const CALLS = 1000;
 const AT_ONCE = 100;

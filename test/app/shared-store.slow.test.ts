@@ -3,17 +3,11 @@ import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-const OK = answer(200, {
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 },
-});
+const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
 /** What a call reserves and costs, in micro-dollars: 4 for the prompt, 6 to write. */
 const COST = 10;
 
@@ -30,13 +24,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
       store: redis.url,
       billing: 'enforce',
       providers: {
-        one: {
-          plugin: 'openai-compatible',
-          baseUrl: provider.url,
-          apiKey: 'k',
-          models: ['*'],
-          prices: { '*': { input: 1, output: 1 } },
-        },
+        one: openAiVendor(provider, { prices: tokenPrices(1, 1) }),
       },
       plans: { slots: { concurrency: 3 }, ten: { rpm: 10 } },
       policies: { limits: { leaseFor: '2s' } },

@@ -3,17 +3,11 @@ import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-const OK = answer(200, {
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 4, completion_tokens: 6, total_tokens: 10 },
-});
+const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
 
 /** What five calls at once get while redis is dead, by what the policies are told to do; the plan allows three a minute. */
 const MODES: readonly {
@@ -44,13 +38,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
   });
 
   const start = async (policies: object, more: object = {}): Promise<TestGateway> => {
-    const one = {
-      plugin: 'openai-compatible',
-      baseUrl: provider.url,
-      apiKey: 'k',
-      models: ['*'],
-      prices: { '*': { input: 1, output: 1 } },
-    };
+    const one = openAiVendor(provider, { prices: tokenPrices(1, 1) });
     gateway = await startGateway({
       store: redis.url,
       providers: { one },

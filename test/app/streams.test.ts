@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   chunk,
@@ -46,13 +47,8 @@ describe('a stream', () => {
 
   before(async () => {
     [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
-    const compatible = (upstream: ScriptedUpstream) => ({
-      plugin: 'openai-compatible',
-      baseUrl: upstream.url,
-      apiKey: 'k',
-      models: ['*'],
-      timeouts: { idle: '400ms', firstByte: '2s' },
-    });
+    const compatible = (upstream: ScriptedUpstream) =>
+      openAiVendor(upstream, { timeouts: { idle: '400ms', firstByte: '2s' } });
     gateway = await startGateway({
       server: { port: 0, sseKeepAlive: '100ms' },
       providers: { echo: {}, one: compatible(one), two: compatible(two) },
@@ -191,15 +187,7 @@ describe('a stream', () => {
   });
 
   it('is made of a whole JSON answer, when the provider sends one all the same', async () => {
-    one.script(
-      answer(200, {
-        id: 'c',
-        object: 'chat.completion',
-        created: 1,
-        model: 'm',
-        choices: [{ index: 0, message: { role: 'assistant', content: 'all at once' }, finish_reason: 'stop' }],
-      }),
-    );
+    one.script(answer(200, completion('all at once', { usage: undefined })));
     const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
     expect(text).to.include('all at once').and.to.include('"finish_reason":"stop"').and.to.include('[DONE]');
   });

@@ -23,14 +23,12 @@ describe('a target that fails', function () {
     for (const vendor of Object.values(rig.vendors)) vendor.script(fine);
   });
 
-  const countOf = (name: string): number => rig.vendors[name]?.requests.length ?? 0;
-
   for (const stream of [false, true])
     it(`that hangs costs the first three ${stream ? 'streams' : 'calls'}, then none`, async () => {
       const model = stream ? 'hang-stream' : 'hang-whole';
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(stream ? fineStream : fine);
-      const before = countOf('a');
+      const before = rig.countOf('a');
       const attempts: (string | null)[] = [];
       for (let n = 0; n < 8; n++) {
         const asked = await rig.ask(model, { stream });
@@ -39,7 +37,7 @@ describe('a target that fails', function () {
         attempts.push(asked.attempts);
       }
       expect(attempts).to.deep.equal(['2', '2', '2', '1', '1', '1', '1', '1']);
-      expect(countOf('a') - before).to.equal(3);
+      expect(rig.countOf('a') - before).to.equal(3);
     });
 
   it('that hangs under load is left before the first clock has run out', async () => {
@@ -49,7 +47,7 @@ describe('a target that fails', function () {
     // Its usual time is known, and short.
     expect((await rig.ask('crowd', streams)).by).to.equal('a');
     rig.vendors['a']?.script(hung);
-    const before = countOf('a');
+    const before = rig.countOf('a');
     const early = Promise.all(Array.from({ length: 5 }, () => rig.ask('crowd', streams)));
     await rig.vendors['a']?.request(before + 4);
     // Long before the five have waited for 4 s.
@@ -84,7 +82,7 @@ describe('a target that fails', function () {
     rig.vendors['a']?.script(hung);
     for (let n = 0; n < 5; n++) {
       const caller = new AbortController();
-      const asked = rig.vendors['a']?.request(countOf('a'));
+      const asked = rig.vendors['a']?.request(rig.countOf('a'));
       const left = fetch(`${rig.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json' },

@@ -6,9 +6,9 @@ import tls from 'node:tls';
 import { expect } from 'chai';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { portOf, requestTls, trusting } from '../support/clients/tls-client.ts';
-import { delta } from '../support/gateways/fault-rig.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
 import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 

@@ -1,6 +1,6 @@
 import { estimateInputTokens } from '../../core/calls/tokens.ts';
 import type { ChatRequest } from '../../core/index.ts';
-import { completion, delta } from '../support/gateways/fault-rig.ts';
+import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   chunk,

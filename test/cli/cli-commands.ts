@@ -1,5 +1,4 @@
 /** All that `tollgate` has, as data, and how a command of a plugin is run in this process as the program would run it. */
-import { Writable } from 'node:stream';
 import { COMMANDS } from '../../core/cli/commands.ts';
 import { reportFailure } from '../../core/cli/failure.ts';
 import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
@@ -7,6 +6,7 @@ import { trySetUp } from '../../core/cli/trial.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { createSilentLog } from '../support/log.ts';
 import type { Finished } from '../support/processes/cli.ts';
+import { captureTerminal } from '../support/processes/plugin-command.ts';
 
 interface Named {
   readonly name: string;
@@ -35,12 +35,9 @@ export async function readPluginPaths(configPath: string): Promise<readonly stri
   return paths;
 }
 
-const COLORS = { red: (text: string) => text } as never;
-
 /** Runs a command of a plugin to its end. */
 export async function runInProcess(words: readonly string[], config: string, json: boolean): Promise<Finished> {
-  const [out, err]: [string[], string[]] = [[], []];
-  const terminal = { out: sink(out), err: sink(err), isTty: false, colors: COLORS };
+  const { terminal, out, err } = captureTerminal();
   const [name = '', ...args] = words;
   let code = 0;
   try {
@@ -48,14 +45,5 @@ export async function runInProcess(words: readonly string[], config: string, jso
   } catch (error) {
     code = reportFailure(error, terminal, json);
   }
-  return { code, stdout: out.join(''), stderr: err.join('') };
-}
-
-function sink(into: string[]): Writable {
-  return new Writable({
-    write(bytes, _encoding, done) {
-      into.push(String(bytes));
-      done();
-    },
-  });
+  return { code, stdout: out(), stderr: err() };
 }

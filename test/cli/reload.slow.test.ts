@@ -5,8 +5,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
-import { completion, delta } from '../support/gateways/fault-rig.ts';
 import { type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   chunk,

@@ -3,20 +3,13 @@ import type net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
+import { connectTo, readToEnd } from '../support/clients/raw-socket.ts';
 import { type FaultForm, formsOf } from '../support/gateways/fault-forms.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
 import { notePassed } from './passed-forms.ts';
-import { connectRaw, readToEnd } from './raw-socket.ts';
 
 const ASKED = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 const ALL = formsOf(undefined);
@@ -35,10 +28,11 @@ describe('callers at fault, in every form', function () {
     const head = `POST ${form.path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}`;
     return `${head}\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
   };
+  const connect = () => connectTo(rig.gateway.url);
   /** Sends a request and resolves when the vendor has it. */
   const reachVendor = async (form: FaultForm) => {
     const seen = rig.vendor.requests.length;
-    const socket = await connectRaw(rig.gateway.url);
+    const socket = await connect();
     socket.write(request(form));
     return { socket, upstream: await rig.vendor.request(seen) };
   };
@@ -90,7 +84,7 @@ describe('callers at fault, in every form', function () {
         sent.set(wire.request.connection, (sent.get(wire.request.connection) ?? 0) + piece.length);
       }
     });
-    const all = await Promise.all(forms.map(() => connectRaw(rig.gateway.url)));
+    const all = await Promise.all(forms.map(() => connect()));
     for (const [at, form] of forms.entries()) {
       all[at]?.pause();
       all[at]?.write(request(form));
@@ -114,7 +108,7 @@ describe('callers at fault, in every form', function () {
     const mark = await rig.mark();
     await Promise.all(
       ALL.map(async (form) => {
-        const socket = await connectRaw(rig.gateway.url);
+        const socket = await connect();
         socket.write(request(form).slice(0, -20));
         expect(await readToEnd(socket), form.name).to.match(/^HTTP\/1\.1 408 /);
       }),
@@ -150,7 +144,7 @@ describe('callers at fault, in every form', function () {
         },
         answer(200, completion('second')),
       );
-      const socket = await connectRaw(rig.gateway.url);
+      const socket = await connect();
       socket.write(request(form) + request(form, 'connection: close\r\n'));
       const text = await readToEnd(socket);
       expect([...text.matchAll(/HTTP\/1\.1 200/g)], form.name).to.have.lengthOf(2);

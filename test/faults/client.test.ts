@@ -3,18 +3,11 @@ import http from 'node:http';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { connectTo, readToEnd } from '../support/clients/raw-socket.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
-import { connectRaw, readToEnd } from './raw-socket.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 
@@ -33,12 +26,13 @@ describe('callers at fault', function () {
     framing = (text: string) => `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
   ) =>
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${rig.gateway.key}\r\ncontent-type: application/json\r\n${more}${framing(JSON.stringify(body))}`;
+  const connect = () => connectTo(rig.gateway.url);
 
   for (const stream of [false, true]) {
     it(`C01: a caller who leaves before the first byte${stream ? ' of a stream' : ''} ends the vendor’s call and is charged for the prompt`, async () => {
       const mark = await rig.mark();
       rig.vendor.script((wire) => wire.hang());
-      const socket = await connectRaw(rig.gateway.url);
+      const socket = await connect();
       const seen = rig.vendor.requests.length;
       socket.write(request({ ...BODY, stream }));
       const upstream = await rig.vendor.request(seen);
@@ -63,7 +57,7 @@ describe('callers at fault', function () {
         (wire) => wire.hang(),
       ),
     );
-    const socket = await connectRaw(rig.gateway.url);
+    const socket = await connect();
     const seen = rig.vendor.requests.length;
     socket.write(request({ ...BODY, stream: true }));
     let text = '';
@@ -80,7 +74,7 @@ describe('callers at fault', function () {
     const mark = await rig.mark();
     rig.vendor.script((wire) => wire.hang());
     const seen = rig.vendor.requests.length;
-    const socket = await connectRaw(rig.gateway.url);
+    const socket = await connect();
     socket.write(request(BODY));
     const upstream = await rig.vendor.request(seen);
     socket.end();
@@ -100,7 +94,7 @@ describe('callers at fault', function () {
         sent += piece.length;
       }
     });
-    const socket = await connectRaw(rig.gateway.url);
+    const socket = await connect();
     socket.pause();
     socket.write(request({ ...BODY, stream: true }));
     let before = -1;
@@ -123,7 +117,7 @@ describe('callers at fault', function () {
   ] as const) {
     it(`C05: a caller who sends ${title} too slowly gets 408, and the connection is closed`, async () => {
       const mark = await rig.mark();
-      const socket = await connectRaw(rig.gateway.url);
+      const socket = await connect();
       socket.write(part(request(BODY)));
       const text = await readToEnd(socket);
       expect(text)
@@ -142,7 +136,7 @@ describe('callers at fault', function () {
   ] as const) {
     it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection is closed`, async () => {
       const mark = await rig.mark();
-      const socket = await connectRaw(rig.gateway.url);
+      const socket = await connect();
       socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
       expect(await readToEnd(socket))
         .to.match(/^HTTP\/1\.1 413 /)
@@ -177,7 +171,7 @@ describe('callers at fault', function () {
       answer(200, completion('second')),
       answer(200, completion('third')),
     );
-    const socket = await connectRaw(rig.gateway.url);
+    const socket = await connect();
     socket.write(request(BODY) + request(BODY) + request(BODY, 'connection: close\r\n'));
     const text = await readToEnd(socket);
     const words = [...text.matchAll(/"content":"(\w+)"/g)].map(([, word]) => word);
@@ -210,7 +204,7 @@ describe('callers at fault', function () {
   for (const protocol of ['h2c', 'websocket']) {
     it(`C08: a caller who asks for an upgrade to ${protocol} is served over HTTP/1.1`, async () => {
       const mark = await rig.mark();
-      const socket = await connectRaw(rig.gateway.url);
+      const socket = await connect();
       socket.write(request(BODY, `connection: upgrade, close\r\nupgrade: ${protocol}\r\n`));
       expect(await readToEnd(socket)).to.match(/^HTTP\/1\.1 200 /);
       await rig.expectOrder(mark, 1, USAGE_COST);

@@ -2,8 +2,8 @@ import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
-import { delta } from '../support/gateways/fault-rig.ts';
 import { type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
 import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 

@@ -1,15 +1,8 @@
 /** What a provider may do that is odd and no failure: the caller gets a whole response, in every form in which it can happen. */
 import { expect } from 'chai';
 import { type FaultForm, formsOf, type Heard } from '../support/gateways/fault-forms.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, head, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { notePassed } from './passed-forms.ts';
 

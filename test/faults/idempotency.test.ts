@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { completion, type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion } from '../support/vendors/openai-vendor.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
 describe('an Idempotency-Key', () => {

@@ -5,15 +5,12 @@ import { createSeals } from '../../core/calls/seals.ts';
 import { createServices } from '../../core/calls/services.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
 import type { CallServices } from '../../core/plugins/api-deps.ts';
-import { createLocalGatherer } from '../../core/plugins/gather.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { Pending } from '../../core/plugins/pending.ts';
-import { createPluginApi } from '../../core/plugins/plugin-api.ts';
-import { createRecordBook } from '../../core/plugins/records.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import { createUpstream } from '../../core/upstream/upstream.ts';
-import accounts from '../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../support/log.ts';
+import { setUpAccounts } from '../support/plugins/accounts-policy.ts';
 
 /** A node of an installation without HTTP: the pipeline of calls, the accounts policy and providers, on a store that others share. */
 export interface MoneyNode {
@@ -22,34 +19,14 @@ export interface MoneyNode {
   close(): Promise<void>;
 }
 
-const CONFIG = {
-  permission: 'keys:write',
-  unknownPrice: 'refuse',
-  onStoreFailure: 'closed',
-  longestCall: '10m',
-  holdMargin: '5m',
-  sweepEvery: '30s',
-  keepCalls: '90d',
-} as const;
-
 export async function startMoneyNode(store: Store, ledger: Ledger, providers: readonly Provider[]): Promise<MoneyNode> {
   const registry = new Registry();
   const log = createSilentLog();
   let services: CallServices | undefined;
-  const apiDeps = {
-    ...{ registry, log, gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
-    settings: { billing: 'enforce', plans: {}, budgets: [] } as never,
-    store: () => ({ ...store, ledger }),
-    services: () => services,
-    records: createRecordBook(store),
-    openStore: () => {},
-    redact: (text: string) => text,
-    keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
-  };
-  await accounts.setup(
-    createPluginApi(apiDeps, { group: 'policies', name: 'accounts', plugin: accounts as never, config: CONFIG }),
-    CONFIG,
-  );
+  await setUpAccounts(registry, {
+    ...{ store, ledger, billing: 'enforce', services: () => services },
+    keptUser: () => ({ keep: (_name, make) => make() }),
+  });
   const offers = new Map(providers.map((provider, at) => [`p${at}`, provider]));
   const pending = new Pending();
   const hooks = compileHooks(registry.hooks, {

@@ -4,17 +4,9 @@ import { HOOK_TIMEOUT_MS } from '../../core/plugins/hook-call.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import { setUpPlugins } from '../../core/plugins/set-up.ts';
 import { formsOf } from '../support/gateways/fault-forms.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  OPERATOR_KEY,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 import { notePassed } from './passed-forms.ts';
 

@@ -6,8 +6,9 @@ import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { useTempFolder } from '../support/folders.ts';
-import { completion, delta, events, PROMPT_COST, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { PROMPT_COST, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { type Running, startCli } from '../support/processes/cli.ts';
+import { completion, delta, events, openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -41,13 +42,7 @@ describe('a gateway process that something goes wrong in', function () {
   let key = '';
 
   const start = async (config: object, env: Record<string, string> = {}, shell = ''): Promise<void> => {
-    const one = {
-      plugin: 'openai-compatible',
-      baseUrl: upstream.url,
-      apiKey: 'k',
-      models: ['*'],
-      prices: { '*': { input: 1, output: 2 } },
-    };
+    const one = openAiVendor(upstream, { prices: tokenPrices(1, 2) });
     await writeFile(
       path.join(folder, 'tollgate.config.json'),
       JSON.stringify({

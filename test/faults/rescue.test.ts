@@ -1,15 +1,8 @@
 /** A provider at fault that is the first target of an alias: the next one responds, and the caller pays that response alone. */
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  OPERATOR_KEY,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, OPERATOR_KEY, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import {
   answer,
   type ScriptedUpstream,

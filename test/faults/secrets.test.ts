@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { completion, delta, type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 /** Looks like no key at all. */

@@ -1,9 +1,10 @@
 /** A store that breaks under a running gateway, and a gateway that ends, in every form. */
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
-import { completion, delta, events, type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 import { notePassed } from './passed-forms.ts';

@@ -1,5 +1,6 @@
 import http from 'node:http';
-import { delta, type FaultRig, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
 import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 50, completion_tokens: 90, total_tokens: 140 };

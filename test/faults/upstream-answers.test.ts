@@ -1,14 +1,7 @@
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, head, SSE_HEAD, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { notePassed } from './passed-forms.ts';
 import { NO_ANSWERS, refusal } from './upstream-cases.ts';

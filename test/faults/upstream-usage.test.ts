@@ -1,13 +1,6 @@
 import { expect } from 'chai';
-import {
-  completion,
-  delta,
-  events,
-  type FaultRig,
-  PROMPT_COST,
-  startFaultRig,
-  USAGE_COST,
-} from '../support/gateways/fault-rig.ts';
+import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
 const STREAM = { stream: true, stream_options: { include_usage: true } };

@@ -14,6 +14,7 @@ import { makeFolder, removeFolders, useTempFolder } from '../support/folders.ts'
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
+import { checkTypes } from '../support/type-check.ts';
 import { LAYERS } from './layers.ts';
 
 const run = promisify(execFile);
@@ -133,39 +134,11 @@ describe('TypeScript in the docs', function () {
   const folder = useTempFolder('docs');
 
   it('type-checks', async () => {
-    writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
     // What imports a file of its own is a part of something larger, which its page shows.
     const whole = blocks.filter(({ language, text }) => language === 'ts' && !/from '\.\.?\//.test(text));
     for (const { page, line, text } of whole)
       writeFileSync(path.join(folder, `${page.replaceAll(/\W/g, '-')}-${line}.ts`), `${text}\nexport {};\n`);
-    const at = (file: string): string[] => [path.join(PACKAGE_ROOT, file)];
-    const compilerOptions = {
-      paths: {
-        tollgate: at('core/index.ts'),
-        'tollgate/operators': at('core/operators.ts'),
-        'tollgate/codec': at('plugins/providers/kit/index.ts'),
-        'tollgate/speech': at('plugins/tts/kit/index.ts'),
-        'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),
-        'tollgate/conformance': at('test/conformance/index.ts'),
-        openai: at('node_modules/openai/index.d.mts'),
-      },
-      typeRoots: at('node_modules/@types'),
-      // Written for whoever reads them, not for our own lint.
-      noUnusedLocals: false,
-      noUnusedParameters: false,
-      types: ['node'],
-      lib: ['es2023'],
-    };
-    const project = {
-      extends: path.join(PACKAGE_ROOT, 'tsconfig.json'),
-      compilerOptions,
-      include: ['*.ts'],
-      exclude: [],
-    };
-    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(project));
-    const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-    const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch((error: { stdout: string }) => error);
-    expect(stdout.trim()).to.equal('');
+    expect(await checkTypes(folder, '*.ts')).to.equal('');
   });
 });
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { readBooks } from '../support/clients/books.ts';
-import { completion, type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
 import { pluginFile, routeText } from '../support/plugins/plugin-file.ts';
+import { completion } from '../support/vendors/openai-vendor.ts';
 import { answer, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { delta, events, type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
 import { pluginFile, readText, routeText } from '../support/plugins/plugin-file.ts';
+import { delta, events } from '../support/vendors/openai-vendor.ts';
 import { chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 

@@ -1,12 +1,8 @@
-import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
-
-const run = promisify(execFile);
+import { checkTypes } from '../support/type-check.ts';
 
 /** Programs of other people. What must not compile is said so by `@ts-expect-error`, which is an error itself where it compiles. */
 const PROGRAMS: Readonly<Record<string, { readonly title: string; readonly text: string }>> = {
@@ -158,35 +154,11 @@ export const policy = definePlugin({ name: 'x', kind: 'policy', apiVersion: 1, s
 describe('the types of the contract (D54)', function () {
   this.timeout(120_000);
   const folder = useTempFolder('types');
-  const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
 
   /** What tsc says about one program, alone: what another one imports must not be known here. */
   async function check(name: string, text: string): Promise<string> {
-    const at = (file: string): string[] => [path.join(PACKAGE_ROOT, file)];
-    writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
     writeFileSync(path.join(folder, `${name}.ts`), text);
-    const compilerOptions = {
-      paths: {
-        tollgate: at('core/index.ts'),
-        'tollgate/codec': at('plugins/providers/kit/index.ts'),
-        'tollgate/conformance': at('test/conformance/index.ts'),
-      },
-      typeRoots: at('node_modules/@types'),
-      noUnusedLocals: false,
-      noUnusedParameters: false,
-      types: ['node'],
-      lib: ['es2023'],
-    };
-    const project = {
-      extends: path.join(PACKAGE_ROOT, 'tsconfig.json'),
-      compilerOptions,
-      include: [`${name}.ts`],
-      exclude: [],
-    };
-    writeFileSync(path.join(folder, `${name}.json`), JSON.stringify(project));
-    const { stdout } = await run(process.execPath, [tsc, '-p', path.join(folder, `${name}.json`)]).catch(
-      (error: { stdout: string }) => error,
-    );
+    const stdout = await checkTypes(folder, `${name}.ts`);
     // What a kit of this repository has wrong is told by the repository's own check.
     return stdout
       .split('\n')

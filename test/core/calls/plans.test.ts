@@ -3,7 +3,7 @@ import { type AccountRecord, accountKey, createPlanFinder } from '../../../core/
 import type { GatewaySettings, Principal } from '../../../core/index.ts';
 import { createRecordBook } from '../../../core/plugins/records.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../support/identity/keys.ts';
+import { codeOf } from '../../support/errors.ts';
 
 const PLANS = { free: { rpm: 1 }, pro: { rpm: 9 } } as const;
 const CALLER: Principal = { credential: 'key', userId: 'ann', account: 'ann' };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { readTags } from '../../../core/http/caller-headers.ts';
-import { toGatewayError } from '../../../core/index.ts';
+import { refusal } from '../../support/errors.ts';
 
 const RULES = { team: ['search', 'ads'], project: '*', env: ['a', 'b'], one: '*', two: '*', three: '*' } as const;
 
@@ -48,12 +48,3 @@ describe('the tags that a request names', () => {
     expect(refusal(() => readTags('team=search', [], {})).message).to.match(/No tags are allowed here: an operator/);
   });
 });
-
-function refusal(work: () => unknown) {
-  try {
-    work();
-  } catch (error) {
-    return toGatewayError(error);
-  }
-  throw new Error('it was not refused');
-}

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { AuditActor } from '../../../core/index.ts';
 import { type AuditLog, createAuditLog } from '../../../core/plugins/audit.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../support/identity/keys.ts';
+import { codeOf } from '../../support/errors.ts';
 import { createSilentLog } from '../../support/log.ts';
 
 const ANN: AuditActor = { via: 'api', userId: 'ann', keyId: 'AAAAAAAAAAAA', address: '192.0.2.7' };

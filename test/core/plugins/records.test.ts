@@ -3,8 +3,8 @@ import type { Store } from '../../../core/index.ts';
 import { createRecords } from '../../../core/plugins/records.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { codeOf } from '../../support/errors.ts';
 import { useTempFolder } from '../../support/folders.ts';
-import { codeOf } from '../../support/identity/keys.ts';
 
 interface Counted {
   readonly added: readonly number[];

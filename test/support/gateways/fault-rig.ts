@@ -3,60 +3,19 @@ import http from 'node:http';
 import { expect } from 'chai';
 import type { ErrorCode } from '../../../core/index.ts';
 import { type Books, readBooks, settledBooks } from '../clients/books.ts';
-import {
-  answer,
-  chunk,
-  LAST_CHUNK,
-  type Script,
-  type ScriptedUpstream,
-  SSE_HEAD,
-  startScriptedUpstream,
-} from '../vendors/scripted-upstream.ts';
+import { completion, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
 import { eventually } from '../wait.ts';
 import type { FaultForm, Heard } from './fault-forms.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 
-/** A token costs one micro-dollar to read and two to write. */
-const PRICES = { '*': { input: 1, output: 2 } };
 const PROMPT = 'a'.repeat(400);
 /** What the gateway estimates for PROMPT, in micro-dollars: 4 for the message, 400 bytes / 4. */
 export const PROMPT_COST = 104;
 /** Must never be seen by a caller, nor in a log. */
 export const OPERATOR_KEY = 'sk-operator-canary-0123456789abcdef';
-const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };
-/** What {@link completion} costs. */
+/** What {@link completion} costs, at a micro-dollar for each token that is read and two for each that is written. */
 export const USAGE_COST = 70;
-
-/** A whole answer. */
-export const completion = (content = 'fine', rest: object = {}) => ({
-  id: 'c',
-  object: 'chat.completion',
-  created: 1,
-  model: 'm',
-  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-  usage: USAGE,
-  ...rest,
-});
-
-/** One event of a stream, as its data. */
-export const delta = (content: string, finish_reason: string | null = null, rest: object = {}) =>
-  JSON.stringify({
-    id: 'c',
-    object: 'chat.completion.chunk',
-    created: 1,
-    model: 'm',
-    choices: [{ index: 0, delta: { content }, finish_reason }],
-    ...rest,
-  });
-
-/** A stream of these events, then whatever `end` does; without `end` it closes as it should. */
-export const events =
-  (data: readonly string[], end: Script = (wire) => wire.send(LAST_CHUNK)): Script =>
-  async (wire) => {
-    await wire.send(SSE_HEAD);
-    for (const each of data) await wire.send(chunk(`data: ${each}\n\n`));
-    await end(wire);
-  };
 
 export interface FaultRig {
   readonly gateway: TestGateway;
@@ -92,24 +51,18 @@ export async function startFaultRig(
   options: TestGatewayOptions = {},
 ): Promise<FaultRig> {
   const [vendor, second] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
-  const scripted = (baseUrl: string, rest: object = {}) => ({
-    plugin: 'openai-compatible',
-    baseUrl,
-    apiKey: OPERATOR_KEY,
-    models: ['*'],
-    prices: PRICES,
-    ...rest,
-  });
+  const scripted = (vendor: { readonly url: string }, rest: object = {}) =>
+    openAiVendor(vendor, { apiKey: OPERATOR_KEY, prices: tokenPrices(1, 2), ...rest });
   const soon = { connect: '300ms', firstByte: '300ms', idle: '300ms', total: '1s' };
   const { providers, models, ...more } = config as { providers?: object; models?: object };
   const gateway = await startGateway(
     {
       providers: {
-        one: scripted(vendor.url),
-        hasty: scripted(vendor.url, { timeouts: soon }),
-        fresh: scripted(vendor.url),
-        two: scripted(second.url, { prices: { '*': { input: 10, output: 20 } } }),
-        dead: scripted('http://127.0.0.1:9/v1'),
+        one: scripted(vendor),
+        hasty: scripted(vendor, { timeouts: soon }),
+        fresh: scripted(vendor),
+        two: scripted(second, { prices: tokenPrices(10, 20) }),
+        dead: scripted({ url: 'http://127.0.0.1:9/v1' }),
         ...providers,
       },
       models: { both: ['fresh/m', 'two/m'], rescued: ['dead/m', 'two/m'], ...models },

@@ -1,9 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { Writable } from 'node:stream';
-import { runPluginCommand } from '../../../core/cli/plugin-commands.ts';
 import { startCli } from '../processes/cli.ts';
+import { resultOf } from '../processes/plugin-command.ts';
 
 /** A gateway that is a process of its own. */
 export interface GatewayProcess {
@@ -45,26 +44,8 @@ export async function installGateway(
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(folder, name), text);
   const running = new Set<GatewayProcess>();
 
-  const command: Installation['command'] = async (...words) => {
-    const out: string[] = [];
-    const sink = (into: string[]) =>
-      new Writable({
-        write(bytes, _encoding, done) {
-          into.push(String(bytes));
-          done();
-        },
-      });
-    const [name = '', ...args] = words;
-    const terminal = { out: sink(out), err: sink([]), isTty: false, colors: undefined as never };
-    const env = { PATH: process.env['PATH'], HOME: folder };
-    await runPluginCommand(
-      name,
-      args,
-      { terminal, globals: { config: file, json: true }, args, options: {} },
-      { cwd: folder, env },
-    );
-    return (JSON.parse(out.join('')) as { data: unknown }).data;
-  };
+  const command: Installation['command'] = (...words) =>
+    resultOf(words, file, { cwd: folder, env: { PATH: process.env['PATH'], HOME: folder } });
 
   const start: Installation['start'] = async (env) => {
     const { child, seen, finished } = startCli(['start', '--config', file], folder, env);

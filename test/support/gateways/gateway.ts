@@ -2,12 +2,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { Writable } from 'node:stream';
 import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../../core/app.ts';
 import { createLogger } from '../../../core/cli/logger.ts';
-import { runPluginCommand } from '../../../core/cli/plugin-commands.ts';
 import { withCopies } from '../plugins/plugin-copies.ts';
+import { keepIn, resultOf } from '../processes/plugin-command.ts';
 
 export interface TestGateway extends Gateway {
   readonly folder: string;
@@ -51,13 +50,12 @@ export async function startGateway(
   await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, policies })));
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
   const lines: string[] = [];
-  const destination = new Writable({
-    write(bytes, _encoding, done) {
-      lines.push(String(bytes));
-      done();
-    },
+  const log = createLogger({
+    level: options.level ?? 'info',
+    format: 'json',
+    isTerminal: false,
+    destination: keepIn(lines),
   });
-  const log = createLogger({ level: options.level ?? 'info', format: 'json', isTerminal: false, destination });
   const env = { PATH: process.env['PATH'], HOME: folder, ...options.env };
   let gateway: Gateway;
   try {
@@ -88,25 +86,7 @@ export async function startGateway(
         body: typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body),
       }),
     get: (where, headers = {}) => fetch(url + where, { headers: { authorization: `Bearer ${key}`, ...headers } }),
-    async command<T>(...words: readonly string[]) {
-      const out: string[] = [];
-      const sink = (into: string[]) =>
-        new Writable({
-          write(bytes, _encoding, done) {
-            into.push(String(bytes));
-            done();
-          },
-        });
-      const terminal = { out: sink(out), err: sink([]), isTty: false, colors: undefined as never };
-      const [name = '', ...rest] = words;
-      await runPluginCommand(
-        name,
-        rest,
-        { terminal, globals: { config: file, json: true }, args: rest, options: {} },
-        { cwd: folder, env },
-      );
-      return (JSON.parse(out.join('')) as { data: T }).data;
-    },
+    command: async <T>(...words: readonly string[]) => (await resultOf(words, file, { cwd: folder, env })) as T,
     async stop() {
       await gateway.close();
       await rm(folder, { recursive: true, force: true });

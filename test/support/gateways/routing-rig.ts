@@ -1,12 +1,14 @@
 /** A gateway before some scripted vendors, for tests of which one a call goes to. */
+import { completion, delta, events, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
 import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
-import { completion, delta, events } from './fault-rig.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 
 export interface RoutingRig {
   readonly gateway: TestGateway;
   /** By the name of their provider: `a`, `b` and so on. */
   readonly vendors: Readonly<Record<string, ScriptedUpstream>>;
+  /** How often a vendor was asked so far. */
+  countOf(name: string): number;
   /** Asks for a chat; answers the status, who responded after how many attempts, and what else was told. */
   ask(model: string, request?: object, headers?: Record<string, string>): Promise<Asked>;
   stop(): Promise<void>;
@@ -37,22 +39,17 @@ export async function startRoutingRig(
   const names = ['a', 'b', 'c', 'd'];
   const started = await Promise.all(names.map(() => startScriptedUpstream(fine)));
   const vendors = Object.fromEntries(names.map((name, at) => [name, started[at] as ScriptedUpstream]));
-  const provider = (name: string) => ({
-    plugin: 'openai-compatible',
-    baseUrl: vendors[name]?.url,
-    apiKey: 'sk-test-0123456789',
-    models: ['*'],
-    prices: { '*': { input: 1, output: 2 } },
-    ...providers[name],
-  });
+  const provider = (vendor: ScriptedUpstream, name: string) =>
+    openAiVendor(vendor, { prices: tokenPrices(1, 2), ...providers[name] });
   const gateway = await startGateway({
-    providers: Object.fromEntries(names.map((name) => [name, provider(name)])),
+    providers: Object.fromEntries(Object.entries(vendors).map(([name, vendor]) => [name, provider(vendor, name)])),
     models,
     ...config,
   });
   return {
     gateway,
     vendors,
+    countOf: (name) => vendors[name]?.requests.length ?? 0,
     async ask(model, request = {}, headers = {}) {
       const begun = performance.now();
       const body = { model, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...request };

@@ -1,7 +1,7 @@
-import { expect } from 'chai';
-import { isGatewayError, type Plugin, type Principal, type Store } from '../../../core/index.ts';
+import type { Plugin, Principal, Store } from '../../../core/index.ts';
 import apiKey from '../../../plugins/auth/api-key/index.ts';
-import { type FakeGateway, type FakeOptions, setUpPlugins } from '../plugins/fake-api.ts';
+import type { FakeOptions } from '../plugins/fake-api.ts';
+import { type FakeGateway, setUpPlugins } from '../plugins/fake-gateway.ts';
 
 /** A pepper no real gateway has. */
 export const PEPPER = 'mK3v9Xq2Lw7Tz5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOp';
@@ -27,15 +27,4 @@ export async function startKeys(store: Store, config: object = {}, options: Fake
   const gateway = await setUpPlugins(store, plugins, options);
   await gateway.ready();
   return gateway;
-}
-
-/** The code of the GatewayError that a promise rejects with. */
-export async function codeOf(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-  } catch (error) {
-    if (isGatewayError(error)) return error.code;
-    throw error;
-  }
-  return expect.fail('it was let through');
 }

@@ -11,8 +11,12 @@ import type { LoadedConfig } from '../../../core/plugins/load-config.ts';
 import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
 import speech from '../../../plugins/operations/speech/index.ts';
 import memory from '../../../plugins/stores/memory/index.ts';
+import espeak from '../../../plugins/tts/espeak/index.ts';
 import type { SpeechProvider } from '../../../plugins/tts/kit/index.ts';
+import openai from '../../../plugins/tts/openai.ts';
 import { createSilentLog } from '../log.ts';
+import { type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
+import { loadSpeech, speechVendor } from './speech-vendor.ts';
 
 export interface SpeechGateway {
   readonly url: string;
@@ -108,6 +112,20 @@ function noting(outcomes: Outcome[]): Plugin {
     apiVersion: 1,
     setup: (api) => api.hook('finish', (_call: Call, outcome: Outcome) => void outcomes.push(outcome)),
   }) as Plugin;
+}
+
+/** A gateway of three vendors: `openai` and `bare` are one that is scripted, `espeak` is the program. */
+export async function startScriptedSpeech(): Promise<{
+  readonly upstream: ScriptedUpstream;
+  readonly gateway: SpeechGateway;
+}> {
+  const upstream = await startScriptedUpstream();
+  const gateway = await startSpeechGateway({
+    openai: await loadSpeech(openai, { baseUrl: upstream.url, apiKey: 'sk-operator', models: ['tts-1'] }),
+    espeak: await loadSpeech(espeak),
+    bare: speechVendor({ baseUrl: upstream.url, formats: ['wav', 'pcm'], maxCharacters: 100 }),
+  });
+  return { upstream, gateway };
 }
 
 /** All bytes of an answer; ends when the body does, however it ends. `whole` is false when it broke off. */

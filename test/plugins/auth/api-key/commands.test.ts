@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, startKeys } from '../../../support/identity/keys.ts';
-import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import { codeOf } from '../../../support/errors.ts';
+import { startKeys } from '../../../support/identity/keys.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-gateway.ts';
 
 describe('the command `tollgate keys`', () => {
   let gateway: FakeGateway;

@@ -8,8 +8,9 @@ import type { Store } from '../../../../core/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import { readPeppers } from '../../../../plugins/auth/api-key/peppers.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, PEPPER, startKeys } from '../../../support/identity/keys.ts';
-import { setUpPlugins } from '../../../support/plugins/fake-api.ts';
+import { codeOf } from '../../../support/errors.ts';
+import { PEPPER, startKeys } from '../../../support/identity/keys.ts';
+import { setUpPlugins } from '../../../support/plugins/fake-gateway.ts';
 
 const OTHER_PEPPER = 'Zt5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOpmK3v9Xq2Lw7T';
 const run = promisify(execFile);

@@ -3,8 +3,9 @@ import { expect } from 'chai';
 import { createKey } from '../../../../plugins/auth/api-key/format.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { corpusJson } from '../../../support/corpus.ts';
-import { codeOf, startKeys } from '../../../support/identity/keys.ts';
-import type { FakeGateway } from '../../../support/plugins/fake-api.ts';
+import { codeOf } from '../../../support/errors.ts';
+import { startKeys } from '../../../support/identity/keys.ts';
+import type { FakeGateway } from '../../../support/plugins/fake-gateway.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
 import { until } from '../../../support/wait.ts';
 

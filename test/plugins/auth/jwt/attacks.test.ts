@@ -22,7 +22,7 @@ import {
   signShared,
   type TestSigner,
 } from '../../../support/identity/tokens.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-gateway.ts';
 
 const SHARED_SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';
 

@@ -7,10 +7,11 @@ import { readOptions } from '../../../../plugins/auth/jwt/options.ts';
 import { createTokenVerifier } from '../../../../plugins/auth/jwt/verify.ts';
 import { createKeySource } from '../../../../plugins/auth/kit/key-source.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf, PEPPER } from '../../../support/identity/keys.ts';
+import { codeOf } from '../../../support/errors.ts';
+import { PEPPER } from '../../../support/identity/keys.ts';
 import { type OpenIdProvider, startOpenIdProvider } from '../../../support/identity/openid-provider.ts';
 import { createSilentLog } from '../../../support/log.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-gateway.ts';
 import { until } from '../../../support/wait.ts';
 import { jwtConfig } from './jwt-config.ts';
 

@@ -9,7 +9,7 @@ import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { corpusText } from '../../../support/corpus.ts';
 import { PEPPER } from '../../../support/identity/keys.ts';
 import { AUDIENCE, createSigner, goodClaims, ISSUER, signShared } from '../../../support/identity/tokens.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-gateway.ts';
 
 const SHARED_SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';
 

@@ -7,7 +7,7 @@ import { findSecretWeakness } from '../../../../plugins/auth/kit/secret-strength
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { corpusText } from '../../../support/corpus.ts';
 import { AUDIENCE, createSigner, ISSUER, signShared, type TestSigner } from '../../../support/identity/tokens.ts';
-import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-api.ts';
+import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-gateway.ts';
 
 const GOOD = { issuer: ISSUER, audience: AUDIENCE };
 const SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';

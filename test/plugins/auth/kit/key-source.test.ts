@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { FlattenedJWSInput, JSONWebKeySet } from 'jose';
 import { createKeySource, type KeySource } from '../../../../plugins/auth/kit/key-source.ts';
-import { codeOf } from '../../../support/identity/keys.ts';
+import { codeOf } from '../../../support/errors.ts';
 import { createSigner, type TestSigner } from '../../../support/identity/tokens.ts';
 import { until } from '../../../support/wait.ts';
 

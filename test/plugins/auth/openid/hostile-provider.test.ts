@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { createIdentityProvider } from '../../../../plugins/auth/openid/identity-provider.ts';
 import { readOptions } from '../../../../plugins/auth/openid/options.ts';
 import { bodyOf, openBrowser } from '../../../support/clients/browser.ts';
+import { codeOf } from '../../../support/errors.ts';
 import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
-import { codeOf } from '../../../support/identity/keys.ts';
 import {
   challengeOf,
   json,

@@ -3,7 +3,7 @@ import type { Store } from '../../../../core/index.ts';
 import { createDocuments } from '../../../../plugins/auth/openid/documents.ts';
 import { createSessions, OVERLAP_MS, REPLACE_MS, type Sessions } from '../../../../plugins/auth/openid/sessions.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../../support/identity/keys.ts';
+import { codeOf } from '../../../support/errors.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
 
 const HOUR_MS = 3_600_000;

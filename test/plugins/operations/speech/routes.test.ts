@@ -1,11 +1,7 @@
 import { expect } from 'chai';
-import espeak from '../../../../plugins/tts/espeak/index.ts';
-import type { SpeechProvider } from '../../../../plugins/tts/kit/index.ts';
-import openai from '../../../../plugins/tts/openai.ts';
 import { fixture, hearWav, needProgram } from '../../../support/speech/sound.ts';
-import { KEY, readAll, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
-import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import { KEY, readAll, type SpeechGateway, startScriptedSpeech } from '../../../support/speech/speech-gateway.ts';
+import { answer, type ScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
@@ -15,13 +11,7 @@ describe('the routes of speech', () => {
   let gateway: SpeechGateway;
 
   before(async () => {
-    upstream = await startScriptedUpstream();
-    const vendors: Record<string, SpeechProvider> = {
-      openai: await loadSpeech(openai, { baseUrl: upstream.url, apiKey: 'sk-operator', models: ['tts-1'] }),
-      espeak: await loadSpeech(espeak),
-      bare: speechVendor({ baseUrl: upstream.url, formats: ['wav', 'pcm'], maxCharacters: 100 }),
-    };
-    gateway = await startSpeechGateway(vendors);
+    ({ upstream, gateway } = await startScriptedSpeech());
   });
   after(async () => {
     await gateway.close();

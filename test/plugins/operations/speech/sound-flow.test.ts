@@ -1,11 +1,7 @@
 import net from 'node:net';
 import { expect } from 'chai';
-import espeak from '../../../../plugins/tts/espeak/index.ts';
-import type { SpeechProvider } from '../../../../plugins/tts/kit/index.ts';
-import openai from '../../../../plugins/tts/openai.ts';
 import { fixture } from '../../../support/speech/sound.ts';
-import { KEY, readAll, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
-import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
+import { KEY, readAll, type SpeechGateway, startScriptedSpeech } from '../../../support/speech/speech-gateway.ts';
 import {
   answer,
   chunk,
@@ -13,7 +9,6 @@ import {
   LAST_CHUNK,
   type Script,
   type ScriptedUpstream,
-  startScriptedUpstream,
 } from '../../../support/vendors/scripted-upstream.ts';
 import { until } from '../../../support/wait.ts';
 
@@ -26,13 +21,7 @@ describe('the flow of sound', () => {
   let gateway: SpeechGateway;
 
   before(async () => {
-    upstream = await startScriptedUpstream();
-    const vendors: Record<string, SpeechProvider> = {
-      openai: await loadSpeech(openai, { baseUrl: upstream.url, apiKey: 'sk-operator', models: ['tts-1'] }),
-      espeak: await loadSpeech(espeak),
-      bare: speechVendor({ baseUrl: upstream.url, formats: ['wav', 'pcm'], maxCharacters: 100 }),
-    };
-    gateway = await startSpeechGateway(vendors);
+    ({ upstream, gateway } = await startScriptedSpeech());
   });
   after(async () => {
     await gateway.close();

@@ -1,14 +1,10 @@
 import { LiveCall } from '../../../../core/calls/live-call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
 import type { CallServices } from '../../../../core/plugins/api-deps.ts';
-import { createLocalGatherer } from '../../../../core/plugins/gather.ts';
 import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
 import { Kept } from '../../../../core/plugins/kept.ts';
-import { createPluginApi } from '../../../../core/plugins/plugin-api.ts';
-import { createRecordBook } from '../../../../core/plugins/records.ts';
 import { Registry } from '../../../../core/plugins/registry.ts';
-import accounts from '../../../../plugins/policies/accounts/index.ts';
-import { createSilentLog } from '../../../support/log.ts';
+import { setUpAccounts } from '../../../support/plugins/accounts-policy.ts';
 
 const TARGET = { provider: 'one', model: 'm' };
 
@@ -63,34 +59,11 @@ export async function startCharging(
   const services = {
     estimate: ({ request }: { request: { max_tokens?: number } }) => ({ units: {}, cost: request.max_tokens }),
   } as unknown as CallServices;
-  const deps = {
-    registry,
-    settings: { billing, plans: {}, budgets: [] } as never,
-    log: createSilentLog(),
-    store: () => ({ ...store, ledger }),
-    services: () => services,
-    openStore: () => {},
-    gatherer: createLocalGatherer(),
-    readers: new Map(),
-    aliases: {},
-    records: createRecordBook(store),
-    redact: (text: string) => text,
-    keptUser: (instance: string) => kept.userOf(generation, instance),
-  };
-  const config = {
-    permission: 'keys:write',
-    unknownPrice: 'refuse',
-    onStoreFailure: 'closed',
-    longestCall: '10m',
-    holdMargin: '5m',
-    sweepEvery: '30s',
-    keepCalls: '90d',
-    ...options,
-  } as const;
-  await accounts.setup(
-    createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config }),
-    config,
-  );
+  await setUpAccounts(registry, {
+    ...{ store, ledger, billing, services: () => services },
+    keptUser: (instance) => kept.userOf(generation, instance),
+    config: options,
+  });
   const handler = () => {
     const error = limit();
     if (error) throw error;

@@ -3,7 +3,7 @@ import type { CallFacts, CommandInput, Store } from '../../../../core/index.ts';
 import { callsCommand } from '../../../../plugins/policies/usage/calls-command.ts';
 import { usageCommand } from '../../../../plugins/policies/usage/usage-command.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { codeOf } from '../../../support/identity/keys.ts';
+import { codeOf } from '../../../support/errors.ts';
 import { fakeIo } from '../../../support/plugins/fake-io.ts';
 import { eventually } from '../../../support/wait.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { toGatewayError } from '../../../../core/index.ts';
 import { cutRange, type RangeWords, readRange, type TimeUnit } from '../../../../plugins/policies/usage/range.ts';
+import { refusal } from '../../../support/errors.ts';
 
 const NOW = Date.parse('2026-11-22T10:17:33.123Z');
 const iso = (at: number): string => new Date(at).toISOString().replace('.000Z', 'Z');
@@ -116,12 +116,3 @@ describe('the intervals of a report', function () {
       ),
     ));
 });
-
-function refusal(work: () => unknown) {
-  try {
-    work();
-  } catch (error) {
-    return toGatewayError(error);
-  }
-  throw new Error('it was not refused');
-}

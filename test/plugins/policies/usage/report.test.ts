@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type ReportRow, toGatewayError } from '../../../../core/index.ts';
+import type { ReportRow } from '../../../../core/index.ts';
 import { BY_WORDS, type By, readBy } from '../../../../plugins/policies/usage/dimensions.ts';
 import { pageOf, readCursor, type Sort, sortRows } from '../../../../plugins/policies/usage/pages.ts';
 import { makeReport } from '../../../../plugins/policies/usage/report.ts';
+import { refusal } from '../../../support/errors.ts';
 
 const NO_UNITS = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, characters: 0 };
 
@@ -114,12 +115,3 @@ describe('the pages of a report', () => {
       expect(refusal(() => readCursor(text, by))).to.include({ code: 'invalid_request', param: 'after' });
   });
 });
-
-function refusal(work: () => unknown) {
-  try {
-    work();
-  } catch (error) {
-    return toGatewayError(error);
-  }
-  throw new Error('it was not refused');
-}

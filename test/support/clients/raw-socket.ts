@@ -1,8 +1,9 @@
+/** Connections to a gateway, for what no client of HTTP sends. */
 import { once } from 'node:events';
 import net from 'node:net';
 
-/** A connection to the gateway at `url` that a caller writes bytes to as it likes, and may break. */
-export async function connectRaw(url: string): Promise<net.Socket> {
+/** A connection; its errors are passed over, for what counts is what came and when it was closed. */
+export async function connectTo(url: string): Promise<net.Socket> {
   const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
   socket.on('error', () => {});
   await once(socket, 'connect');

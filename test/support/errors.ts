@@ -1,0 +1,24 @@
+/** What some work is refused with. */
+import { expect } from 'chai';
+import { type GatewayError, isGatewayError, toGatewayError } from '../../core/index.ts';
+
+/** The code of the GatewayError that a promise rejects with. */
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    if (isGatewayError(error)) return error.code;
+    throw error;
+  }
+  return expect.fail('it was let through');
+}
+
+/** The error that some work throws, as a caller gets it. */
+export function refusal(work: () => unknown): GatewayError {
+  try {
+    work();
+  } catch (error) {
+    return toGatewayError(error);
+  }
+  return expect.fail('it was not refused');
+}

@@ -1,0 +1,36 @@
+import type { Ledger, Store } from '../../../core/index.ts';
+import type { ApiDeps, ApiInstance, CallServices } from '../../../core/plugins/api-deps.ts';
+import { createLocalGatherer } from '../../../core/plugins/gather.ts';
+import { createPluginApi } from '../../../core/plugins/plugin-api.ts';
+import { createRecordBook } from '../../../core/plugins/records.ts';
+import type { Registry } from '../../../core/plugins/registry.ts';
+import accounts from '../../../plugins/policies/accounts/index.ts';
+import { createSilentLog } from '../log.ts';
+import { createConfigAjv, withDefaults } from './with-defaults.ts';
+
+export interface AccountsSetup {
+  readonly store: Store;
+  /** What it books in, which may be one before the store's. */
+  readonly ledger: Ledger;
+  readonly billing: 'track' | 'enforce';
+  services(): CallServices | undefined;
+  readonly keptUser: ApiDeps['keptUser'];
+  readonly config?: object;
+}
+
+/** Registers the accounts policy without a core. */
+export async function setUpAccounts(registry: Registry, setup: AccountsSetup): Promise<void> {
+  const { store, ledger, billing, services, keptUser } = setup;
+  const { configSchema } = accounts;
+  const config: ApiInstance['config'] = { ...withDefaults(createConfigAjv(), configSchema, setup.config ?? {}) };
+  const deps = {
+    ...{ registry, log: createSilentLog(), gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
+    ...{ services, keptUser, records: createRecordBook(store) },
+    settings: { billing, plans: {}, budgets: [] } as never,
+    store: () => ({ ...store, ledger }),
+    openStore: () => {},
+    redact: (text: string) => text,
+  };
+  const api = createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config });
+  await accounts.setup(api, config as never);
+}
