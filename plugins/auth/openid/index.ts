@@ -1,6 +1,6 @@
 import { definePlugin, GatewayError, type PluginApi, type Principal } from '../../../core/index.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
-import { type Cookies, createCookies } from './cookies.ts';
+import { type Cookies, createCookies, refuseOtherOrigin } from './cookies.ts';
 import { createDocuments } from './documents.ts';
 import { createIdentityProvider } from './identity-provider.ts';
 import { createLoginRate } from './login-rate.ts';
@@ -8,7 +8,6 @@ import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
 import { ADMIN_PREFIX, LOGIN_PATH } from './paths.ts';
 import { createPendingLogins, type PendingLogin } from './pending-logins.ts';
 import { loginRoutes } from './routes.ts';
-import { refuseOtherOrigin } from './same-origin.ts';
 import { createSessions, type Session, type SessionId, type Sessions } from './sessions.ts';
 import { usersOf } from './sign-in.ts';
 

@@ -1,11 +1,10 @@
 import { GatewayError, type PluginApi, type Route, type RouteContext } from '../../../core/index.ts';
 import { FOR_OPERATORS } from '../../../core/operators.ts';
-import type { Cookies } from './cookies.ts';
+import { type Cookies, refuseOtherOrigin } from './cookies.ts';
 import { keepPrivate, showErrors } from './page.ts';
 import { CALLBACK_PATH, isOwnPath, LOGIN_PATH, LOGOUT_PATH, SESSION_PATH } from './paths.ts';
 import { LOGIN_MS } from './pending-logins.ts';
 import { randomId } from './random-id.ts';
-import { refuseOtherOrigin } from './same-origin.ts';
 import type { Sessions } from './sessions.ts';
 import { finishSignIn, type ProviderResponse, type SignInParts } from './sign-in.ts';
 

@@ -1,5 +1,7 @@
 import type { ReasoningDetail } from '../../../core/index.ts';
-import type { CallerTool } from './read-tools.ts';
+import { type CallerTool, readToolTable } from './read-tools.ts';
+import { sealReasoning } from './reasoning.ts';
+import type { ResponsesContext } from './response.ts';
 import type { Item } from './types.ts';
 
 /** What blocks of one response share. */
@@ -24,4 +26,17 @@ export interface Block {
   finish(isCut: boolean): Item;
   /** The item as it is, such as for a response that failed. */
   item(status: 'in_progress' | 'completed' | 'incomplete', index: number): Item;
+}
+
+/** What the output of a call is written with. */
+export function createSetting(context: ResponsesContext, emit: BlockSetting['emit']): BlockSetting {
+  const { body } = context.input;
+  const { callers } = readToolTable(body);
+  const isSealWanted = body.include?.includes('reasoning.encrypted_content') === true;
+  return {
+    emit,
+    itemId: (prefix, index) => `${prefix}_${context.id}_${index}`,
+    callerOf: (name) => callers.get(name) ?? { kind: 'function', name },
+    seal: (details) => (isSealWanted ? sealReasoning(details, context.seal) : undefined),
+  };
 }

@@ -1,8 +1,8 @@
 import type { ChatChunk, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
+import { createSetting } from './blocks.ts';
 import { errorEvent, failedError } from './errors.ts';
 import { createOutput } from './output.ts';
 import { endOf, type ResponseState, type ResponsesContext, responseId, writeResponse } from './response.ts';
-import { createSetting } from './setting.ts';
 import type { ResponsesEvent } from './types.ts';
 
 /** Writes one streamed response as event objects; SSE frames and websocket frames are made of them. */

@@ -8,9 +8,9 @@ import {
   readArray,
   readString,
 } from '../../../core/index.ts';
+import { createSetting } from './blocks.ts';
 import { createOutput, type Output } from './output.ts';
 import { endOf, type ResponsesContext, responseId, writeResponse } from './response.ts';
-import { createSetting } from './setting.ts';
 
 /** A whole response in this format. */
 export function write({ model, choices, usage }: ChatResponse, context: ResponsesContext): unknown {
