@@ -56,24 +56,17 @@ type Handler = (ctx: Koa.Context) => Promise<void>;
 
 /** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
-  // The router tries one route after the other, so those that almost all requests go to have one of their own.
-  const [chats, others] = [new Router(), new Router()];
+  const router = new Router();
   const compile = createRouteCompiler(deps.requests);
   const budget = deps.budget ?? createBodyBudget();
-  for (const { owner, value: route } of deps.routes) {
-    const router = deps.dialectOf?.(route) ? chats : others;
+  for (const { owner, value: route } of deps.routes)
     router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));
-  }
-  const [toChats, toOthers] = [chats.routes(), others.routes()];
-  return (context) => {
-    const ctx = context as RouterContext;
-    return toChats(ctx, () =>
-      toOthers(ctx, async () => {
-        // A handler never calls next, so next means that no route matched.
-        throw unmatched(ctx);
-      }),
-    );
-  };
+  const dispatch = router.routes();
+  return (ctx) =>
+    dispatch(ctx as RouterContext, async () => {
+      // A handler never calls next, so next means that no route matched.
+      throw unmatched(ctx as RouterContext);
+    });
 }
 
 /** What is done for a request to a route, in this order: who calls, the query, the body, the handler. */
