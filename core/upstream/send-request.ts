@@ -1,9 +1,9 @@
-import type { Dispatcher } from 'undici';
 import type { Log } from '../contract/log.ts';
 import type { AttemptResponse } from '../contract/operation.ts';
 import type { ResponseHeaders, TransportResponse } from '../contract/provider.ts';
 import { type Attempt, errorCode } from './attempt.ts';
 import type { Connection, Connections } from './connections.ts';
+import { NetworkResponse } from './network-response.ts';
 import type { PreparedRequest } from './prepare-request.ts';
 
 /** What a socket or undici says when the other end is gone. */
@@ -31,9 +31,14 @@ export async function sendRequest(
     const traffic = new Traffic(connection);
     attempt.isSent = () => traffic.isSent();
     attempt.onStop = () => connections.drop(connection);
+    const response = new NetworkResponse((isWhole) => {
+      attempt.end();
+      if (isWhole) connections.release(connection);
+      else connections.drop(connection);
+    });
     try {
-      const response = await connection.client.request({ path, method, headers, body, headersTimeout, bodyTimeout });
-      return receive(response, connection, connections, attempt);
+      connection.client.dispatch({ path, method, headers, body, headersTimeout, bodyTimeout }, response);
+      return await response.head;
     } catch (error) {
       connections.drop(connection);
       const code = errorCode(error);
@@ -43,28 +48,6 @@ export async function sendRequest(
       log.debug({ origin: request.origin }, 'a kept connection was closed under a request: sending it again');
     }
   }
-}
-
-/** The response whose head is there. Its connection is kept when it is read to the end, and cut otherwise. */
-function receive(
-  { statusCode, headers, body }: Dispatcher.ResponseData,
-  connection: Connection,
-  connections: Connections,
-  attempt: Attempt,
-): TransportResponse {
-  // The reader is told by its iteration; without a listener an error would end the process.
-  body.on('error', () => {});
-  body.on('close', () => {
-    if (body.readableEnded) connections.release(connection);
-    else connections.drop(connection);
-    attempt.end();
-  });
-  // Undici gives a header that came more than once as a list; ours are text.
-  for (const name of Object.keys(headers)) {
-    const value = headers[name];
-    if (Array.isArray(value)) headers[name] = value.join(', ');
-  }
-  return { status: statusCode, headers: headers as ResponseHeaders, body };
 }
 
 /** What goes over a connection from now on. Its socket may be another then: undici replaces a kept one that closed. */
