@@ -86,6 +86,8 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
 function createAjv(schemas: readonly Owned<Schema>[]): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
+    // The optimiser takes half of what compiling takes, a third of a start.
+    code: { optimize: false },
     strictTypes: false,
     strictRequired: false,
     // A `required` name such as `constructor` must not be satisfied by a prototype.
