@@ -55,6 +55,20 @@ describe('an upstream body', () => {
     });
   }
 
+  it('that breaks off before its reader comes gives what there was, and then fails', async () => {
+    given.vendor.script(cut(SSE_HEAD, 'end'));
+    const response = await given.send();
+    await until('the connection is closed', () => given.vendor.connections.open === 0);
+    const parts: Buffer[] = [];
+    const error = await failsUpstream(
+      (async () => {
+        for await (const part of response.body) parts.push(part);
+      })(),
+    );
+    expect(Buffer.concat(parts).toString()).to.equal('{"id":1');
+    expect(error).to.include({ failure: 'upstream_error', phase: 'body' });
+  });
+
   it('ended by the end of the connection is whole', async () => {
     given.vendor.script(async (wire) => {
       await wire.send(`${head(200, { connection: 'close' })}until the end`);
