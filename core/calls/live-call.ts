@@ -25,7 +25,7 @@ export interface CallInit {
   readonly signal: AbortSignal;
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** What the caller named its session: for what belongs together, never for limits or money. */
-  readonly session?: string;
+  readonly session?: string | undefined;
   /** What the call is booked under; the principal's own unless set. */
   readonly tags?: readonly string[];
   /** Whether the caller says that doing it twice does no harm (`idempotency-key`). */
@@ -118,14 +118,7 @@ export class LiveCall implements Call {
     const { operation, request, stream, targets, alias, ingress } = this;
     const { requestId, principal, session, tags } = this;
     const callRequest = { operation, request, stream, targets, alias, ...(ingress && { ingress }) };
-    const init = {
-      requestId,
-      principal,
-      signal,
-      tags,
-      skip: [...this.skip],
-      ...(session !== undefined && { session }),
-    };
+    const init = { requestId, principal, signal, tags, session, skip: [...this.skip] };
     return new LiveCall(callRequest, init, this.hooks, this);
   }
 

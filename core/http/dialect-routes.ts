@@ -20,7 +20,6 @@ import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import type { Owned } from '../plugins/registry.ts';
-import { callerHints } from './caller-headers.ts';
 import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondCount, respondStream } from './respond.ts';
 
@@ -185,8 +184,10 @@ function targetsOf(
     : { targets: [targetOfPath(catalog, provider, model)] };
 }
 
-function callInitOf({ state: { requestId, principal, signal, onOutcome }, headers }: RouteContext): CallInit {
-  return { requestId, principal, signal, onOutcome, ...callerHints(headers) };
+function callInitOf({ state, headers }: RouteContext): CallInit {
+  const { requestId, principal, signal, onOutcome, session } = state;
+  const isIdempotent = Boolean(headers['idempotency-key']);
+  return { requestId, principal, signal, onOutcome, session, isIdempotent };
 }
 
 /** An error about a place of the canonical request, as one about the caller's own body. */

@@ -18,7 +18,7 @@ import {
 import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
-import { callerHints, withRequestTags } from './caller-headers.ts';
+import { sessionOf, withRequestTags } from './caller-headers.ts';
 import { readCredential } from './credentials.ts';
 import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -110,7 +110,7 @@ function createHandler(
     };
     const principal = await authenticate?.(ctx as Asking, bytes);
     if (principal && countAdmin) await countAdmin(principal);
-    state.session = callerHints(ctx.headers).session;
+    state.session = sessionOf(ctx.headers);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
