@@ -37,7 +37,7 @@ export function createPlanBook({
 }: Pick<PluginApi, 'records' | 'settings'>): () => PlanBook | Promise<PlanBook> {
   const stored = records<StoredPlans>(PLANS);
   let last: PlanBook | undefined;
-  const reads = createFreshReads(async () => {
+  const read = async (): Promise<PlanBook> => {
     try {
       last = joinPlans((await stored.find(ALL_PLANS)).value ?? {}, settings.plans);
     } catch (error) {
@@ -45,7 +45,8 @@ export function createPlanBook({
       if (!last) throw error;
     }
     return last;
-  }, KNOWN_MS);
+  };
+  const reads = createFreshReads(read, KNOWN_MS, 1);
   stored.onChange(reads.forget);
   return () => reads.get(ALL_PLANS);
 }

@@ -13,26 +13,28 @@ const both = (properties: Readonly<Record<string, Schema>>): Schema =>
     ),
   );
 
+/** One of {@link DEFINITIONS}, which say nothing of what is no object: each is compiled once, in whatever places it stands. */
+const of = (definition: string): Schema => ({ $ref: `#/$defs/${definition}` });
+
 /** What Google's servers take as a list: a list, or its only member. */
-const listed = (item: Schema): Schema => ({
+const listed = (definition: string): Schema => ({
   type: ['array', 'object', 'null'],
-  items: item,
-  ...(item['properties'] !== undefined && { properties: item['properties'] }),
+  items: { type: 'object', ...of(definition) },
+  ...of(definition),
 });
 
 const text = nullable('string');
-const inlineData = nullable('object', { properties: both({ mimeType: text, data: text, displayName: text }) });
-const fileData = nullable('object', { properties: both({ mimeType: text, fileUri: text, displayName: text }) });
+const blob: Schema = { properties: both({ mimeType: text, data: text, displayName: text }) };
+const file: Schema = { properties: both({ mimeType: text, fileUri: text, displayName: text }) };
 const name: Schema = { type: 'string', minLength: 1, maxLength: 256 };
 
 const part: Schema = {
-  type: 'object',
   properties: both({
     text,
     thought: nullable('boolean'),
     thoughtSignature: text,
-    inlineData,
-    fileData,
+    inlineData: nullable('object', of('blob')),
+    fileData: nullable('object', of('file')),
     functionCall: nullable('object', {
       required: ['name'],
       properties: { id: nullable('string', { maxLength: 4096 }), name, args: nullable('object') },
@@ -49,26 +51,34 @@ const part: Schema = {
 };
 
 const content: Schema = {
-  type: 'object',
-  properties: { role: { enum: ['user', 'model', 'function', 'tool', '', null] }, parts: listed(part) },
+  properties: { role: { enum: ['user', 'model', 'function', 'tool', '', null] }, parts: listed('part') },
 };
 
+const tool: Schema = { properties: both({ functionDeclarations: listed('declaration') }) };
+
 const declaration: Schema = {
-  type: 'object',
   required: ['name'],
   properties: both({ name, description: text, parameters: nullable('object'), parametersJsonSchema: {} }),
 };
 
-const calling = nullable('object', {
+const calling: Schema = {
   properties: both({
     mode: { enum: ['MODE_UNSPECIFIED', 'AUTO', 'ANY', 'NONE', 'VALIDATED', 'auto', 'any', 'none', 'validated', null] },
     allowedFunctionNames: nullable('array', { items: { type: 'string' }, maxItems: 1024 }),
   }),
-});
+};
 
 const penalty = nullable('number', { minimum: -2, maximum: 2 });
 
-const generationConfig = nullable('object', {
+const thinking: Schema = {
+  properties: both({
+    includeThoughts: nullable('boolean'),
+    thinkingBudget: nullable('integer', { minimum: -1, maximum: 2_147_483_647 }),
+    thinkingLevel: nullable('string', { maxLength: 32 }),
+  }),
+};
+
+const generation: Schema = {
   properties: both({
     maxOutputTokens: nullable('integer', { minimum: 1, maximum: 2_147_483_647 }),
     temperature: nullable('number', { minimum: 0, maximum: 2 }),
@@ -79,13 +89,7 @@ const generationConfig = nullable('object', {
     responseMimeType: text,
     responseSchema: nullable('object'),
     responseJsonSchema: {},
-    thinkingConfig: nullable('object', {
-      properties: both({
-        includeThoughts: nullable('boolean'),
-        thinkingBudget: nullable('integer', { minimum: -1, maximum: 2_147_483_647 }),
-        thinkingLevel: nullable('string', { maxLength: 32 }),
-      }),
-    }),
+    thinkingConfig: nullable('object', of('thinking')),
     seed: nullable('integer', { minimum: -2_147_483_648, maximum: 2_147_483_647 }),
     responseLogprobs: nullable('boolean'),
     logprobs: nullable('integer', { minimum: 0, maximum: 20 }),
@@ -95,19 +99,24 @@ const generationConfig = nullable('object', {
     speechConfig: nullable('object'),
     mediaResolution: text,
   }),
-});
+};
+
+const safety: Schema = { properties: { category: text, threshold: text } };
+
+const DEFINITIONS: Readonly<Record<string, Schema>> = {
+  ...{ part, content, declaration, tool, calling, thinking, generation, safety, blob, file },
+};
 
 const PROPERTIES: Readonly<Record<string, Schema>> = both({
   model: nullable('string', { maxLength: 256 }),
-  contents: { ...listed(content), minItems: 1 },
-  systemInstruction: nullable('object', { properties: { role: text, parts: listed(part) } }),
-  tools: listed({
-    type: 'object',
-    properties: both({ functionDeclarations: listed(declaration) }),
+  contents: { ...listed('content'), minItems: 1 },
+  systemInstruction: nullable('object', { properties: { role: text, parts: listed('part') } }),
+  tools: listed('tool'),
+  toolConfig: nullable('object', {
+    properties: both({ functionCallingConfig: nullable('object', of('calling')) }),
   }),
-  toolConfig: nullable('object', { properties: both({ functionCallingConfig: calling }) }),
-  generationConfig,
-  safetySettings: listed({ type: 'object', properties: { category: text, threshold: text } }),
+  generationConfig: nullable('object', of('generation')),
+  safetySettings: listed('safety'),
   cachedContent: text,
   labels: nullable('object'),
   serviceTier: nullable('string', { maxLength: 64 }),
@@ -121,10 +130,11 @@ export const GENERATE_REQUEST: Schema & { readonly $id: string } = Object.freeze
   type: 'object',
   required: ['contents'],
   properties: PROPERTIES,
+  $defs: DEFINITIONS,
 });
 
 const { contents: _, ...OTHERS } = PROPERTIES;
-const counted: Schema = { type: ['object', 'null'], properties: PROPERTIES };
+const counted: Schema = { properties: PROPERTIES };
 
 /** Of `:countTokens`: the contents alone, or the whole request that they would be sent with. */
 export const COUNT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
@@ -133,9 +143,10 @@ export const COUNT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   type: 'object',
   properties: {
     ...OTHERS,
-    contents: { ...listed(content) },
-    ...both({ generateContentRequest: counted }),
+    contents: listed('content'),
+    ...both({ generateContentRequest: nullable('object', of('counted')) }),
   },
+  $defs: { ...DEFINITIONS, counted },
 });
 
 export const GENERATE_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
@@ -148,7 +159,11 @@ export const GENERATE_RESPONSE: Schema & { readonly $id: string } = Object.freez
       items: {
         type: 'object',
         required: ['content', 'finishReason', 'index'],
-        properties: { content, finishReason: { type: 'string' }, index: { type: 'integer' } },
+        properties: {
+          content: { type: 'object', ...of('content') },
+          finishReason: { type: 'string' },
+          index: { type: 'integer' },
+        },
       },
     },
     usageMetadata: {
@@ -164,6 +179,7 @@ export const GENERATE_RESPONSE: Schema & { readonly $id: string } = Object.freez
     modelVersion: { type: 'string' },
     responseId: { type: 'string' },
   },
+  $defs: { part, content, blob, file },
 });
 
 export const COUNT_RESPONSE: Schema = Object.freeze({

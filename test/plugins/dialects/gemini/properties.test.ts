@@ -8,7 +8,7 @@ import { codecCall } from '../../../support/formats/codec.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 
 const dialect = dialectOf(plugin);
-const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true });
+const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allowUnionTypes: true });
 const isChat = ajv.compile(CHAT_REQUEST);
 const isGemini = ajv.compile(dialect.request);
 
