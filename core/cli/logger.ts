@@ -6,6 +6,8 @@ export interface LoggerOptions {
   /** `auto` is pretty on a terminal and JSON elsewhere. */
   readonly format: 'auto' | 'json' | 'pretty';
   readonly isTerminal: boolean;
+  /** Whether other processes, such as workers, write to the same stdout. */
+  readonly isShared?: boolean;
   readonly destination?: DestinationStream;
   /** Called when stdout takes no more (a full disk, a reader that left), once until it does again. */
   readonly onError?: (error: NodeJS.ErrnoException) => void;
@@ -26,9 +28,10 @@ const SECRETS: ReadonlySet<string> = new Set([
 const REDACTED = '[redacted]';
 
 /** The log: one JSON object a line on stdout, or short lines on a terminal. Bodies and credentials are never in it. */
-export function createLogger({ level, format, isTerminal, destination, onError }: LoggerOptions): Logger {
+export function createLogger(options: LoggerOptions): Logger {
+  const { level, format, isTerminal, isShared = false, destination, onError } = options;
   const isPretty = format === 'pretty' || (format === 'auto' && isTerminal);
-  const stream = destination ?? openStdout(isPretty, onError);
+  const stream = destination ?? openStdout({ isWatched: isPretty, isShared }, onError);
   return pino(
     {
       level,
@@ -80,8 +83,10 @@ export async function flushLog(logger: Logger): Promise<void> {
   clearTimeout(timer);
 }
 
+/** What is written at once. Few writes are a thirteenth of a call cheaper than many. */
+const BLOCK_BYTES = 16 * 1024;
 /** What a pipe takes whole (`PIPE_BUF`): lines of other workers do not get in between. */
-const BLOCK_BYTES = 4096;
+const SHARED_BLOCK_BYTES = 4096;
 
 /** The longest that a line waits for its block to fill, in milliseconds. */
 const LONGEST_WAIT_MS = 100;
@@ -90,12 +95,16 @@ const LONGEST_WAIT_MS = 100;
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
 /** Stdout as pino's destination, written in blocks by a thread; pino writes what is left at exit. */
-function openStdout(isWatched: boolean, onError: LoggerOptions['onError']): DestinationStream {
+function openStdout(
+  { isWatched, isShared }: { readonly isWatched: boolean; readonly isShared: boolean },
+  onError: LoggerOptions['onError'],
+): DestinationStream {
+  const blockBytes = isShared ? SHARED_BLOCK_BYTES : BLOCK_BYTES;
   const stream = pino.destination({
     dest: 1,
     sync: false,
-    minLength: isWatched ? 1 : BLOCK_BYTES - 1,
-    maxWrite: BLOCK_BYTES,
+    minLength: isWatched ? 1 : blockBytes - 1,
+    maxWrite: blockBytes,
     maxLength: MAX_KEPT_BYTES,
     periodicFlush: LONGEST_WAIT_MS,
   });

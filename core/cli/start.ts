@@ -31,6 +31,7 @@ export async function run(context: CommandContext): Promise<void> {
     level,
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
+    isShared: count > 1,
     onError: ({ code }) =>
       terminal.err.write(`The log cannot be written (${code}): its lines are lost until it can.\n`),
   });

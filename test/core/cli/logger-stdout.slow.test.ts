@@ -34,11 +34,12 @@ describe('the log on stdout', function () {
   const folder = useTempFolder('log');
   afterEach(removeFolders);
 
-  it('has every line, in order, of a process that exits', async () => {
-    const writer = startWriter('pipe', 'a', String(LINES));
-    if (!writer.stdout) throw new Error('it has no stdout');
-    expect(numbersOf(await text(writer.stdout))).to.deep.equal({ a: ALL });
-  });
+  for (const name of ['alone', 'a'])
+    it(`has every line, in order, of a process that exits (${name === 'alone' ? 'the only one' : 'one of several'})`, async () => {
+      const writer = startWriter('pipe', name, String(LINES));
+      if (!writer.stdout) throw new Error('it has no stdout');
+      expect(numbersOf(await text(writer.stdout))).to.deep.equal({ [name]: ALL });
+    });
 
   it('has whole lines of all workers, in a file', async () => {
     const file = path.join(folder, 'access.log');

@@ -1,8 +1,8 @@
-/** A process that logs: `write-log-lines.ts <writer> <lines> [stay]`. */
+/** A process that logs: `write-log-lines.ts <writer> <lines> [stay]`; the writer `alone` is the only one. */
 import { createLogger, flushLog } from '../../../core/cli/logger.ts';
 
 const [writer = '', lines = '', stay] = process.argv.slice(2);
-const log = createLogger({ level: 'info', format: 'json', isTerminal: false });
+const log = createLogger({ level: 'info', format: 'json', isTerminal: false, isShared: writer !== 'alone' });
 for (let at = 0; at < Number(lines); at++) {
   log.info({ writer, at, text: '–'.repeat(at % 100) }, 'line');
   if (at % 10 === 0) await new Promise(setImmediate);
