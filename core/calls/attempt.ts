@@ -228,7 +228,9 @@ export function attemptReport(
 ): AttemptReport {
   const { status } = call.record;
   return deepFreeze({
-    ...{ target, number, next },
+    target,
+    number,
+    next,
     durationMs: call.elapsedMs - startedMs,
     ...(isSecond && { isSecond }),
     ...(then && { nextTarget: then }),

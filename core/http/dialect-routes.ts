@@ -155,8 +155,9 @@ function ingressOf(
   { needs = [], dropped = [] }: DialectRequest,
 ): Ingress {
   const cacheControl = input.headers['cache-control'];
-  const own = { dialect: name, body: input.body, before, needs, dropped, cacheControl: cacheControl?.toString() };
-  if (!native) return { ...own, headers: {} };
+  const { body } = input;
+  const own = { dialect: name, body, before, needs, dropped, cacheControl: cacheControl?.toString(), headers: {} };
+  if (!native) return own;
   const headers = Object.fromEntries(
     (native.headers ?? []).flatMap((header) => {
       const value = input.headers[header];
@@ -169,7 +170,7 @@ function ingressOf(
   return {
     ...own,
     headers,
-    patch: (change) => native.patch(input.body, change),
+    patch: (change) => native.patch(body, change),
   };
 }
 

@@ -90,10 +90,14 @@ export function judge(health: Health, verdict: Verdict, now: number): Health {
   const next = isToldToWait(health, now) ? health : { ...health, ...CLOSED };
   if (verdict.kind === 'alive') return next;
   const { durationMs, stream } = verdict;
-  const measured = { ...next, errorRate: average(health, 0), attempts: health.attempts + 1 };
-  return stream
-    ? { ...measured, streamMs: averageMs(health.streamMs, durationMs) }
-    : { ...measured, wholeMs: averageMs(health.wholeMs, durationMs) };
+  const { wholeMs, streamMs, attempts } = health;
+  return {
+    ...next,
+    errorRate: average(health, 0),
+    attempts: attempts + 1,
+    wholeMs: stream ? wholeMs : averageMs(wholeMs, durationMs),
+    streamMs: stream ? averageMs(streamMs, durationMs) : streamMs,
+  };
 }
 
 /** What another worker or node found: it is open at least until then. */

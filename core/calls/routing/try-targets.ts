@@ -202,7 +202,8 @@ class TargetRun<T> {
     const { health } = this.#deps.routing;
     const endpoint = this.#deps.partsOf(call.operation).offers.get(target.provider);
     return clocksFor(endpoint?.timeouts, call.timeouts, {
-      ...{ stream: call.stream, request: call.request },
+      stream: call.stream,
+      request: call.request,
       anotherWaits: this.#remaining.some((each) => health.mayTry(each)),
       isDoubtful: health.isDoubtful(target),
     });
