@@ -1,4 +1,3 @@
-import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json, type Schema } from '../contract/json.ts';
 import { checkAliases, checkModelOptions, suggest } from './check-aliases.ts';
 import { checkBudgets } from './check-budgets.ts';
@@ -13,7 +12,7 @@ import { childPointer, createConfigError, type ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
 import { checkTls } from './tls.ts';
-import { createAjv, type SchemaProblem, validateValue } from './validate.ts';
+import { createSettingsCompiler, type SchemaProblem, type ValidateOptions, validateValue } from './validate.ts';
 
 /** What the loader found out about the plugins that a configuration names. */
 export interface KnownPlugins {
@@ -46,10 +45,14 @@ export function checkConfig(
   { builtins, schemas, problems: importProblems = [] }: KnownPlugins,
 ): GatewayConfig {
   const lookup = createLookup(raw);
-  const ajv = createAjv(raw.baseDir);
+  const options = { baseDir: raw.baseDir, compile: createSettingsCompiler() };
   const check: CheckSection = (value, schema, pointer) => {
     const tree = interpolateTree(value, schema, pointer, lookup);
-    const errors = validateValue(tree.value, schema, { pointer, ajv, isHidden: (at) => tree.sources.has(at) });
+    const errors = validateValue(tree.value, schema, {
+      ...options,
+      pointer,
+      isHidden: (at) => tree.sources.has(at),
+    });
     // A value that could not be made is one problem, not a second one for missing.
     const told = new Set(tree.problems.map((problem) => problem.pointer));
     const own = errors.filter(({ missing }) => missing === undefined || !told.has(missing));
@@ -66,7 +69,7 @@ export function checkConfig(
   const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
 
   const found = findStore(interpolateStore(raw.value['store'], lookup), builtins, schemas);
-  const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, ajv);
+  const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, options);
   const providers = namesIn(raw.value['providers']);
   const values = isObject(core.value) ? core.value : {};
   const named = [...providers, ...namesIn(raw.value['tts'])];
@@ -128,9 +131,13 @@ function checkInstance(
 }
 
 /** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
-function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, ajv: Ajv2020): CheckedInstance {
+function checkStore(
+  { value: given, ...ref }: RawInstance,
+  schema: Schema,
+  options: Pick<ValidateOptions, 'baseDir' | 'compile'>,
+): CheckedInstance {
   const value = structuredClone(given);
-  const problems = validateValue(value, schema, { pointer: ref.pointer, ajv, isHidden: () => true });
+  const problems = validateValue(value, schema, { ...options, pointer: ref.pointer, isHidden: () => true });
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
 }
 
@@ -161,8 +168,8 @@ function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, strin
   return { pointer, message, hint: `Set ${variable} in the environment, in .env.local or in .env.` };
 }
 
-/** Core's part alone: the members of the groups and the sections of plugins are each checked by their plugin's schema. */
-function coreSchema(sections: readonly string[]): Schema {
+/** Core's part alone, beside plugins with these sections: the members of the groups and the sections of plugins are each checked by their plugin's schema. */
+export function coreSchema(sections: readonly string[]): Schema {
   const elsewhere = [...GROUP_NAMES.map((group) => [group, { type: 'object' }]), ...sections.map((name) => [name, {}])];
   const properties = { ...CORE_PROPERTIES, ...Object.fromEntries(elsewhere) };
   return { type: 'object', additionalProperties: false, properties };

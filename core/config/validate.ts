@@ -1,7 +1,8 @@
 import path from 'node:path';
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import type { Ajv2020, CodeKeywordDefinition, CodeOptions, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
 import { FORMATS } from '../contract/units.ts';
+import { createAheadFinder, type Formats, loadAjv } from './compiled-ahead.ts';
 import { descriptionOf, explainError } from './explain.ts';
 import { didYouMean } from './nearest.ts';
 import { childPointer, formatPath, type ProblemAt } from './problems.ts';
@@ -12,15 +13,31 @@ const ANNOTATIONS: readonly string[] = 'uri uri-reference email hostname date-ti
   ' ',
 );
 
+/** The formats that are checked, each as one function. */
+export const SETTINGS_FORMATS: Formats = Object.freeze(
+  Object.fromEntries(Object.entries(FORMATS).map(([name, { accepts }]) => [name, accepts])),
+);
+
+const findAhead = createAheadFinder('settings', SETTINGS_FORMATS);
+
+/** What validators of the configuration are called on: makes a path absolute. */
+interface Context {
+  readonly resolve: (file: string) => string;
+}
+
 /**
  * Ajv as every configuration schema is compiled: strict, all errors, defaults applied, our keyword and formats known.
- * It makes texts of `format: "path"` absolute, under `baseDir`. Compiling finds what is wrong with a schema.
+ * Its validators are called on a {@link Context}. Compiling finds what is wrong with a schema. `code` is how the build has
+ * it write code.
  */
-export function createAjv(baseDir: string): Ajv2020 {
+export function createSettingsAjv(
+  // The optimiser takes longer than what it spares one check of a file.
+  code: CodeOptions = { optimize: false },
+): Ajv2020 {
+  const { Ajv2020 } = loadAjv();
   const ajv = new Ajv2020({
     strict: true,
-    // The optimiser takes longer than what it spares one check of a file.
-    code: { optimize: false },
+    code,
     // `anyOf: [{ required: […] }]` is how a schema says "one of these".
     strictRequired: false,
     validateSchema: false,
@@ -29,27 +46,53 @@ export function createAjv(baseDir: string): Ajv2020 {
     useDefaults: true,
     allowUnionTypes: true,
     addUsedSchema: false,
+    passContext: true,
     logger: false,
   });
   ajv.addKeyword({ keyword: 'secret', schemaType: 'boolean' });
-  // Ajv's own `format` sees either texts or numbers; ours sees both, as `money` and `size` need.
   ajv.removeKeyword('format');
-  ajv.addKeyword({
+  ajv.addKeyword(formatKeyword());
+  return ajv;
+}
+
+/**
+ * Ajv's own `format` sees either texts or numbers; ours sees both, as `money` and `size` need. It also makes texts of
+ * `format: "path"` absolute. It gives code, as what the build writes to a file cannot hold functions.
+ */
+function formatKeyword(): CodeKeywordDefinition {
+  const { _ } = loadAjv();
+  return {
     keyword: 'format',
     schemaType: 'string',
-    modifying: true,
-    compile(name: string) {
-      const format = FORMATS[name];
-      if (!format && !ANNOTATIONS.includes(name)) throw new Error(`unknown format "${name}"`);
-      return (value: unknown, at) => {
-        if (!format || (typeof value !== 'string' && typeof value !== 'number')) return true;
-        if (!format.accepts(value)) return false;
-        if (name === 'path' && at) at.parentData[at.parentDataProperty] = path.resolve(baseDir, String(value));
-        return true;
-      };
+    code(cxt) {
+      const { gen, data, it } = cxt;
+      const name = String(cxt.schema);
+      const accepts = SETTINGS_FORMATS[name];
+      if (!accepts && !ANNOTATIONS.includes(name)) throw new Error(`unknown format "${name}"`);
+      if (!accepts) return;
+      const check = gen.scopeValue('formats', { key: name, ref: accepts, code: _`formats[${name}]` });
+      const isText = _`(typeof ${data} == "string" || typeof ${data} == "number")`;
+      const valid = gen.let('valid', _`!${isText} || ${check}(${data})`);
+      if (name === 'path')
+        gen.if(_`${valid} && typeof ${data} == "string" && ${it.parentData}`, () => {
+          gen.assign(data, _`this.resolve(${data})`);
+          gen.assign(_`${it.parentData}[${it.parentDataProperty}]`, data);
+        });
+      cxt.pass(valid);
     },
-  });
-  return ajv;
+  };
+}
+
+/** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
+export type CompileSettings = (schema: Schema) => ValidateFunction;
+
+/** Makes what compiles schemas of the configuration that the build did not, by one Ajv that is made for the first of them. */
+export function createSettingsCompiler(): CompileSettings {
+  let ajv: Ajv2020 | undefined;
+  return (schema) => {
+    const ajvOfAll = (): Ajv2020 => (ajv ??= createSettingsAjv());
+    return findAhead(JSON.stringify(schema)) ?? ajvOfAll().compile(schema);
+  };
 }
 
 export interface SchemaProblem extends ProblemAt {
@@ -60,7 +103,9 @@ export interface SchemaProblem extends ProblemAt {
 export interface ValidateOptions {
   /** Where the value stands. */
   readonly pointer: string;
-  readonly ajv: Ajv2020;
+  /** What relative paths are relative to. Absolute. */
+  readonly baseDir: string;
+  readonly compile: CompileSettings;
   /** Values that a problem must not show. */
   readonly isHidden: (pointer: string) => boolean;
 }
@@ -72,12 +117,13 @@ export interface ValidateOptions {
 export function validateValue(
   value: unknown,
   schema: Schema,
-  { pointer, ajv, isHidden }: ValidateOptions,
+  { pointer, baseDir, compile, isHidden }: ValidateOptions,
 ): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
   try {
-    const validate = ajv.compile(schema);
-    errors = validate(value) ? [] : (validate.errors ?? []);
+    const validate = compile(schema);
+    const context: Context = { resolve: (file) => path.resolve(baseDir, file) };
+    errors = validate.call(context, value) ? [] : (validate.errors ?? []);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return [{ pointer, atKey: true, message: `has a plugin whose configSchema cannot be used: ${reason}` }];

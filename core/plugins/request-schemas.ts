@@ -1,8 +1,9 @@
 import type { ErrorObject } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Ajv2020, CodeOptions } from 'ajv/dist/2020.js';
+import { createAheadFinder, type Formats, loadAjv } from '../config/compiled-ahead.ts';
+import { SETTINGS_FORMATS } from '../config/validate.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
-import { FORMATS } from '../contract/units.ts';
 import { type Owned, PluginError } from './registry.ts';
 
 function asOwner<T>(owner: string, what: string, work: () => T): T {
@@ -21,15 +22,18 @@ export type Validate = (value: unknown) => ErrorObject | undefined;
 export interface RequestSchemas {
   /** Throws a PluginError for a schema that is wrong. */
   compile(owner: string, schema: Schema, what: string): Validate;
+  /** The JSON texts of the schemas that were compiled. */
+  texts(): readonly string[];
 }
 
-/** Formats of JSON Schema that are checked beside those of the configuration; any other name is refused at start. */
-const STANDARD_FORMATS: Readonly<Record<string, (text: string) => boolean>> = Object.freeze({
+/** Formats of JSON Schema and those of the configuration; any other name is refused at start. */
+export const REQUEST_FORMATS: Formats = Object.freeze({
   date: (text) => isDate(text),
   'date-time': (text) => DATE_TIME.test(text) && isDate(text.slice(0, 10)) && !Number.isNaN(Date.parse(text)),
   email: (text) => /^[^\s@]+@[^\s@]+$/.test(text),
   uri: (text) => /^[a-z][a-z\d+.-]*:/i.test(text) && URL.canParse(text),
   uuid: (text) => /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
+  ...SETTINGS_FORMATS,
 });
 
 const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
@@ -38,6 +42,8 @@ function isDate(text: string): boolean {
   const time = Date.parse(text);
   return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
+
+const findAhead = createAheadFinder('requests', REQUEST_FORMATS);
 
 /** What was compiled, by the text of the schema. */
 interface Compiled {
@@ -57,22 +63,25 @@ export class SchemaCompiler {
   begin(schemas: readonly Owned<Schema>[]): RequestSchemas {
     const shared = JSON.stringify(schemas);
     const former = this.#former?.shared === shared ? this.#former : undefined;
-    let ajv = former ? undefined : createAjv(schemas);
     const validators = new Map<string, Validate>();
     this.#former = { shared, validators };
-    const compile = (schema: Schema): Validate => {
-      ajv ??= createAjv(schemas);
-      const validate = ajv.compile(schema);
+    let ajv: Ajv2020 | undefined;
+    const ajvOfAll = (): Ajv2020 => (ajv ??= createRequestAjv(schemas));
+    // One that is wrong stops the start, even when nothing refers to it.
+    if (!former && !schemas.every(({ value }) => findAhead(JSON.stringify(value)))) ajvOfAll();
+    const compile = (schema: Schema, text: string): Validate => {
+      const validate = findAhead(text) ?? ajvOfAll().compile(schema);
       return (value) => (validate(value) ? undefined : validate.errors?.[0]);
     };
     return {
       compile(owner, schema, what) {
         const text = JSON.stringify(schema);
         const known = validators.get(text) ?? former?.validators.get(text);
-        const validate = known ?? asOwner(owner, what, () => compile(schema));
+        const validate = known ?? asOwner(owner, what, () => compile(schema, text));
         validators.set(text, validate);
         return validate;
       },
+      texts: () => [...validators.keys()],
     };
   }
 }
@@ -82,23 +91,22 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
   return new SchemaCompiler().begin(schemas);
 }
 
-/** Makes the one Ajv of all requests. */
-function createAjv(schemas: readonly Owned<Schema>[]): Ajv2020 {
+/** Makes the one Ajv of all requests. `code` is how the build has it write code. */
+export function createRequestAjv(
+  schemas: readonly Owned<Schema>[],
+  // The optimiser takes half of what compiling takes, a third of a start.
+  code: CodeOptions = { optimize: false },
+): Ajv2020 {
+  const { Ajv2020 } = loadAjv();
   const ajv = new Ajv2020({
     strict: true,
-    // The optimiser takes half of what compiling takes, a third of a start.
-    code: { optimize: false },
+    code,
     strictTypes: false,
     strictRequired: false,
     // A `required` name such as `constructor` must not be satisfied by a prototype.
     ownProperties: true,
     allowUnionTypes: true,
-    formats: {
-      ...STANDARD_FORMATS,
-      ...Object.fromEntries(
-        Object.entries(FORMATS).map(([name, { accepts }]) => [name, (text: string) => accepts(text)]),
-      ),
-    },
+    formats: REQUEST_FORMATS,
   });
   for (const { owner, value } of schemas) asOwner(owner, `the schema "${value.$id}"`, () => ajv.addSchema(value));
   return ajv;

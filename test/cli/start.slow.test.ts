@@ -1,11 +1,11 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
-import { type Running, startCli } from '../support/processes/cli.ts';
+import { type Running, startCli, startProgram } from '../support/processes/cli.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
@@ -13,15 +13,19 @@ import { eventually, until } from '../support/wait.ts';
 const run = promisify(execFile);
 const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;
 
-/** Preloaded: when the banner is written, tells the packages that are loaded. */
+/** Preloaded: when the banner is written, tells the CommonJS files that are loaded. */
 const TELL_LOADED = `
   const write = process.stderr.write;
   process.stderr.write = function (text, ...rest) {
     const files = Object.keys(require('node:module')._cache);
-    if (/listens on/.test(text)) write.call(this, 'LOADED ' + files.map((file) => /.*node_modules.((@[^/]+.)?[^/]+)/.exec(file)?.[1]).join(' ') + '\\n');
+    if (/listens on/.test(text)) write.call(this, 'LOADED ' + JSON.stringify(files) + '\\n');
     return write.call(this, text, ...rest);
   };
 `;
+
+function loadedFiles(started: Running): readonly string[] {
+  return JSON.parse(/LOADED (.*)/.exec(started.stderr())?.[1] ?? '[]') as readonly string[];
+}
 
 describe('tollgate start', function () {
   this.timeout(60_000);
@@ -56,9 +60,32 @@ describe('tollgate start', function () {
     const preload = path.join(own, 'tell-loaded.cjs');
     writeFileSync(preload, TELL_LOADED);
     const { started } = await start(own, [], { NODE_OPTIONS: `--require=${preload}` });
-    const loaded = new Set(/LOADED (.*)/.exec(started.stderr())?.[1]?.split(' '));
-    expect([...loaded]).to.include.members(['koa', 'prom-client']);
-    expect([...loaded]).not.to.include.oneOf(['got', 'jose', 'koa-body', 'jiti', 'parse5', 'pg']);
+    const loaded = loadedFiles(started).map((file) => /.*node_modules.((@[^/]+.)?[^/]+)/.exec(file)?.[1]);
+    const packages = [...new Set(loaded)];
+    expect(packages).to.include.members(['koa', 'prom-client']);
+    expect(packages).not.to.include.oneOf(['got', 'jose', 'koa-body', 'jiti', 'parse5', 'pg']);
+  });
+
+  it('as built compiles no schema, so that Ajv is not loaded', async () => {
+    const own = path.join(folder, 'built');
+    mkdirSync(own);
+    for (const name of ['package.json', 'config'])
+      cpSync(path.join(PACKAGE_ROOT, name), path.join(own, name), { recursive: true });
+    symlinkSync(path.join(PACKAGE_ROOT, 'node_modules'), path.join(own, 'node_modules'));
+    const dist = path.join(own, 'dist');
+    const inSources = { cwd: PACKAGE_ROOT };
+    await run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', dist], inSources);
+    await run(process.execPath, ['--import', 'tsx/esm', 'config/write-compiled.ts', dist], inSources);
+    const preload = path.join(own, 'tell-loaded.cjs');
+    writeFileSync(preload, TELL_LOADED);
+    const program = [process.execPath, '--require', preload, path.join(dist, 'core/cli/main.js')];
+    const started = startProgram([...program, 'start', '--port', '0'], own);
+    running.push(started);
+    await started.seen(LISTENS);
+    const loaded = loadedFiles(started);
+    const compiled = ['requests', 'settings'].map((set) => path.join(dist, `compiled/${set}.cjs`));
+    expect(loaded).to.include.members(compiled);
+    expect(loaded.filter((file) => /\/ajv\/(?!dist\/runtime\/)/.test(file))).to.deep.equal([]);
   });
 
   it('prints a curl line that works as it stands, streaming too, and the key only once', async () => {

@@ -33,7 +33,16 @@ export function startCli(
   isService = false,
 ): Running {
   const node = [process.execPath, '--import', TSX, MAIN, ...words];
-  const [program = '', ...args] = shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node];
+  return startProgram(shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node], cwd, env, isService);
+}
+
+/** Starts any program, as {@link startCli} does with `tollgate`. */
+export function startProgram(
+  [program = '', ...args]: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+  isService = false,
+): Running {
   const child = spawn(program, args, {
     cwd,
     detached: isService,

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { type CompiledSet, compileAhead } from '../../config/compile-ahead.ts';
+import { type CompiledModule, type Formats, fingerprint, type SchemaSet } from '../../core/config/compiled-ahead.ts';
+import { createSettingsAjv, SETTINGS_FORMATS } from '../../core/config/validate.ts';
+import { isObject, type Schema } from '../../core/contract/json.ts';
+import { createRequestAjv, REQUEST_FORMATS } from '../../core/plugins/request-schemas.ts';
+import { valueOfSchema } from '../support/formats/values-of-schema.ts';
+
+const VALUES = 300;
+
+/** How each set is compiled at run time. */
+const SETS: Readonly<Record<SchemaSet, { readonly ajv: () => Ajv2020; readonly formats: Formats }>> = {
+  requests: { ajv: () => createRequestAjv([]), formats: REQUEST_FORMATS },
+  settings: { ajv: createSettingsAjv, formats: SETTINGS_FORMATS },
+};
+
+/** What the module of a set exports, without a file. */
+function evaluate({ code }: CompiledSet, formats: Formats): ReturnType<CompiledModule> {
+  const module: { exports?: CompiledModule } = {};
+  new Function('module', 'require', code)(module, createRequire(import.meta.url));
+  assert.ok(module.exports);
+  return module.exports(formats);
+}
+
+/** What a validator says of a value, and what it makes of it. */
+function judge(validate: ValidateFunction, given: unknown): string {
+  const value: unknown = structuredClone(given);
+  const fits = validate.call({ resolve: (file: string) => path.resolve('/base', file) }, value);
+  const errors = fits ? [] : (validate.errors ?? []);
+  // Whole schemas are long; which one it is, its description tells.
+  const told = errors.map(({ schema, parentSchema, data, ...error }) => ({
+    ...error,
+    schema: isObject(schema) ? Object.keys(schema) : schema,
+    about: parentSchema?.['description'],
+    data: typeof data,
+  }));
+  return JSON.stringify({ value, fits, errors: told });
+}
+
+describe('the schemas that the build compiles', () => {
+  let compiled: Awaited<ReturnType<typeof compileAhead>>;
+  before(async () => {
+    compiled = await compileAhead();
+  });
+
+  for (const [set, { ajv, formats }] of Object.entries(SETS) as [SchemaSet, (typeof SETS)[SchemaSet]][]) {
+    it(`judge every value of the ${set} as Ajv does at run time, in the same words`, () => {
+      const validators = evaluate(compiled[set], formats);
+      const slow = ajv();
+      const counts = { fitting: 0, others: 0 };
+      for (const text of compiled[set].texts) {
+        const schema = JSON.parse(text) as Schema;
+        const validate = slow.compile(schema);
+        const ahead = validators[fingerprint(text)];
+        assert.ok(ahead, text.slice(0, 200));
+        const agrees = fc.property(fc.noBias(fc.nat()), (seed) => {
+          const value = valueOfSchema(schema, seed);
+          assert.equal(judge(ahead, value), judge(validate, value));
+          counts[validate.errors ? 'others' : 'fitting'] += 1;
+        });
+        fc.assert(agrees, { numRuns: VALUES });
+      }
+      assert.ok(counts.fitting > VALUES && counts.others > VALUES, JSON.stringify(counts));
+    });
+  }
+});
