@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { createRequire } from 'node:module';
+import type { Ajv2020, ErrorObject, Options } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
 import { fitValue } from './fit-value.ts';
@@ -44,11 +45,12 @@ export interface SchemaReader {
  */
 export function createSchemaReader(): SchemaReader {
   const known = new LRUCache<string, CheckedSchema>({ max: 200 });
-  const meta = new Ajv2020({ strict: false, logger: false, validateFormats: false });
+  let meta: Ajv2020 | undefined;
   const remember = (value: object, param: string, make: () => Schema): CheckedSchema => {
     const key = createHash('sha256').update(param).update('\0').update(JSON.stringify(value)).digest('base64url');
     const found = known.get(key);
     if (found) return found;
+    meta ??= createAjv({ strict: false, logger: false, validateFormats: false });
     const made = compileSchema(make(), param, meta);
     known.set(key, made);
     return made;
@@ -57,6 +59,12 @@ export function createSchemaReader(): SchemaReader {
     readModel: (value, param) => remember(value, param, () => readAnySchema(value, param)),
     readSchema: (value, param) => remember(value, param, () => normaliseSchema(value, param)),
   };
+}
+
+/** Loads Ajv with the first schema that comes: it takes long, and a start does not need it. */
+function createAjv(options: Options): Ajv2020 {
+  const ajv = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
+  return new ajv.Ajv2020(options);
 }
 
 function readAnySchema(value: Readonly<Record<string, unknown>>, param: string): Schema {
@@ -72,7 +80,7 @@ function compileSchema(schema: Schema, param: string, meta: Ajv2020): CheckedSch
     const path = `${param}${toPath(error?.instancePath ?? '')}`;
     throw new GatewayError('invalid_request', `${path} ${error?.message ?? 'is no JSON Schema'}.`, { param: path });
   }
-  const ajv = new Ajv2020({
+  const ajv = createAjv({
     strict: false,
     logger: false,
     meta: false,
