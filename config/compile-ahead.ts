@@ -17,7 +17,7 @@ import { Lifecycle } from '../core/http/lifecycle.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../core/plugins/load-config.ts';
-import { createRequestAjv } from '../core/plugins/request-schemas.ts';
+import { createRequestAjv, REFERS_TO_OTHERS } from '../core/plugins/request-schemas.ts';
 
 /** Schemas, and the module that `core/config/compiled-ahead.ts` loads for them. */
 export interface CompiledSet {
@@ -63,10 +63,9 @@ async function listRequestSchemas(loaded: LoadedConfig): Promise<readonly string
     countAdmin: createAdminRate(),
     inner: new InnerRequests(),
   });
-  const shared = [...generation.registry.schemas.values()].map(({ value }) => JSON.stringify(value));
   await generation.close();
   await foundation.close();
-  return [...shared, ...generation.requests.texts()];
+  return generation.requests.texts();
 }
 
 async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly string[]> {
@@ -74,9 +73,6 @@ async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly 
   const core = coreSchema(plugins.flatMap(({ section }) => section ?? []));
   return [core, PLAN_SCHEMA, ...builtin.map(sealPluginSchema)].map((schema) => JSON.stringify(schema));
 }
-
-/** A reference to another schema: what it means is known only at run time. */
-const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
 
 function compileTexts(ajv: Ajv2020, asked: readonly string[]): CompiledSet {
   const texts = [...new Set(asked)].filter((text) => !REFERS_TO_OTHERS.test(text));

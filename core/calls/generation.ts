@@ -19,7 +19,7 @@ import { createPluginApi } from '../plugins/plugin-api.ts';
 import { createRecordBook } from '../plugins/records.ts';
 import { createRedactor } from '../plugins/redact-text.ts';
 import { PluginError, Registry } from '../plugins/registry.ts';
-import { type RequestSchemas, SchemaCompiler } from '../plugins/request-schemas.ts';
+import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
 import { runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/set-up.ts';
 import { createBlockedUsers, type RefuseBlocked, USERS, type UserRecord } from './blocked-users.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
@@ -114,7 +114,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     await runRegistered(registry.registered);
     const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
-    const requests = keep('schemas', () => new SchemaCompiler()).begin([...registry.schemas.values()]);
+    const requests = createRequestSchemas([...registry.schemas.values()]);
     const { counters } = ownStore;
     const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
     const routing = keep('routing', () => createRouting(share));

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
+import { LRUCache } from 'lru-cache';
 
 /**
  * Ajv takes a third of a start to compile the schemas of the built-in plugins, so `npm run build` compiles them ahead
@@ -25,12 +26,27 @@ export function fingerprint(text: string): string {
   return `schema_${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** Finds the validator of a schema by its JSON text; undefined when the build did not compile it, as from the sources. */
-export function createAheadFinder(set: SchemaSet, formats: Formats): (text: string) => ValidateFunction | undefined {
-  let compiled: ReturnType<CompiledModule> | undefined;
-  return (text) => {
-    compiled ??= loadModule(set)(formats);
-    return compiled[fingerprint(text)];
+/** How many validators a process remembers; a gateway has about a hundred. */
+const MAX_REMEMBERED = 1000;
+
+/** Gives the validator of a schema by its JSON text, and of whatever else decides what it means; `compile` makes one that is new. */
+export type FindValidator = (text: string, compile: () => ValidateFunction) => ValidateFunction;
+
+/**
+ * Makes what finds validators: those that the build compiled, and those of schemas that this process has compiled before, for a
+ * former configuration. Compiling all anew would keep a process that serves calls from doing so for most of a second.
+ */
+export function createValidatorFinder(set: SchemaSet, formats: Formats): FindValidator {
+  const remembered = new LRUCache<string, ValidateFunction>({ max: MAX_REMEMBERED });
+  let ahead: ReturnType<CompiledModule> | undefined;
+  return (text, compile) => {
+    ahead ??= loadModule(set)(formats);
+    const key = fingerprint(text);
+    const known = ahead[key] ?? remembered.get(key);
+    if (known) return known;
+    const made = compile();
+    remembered.set(key, made);
+    return made;
   };
 }
 

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Ajv2020, CodeKeywordDefinition, CodeOptions, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import type { Schema } from '../contract/json.ts';
 import { FORMATS } from '../contract/units.ts';
-import { createAheadFinder, type Formats, loadAjv } from './compiled-ahead.ts';
+import { createValidatorFinder, type Formats, loadAjv } from './compiled-ahead.ts';
 import { descriptionOf, explainError } from './explain.ts';
 import { didYouMean } from './nearest.ts';
 import { childPointer, formatPath, type ProblemAt } from './problems.ts';
@@ -18,7 +18,7 @@ export const SETTINGS_FORMATS: Formats = Object.freeze(
   Object.fromEntries(Object.entries(FORMATS).map(([name, { accepts }]) => [name, accepts])),
 );
 
-const findAhead = createAheadFinder('settings', SETTINGS_FORMATS);
+const findValidator = createValidatorFinder('settings', SETTINGS_FORMATS);
 
 /** What validators of the configuration are called on: makes a path absolute. */
 interface Context {
@@ -86,13 +86,14 @@ function formatKeyword(): CodeKeywordDefinition {
 /** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
 export type CompileSettings = (schema: Schema) => ValidateFunction;
 
-/** Makes what compiles schemas of the configuration that the build did not, by one Ajv that is made for the first of them. */
+/** Makes what compiles schemas of the configuration that nobody knows yet, by one Ajv that is made for the first of them. */
 export function createSettingsCompiler(): CompileSettings {
   let ajv: Ajv2020 | undefined;
-  return (schema) => {
-    const ajvOfAll = (): Ajv2020 => (ajv ??= createSettingsAjv());
-    return findAhead(JSON.stringify(schema)) ?? ajvOfAll().compile(schema);
+  const compile = (schema: Schema): ValidateFunction => {
+    ajv ??= createSettingsAjv();
+    return ajv.compile(schema);
   };
+  return (schema) => findValidator(JSON.stringify(schema), () => compile(schema));
 }
 
 export interface SchemaProblem extends ProblemAt {

@@ -1,6 +1,6 @@
 import type { ErrorObject } from 'ajv';
-import type { Ajv2020, CodeOptions } from 'ajv/dist/2020.js';
-import { createAheadFinder, type Formats, loadAjv } from '../config/compiled-ahead.ts';
+import type { Ajv2020, CodeOptions, ValidateFunction } from 'ajv/dist/2020.js';
+import { createValidatorFinder, type Formats, loadAjv } from '../config/compiled-ahead.ts';
 import { SETTINGS_FORMATS } from '../config/validate.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Route } from '../contract/plugin.ts';
@@ -10,6 +10,7 @@ function asOwner<T>(owner: string, what: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
+    if (cause instanceof PluginError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new PluginError(owner, `${what} does not compile: ${reason}`, { cause });
   }
@@ -43,52 +44,36 @@ function isDate(text: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-const findAhead = createAheadFinder('requests', REQUEST_FORMATS);
+const findValidator = createValidatorFinder('requests', REQUEST_FORMATS);
 
-/** What was compiled, by the text of the schema. */
-interface Compiled {
-  /** The text of the schemas that others refer to. */
-  readonly shared: string;
-  readonly validators: ReadonlyMap<string, Validate>;
-}
+/** A reference to another schema: what a text with one means is known only with the others. */
+export const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
 
-/**
- * Compiles the schemas of one configuration after the other. Each has mostly those of the one before: compiling all of them anew
- * would keep a process that serves calls from doing so for most of a second.
- */
-export class SchemaCompiler {
-  #former: Compiled | undefined;
-
-  /** `schemas` are those that others refer to by their `$id`. Throws a PluginError for one that is wrong. */
-  begin(schemas: readonly Owned<Schema>[]): RequestSchemas {
-    const shared = JSON.stringify(schemas);
-    const former = this.#former?.shared === shared ? this.#former : undefined;
-    const validators = new Map<string, Validate>();
-    this.#former = { shared, validators };
-    let ajv: Ajv2020 | undefined;
-    const ajvOfAll = (): Ajv2020 => (ajv ??= createRequestAjv(schemas));
-    // One that is wrong stops the start, even when nothing refers to it.
-    if (!former && !schemas.every(({ value }) => findAhead(JSON.stringify(value)))) ajvOfAll();
-    const compile = (schema: Schema, text: string): Validate => {
-      const validate = findAhead(text) ?? ajvOfAll().compile(schema);
-      return (value) => (validate(value) ? undefined : validate.errors?.[0]);
-    };
-    return {
-      compile(owner, schema, what) {
-        const text = JSON.stringify(schema);
-        const known = validators.get(text) ?? former?.validators.get(text);
-        const validate = known ?? asOwner(owner, what, () => compile(schema, text));
-        validators.set(text, validate);
-        return validate;
-      },
-      texts: () => [...validators.keys()],
-    };
-  }
-}
-
-/** Compiles the schemas of one configuration. */
+/** Compiles the schemas of one configuration; `schemas` are those that others refer to by their `$id`. Throws a PluginError for one that is wrong. */
 export function createRequestSchemas(schemas: readonly Owned<Schema>[]): RequestSchemas {
-  return new SchemaCompiler().begin(schemas);
+  const others = JSON.stringify(schemas.map(({ value }) => value));
+  const texts = new Set<string>();
+  let ajv: Ajv2020 | undefined;
+  const compile = (schema: Schema): ValidateFunction => {
+    ajv ??= createRequestAjv(schemas);
+    return ajv.compile(schema);
+  };
+  const find = (owner: string, schema: Schema, what: string): ValidateFunction => {
+    const text = JSON.stringify(schema);
+    texts.add(text);
+    return asOwner(owner, what, () =>
+      findValidator(REFERS_TO_OTHERS.test(text) ? text + others : text, () => compile(schema)),
+    );
+  };
+  // One that is wrong stops the start, even when nothing refers to it.
+  for (const { owner, value } of schemas) find(owner, value, `the schema "${value.$id}"`);
+  return {
+    compile(owner, schema, what) {
+      const validate = find(owner, schema, what);
+      return (value) => (validate(value) ? undefined : validate.errors?.[0]);
+    },
+    texts: () => [...texts],
+  };
 }
 
 /** Makes the one Ajv of all requests. `code` is how the build has it write code. */
