@@ -10,7 +10,7 @@ import { Registry } from '../../../core/plugins/registry.ts';
 import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { createSilentLog } from '../log.ts';
-import { createConfigAjv, withDefaults } from '../plugins/with-defaults.ts';
+import { withDefaults } from '../plugins/with-defaults.ts';
 import type { ScriptedModel } from './scripted-model.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -68,9 +68,8 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     openStore: () => {},
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);
-  const ajv = createConfigAjv();
   for (const { plugin, config, instance = plugin.name } of plugins) {
-    const checked = withDefaults(ajv, plugin.configSchema, config) as Record<string, unknown>;
+    const checked = withDefaults(plugin.configSchema, config) as Record<string, unknown>;
     const own = { group: 'agents', name: instance, plugin: plugin as Plugin, config: checked };
     await plugin.setup(createPluginApi(deps, own), checked as never);
   }

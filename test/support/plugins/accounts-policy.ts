@@ -6,7 +6,7 @@ import { createRecordBook } from '../../../core/plugins/records.ts';
 import type { Registry } from '../../../core/plugins/registry.ts';
 import accounts from '../../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../log.ts';
-import { createConfigAjv, withDefaults } from './with-defaults.ts';
+import { withDefaults } from './with-defaults.ts';
 
 export interface AccountsSetup {
   readonly store: Store;
@@ -22,7 +22,7 @@ export interface AccountsSetup {
 export async function setUpAccounts(registry: Registry, setup: AccountsSetup): Promise<void> {
   const { store, ledger, billing, services, keptUser } = setup;
   const { configSchema } = accounts;
-  const config: ApiInstance['config'] = { ...withDefaults(createConfigAjv(), configSchema, setup.config ?? {}) };
+  const config: ApiInstance['config'] = { ...withDefaults(configSchema, setup.config ?? {}) };
   const deps = {
     ...{ registry, log: createSilentLog(), gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
     ...{ services, keptUser, records: createRecordBook(store) },

@@ -16,7 +16,7 @@ import type {
 import { createAuditLog } from '../../../core/plugins/audit.ts';
 import { createRecordBook } from '../../../core/plugins/records.ts';
 import { createSilentLog } from '../log.ts';
-import { createConfigAjv, withDefaults } from './with-defaults.ts';
+import { withDefaults } from './with-defaults.ts';
 
 export interface FakeOptions {
   readonly settings?: Partial<GatewaySettings>;
@@ -53,10 +53,9 @@ type Work = () => void | Promise<void>;
 
 /** What plugins registered on a store, without a core. Config defaults are applied and its schema enforced, as core does. */
 export async function registerPlugins(store: Store, plugins: readonly ConfiguredPlugin[], options: FakeOptions) {
-  const ajv = createConfigAjv();
   const log = createSilentLog();
   const registered = {
-    ...{ ajv, log, audit: createAuditLog({ store, keepForMs: 86_400_000, log }) },
+    ...{ log, audit: createAuditLog({ store, keepForMs: 86_400_000, log }) },
     routes: [] as Route[],
     commands: [] as Command[],
     announcements: [] as Announcement[],
@@ -66,7 +65,7 @@ export async function registerPlugins(store: Store, plugins: readonly Configured
   };
   const own = apiOf(store, registered, options);
   for (const { plugin, config = {}, instance = plugin.name } of plugins) {
-    const checked = withDefaults(ajv, plugin.configSchema, config);
+    const checked = withDefaults(plugin.configSchema, config);
     await plugin.setup({ instance, ...own } as unknown as PluginApi, checked as never);
   }
   return registered;

@@ -1,4 +1,3 @@
-import type { Ajv2020 } from 'ajv/dist/2020.js';
 import {
   type Announcement,
   type AuditPage,
@@ -17,6 +16,7 @@ import {
 import type { LogLine } from '../log.ts';
 import { type ConfiguredPlugin, type FakeOptions, type Registered, registerPlugins } from './fake-api.ts';
 import { fakeIo } from './fake-io.ts';
+import { configAjv } from './with-defaults.ts';
 
 export interface Answer {
   readonly status: number;
@@ -100,7 +100,7 @@ async function authenticate({ hooks }: Registered, request: AuthRequest): Promis
 }
 
 async function handle(registered: Registered, method: string, path: string, sent: Sent): Promise<Answer> {
-  const { ajv, routes } = registered;
+  const { routes } = registered;
   const route = routes.find((each) => each.method === method && each.path === path);
   if (!route) throw new GatewayError('unknown_url', 'No route has this path.');
   const credential = sent.bearer ?? sent.apiKey;
@@ -113,8 +113,8 @@ async function handle(registered: Registered, method: string, path: string, sent
   if (permission && principal.credential === 'token' && !principal.permissions?.includes(permission)) {
     throw new GatewayError('permission_denied', `The token lacks the permission ${permission}.`);
   }
-  if (sent.body !== undefined || !route.bodyOptional) check(ajv, route.body, sent.body);
-  check(ajv, route.query, sent.query ?? {});
+  if (sent.body !== undefined || !route.bodyOptional) check(route.body, sent.body);
+  check(route.query, sent.query ?? {});
 
   const headers: Record<string, string> = {};
   const ctx = {
@@ -166,13 +166,13 @@ function authRequest(credential: string, bearer: boolean, now: number): AuthRequ
   return { credential, bearer, now, method: 'POST', path: '/', headers: {}, address: '127.0.0.1', rawBody };
 }
 
-function check(ajv: Ajv2020, schema: object | undefined, value: unknown): void {
+function check(schema: object | undefined, value: unknown): void {
   if (!schema) {
     if (value !== undefined && Object.keys(value as object).length > 0) {
       throw new GatewayError('invalid_request', 'Nothing is taken here.');
     }
     return;
   }
-  const validate = ajv.compile(schema);
-  if (!validate(value)) throw new GatewayError('invalid_request', ajv.errorsText(validate.errors));
+  const validate = configAjv.compile(schema);
+  if (!validate(value)) throw new GatewayError('invalid_request', configAjv.errorsText(validate.errors));
 }
