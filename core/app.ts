@@ -120,6 +120,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       url: `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
       server,
       ...describeGeneration(live),
+      get openApi() {
+        return live.openApi;
+      },
       prepare,
       use: async (next) => (await prepare(next)).commit(),
       reloadBy(control) {
@@ -152,15 +155,11 @@ function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
 }
 
 /** What a program that embeds the gateway may know of the generation that it started with. */
-function describeGeneration({
-  generation,
-  openApi,
-}: LiveGeneration): Pick<Gateway, 'announcements' | 'providers' | 'models' | 'openApi'> {
+function describeGeneration({ generation }: LiveGeneration): Pick<Gateway, 'announcements' | 'providers' | 'models'> {
   const { registry, catalog } = generation;
   return {
     announcements: registry.announcements,
     providers: catalog.providers().map((name) => ({ name, isConfigured: catalog.isConfigured(name) })),
     models: catalog,
-    openApi,
   };
 }

@@ -45,7 +45,7 @@ export class LiveGeneration {
   }
 
   get openApi(): Schema {
-    return this.#current?.served.openApi ?? {};
+    return this.#current?.served.openApi() ?? {};
   }
 
   /** Makes a generation ready. One that does not become ready is closed and changes nothing. */

@@ -28,7 +28,8 @@ import type { SocketRules } from './websockets.ts';
 export interface Served {
   readonly listener: RequestListener;
   readonly sockets: SocketRules;
-  readonly openApi: Schema;
+  /** Made when it is first asked for. */
+  openApi(): Schema;
 }
 
 /** What all generations that a server serves share. */
@@ -46,7 +47,9 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
   const owned = [...registry.dialects.values()].map(({ owner, value }) => ({ owner, value: ownDialect(owner, value) }));
   const spoken = owned.map(({ value }) => value);
   const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
-  let openApiText = '';
+  let openApi: Schema | undefined;
+  let openApiText: string | undefined;
+  const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings.version, credentials));
   const own = coreRoutes({
     catalog,
     aliases: deps.aliases,
@@ -57,7 +60,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
     gather: (topic) => foundation.gatherer.gather(topic),
     reloads: () => lifecycle.reloads,
     audit: (change) => generation.audit.add(change),
-    openApi: () => openApiText,
+    openApi: () => (openApiText ??= JSON.stringify(describe())),
   });
   registry.refuseRoutesOf([
     ...own.filter(({ isFallback }) => !isFallback),
@@ -72,8 +75,6 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
   const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const credentials = knownCredentials(generation.loaded.plugins);
-  const openApi = createOpenApi(routes, schemas, settings.version, credentials);
-  openApiText = JSON.stringify(openApi);
   const authenticate = withoutBlocked(deps.partsOf('chat').hooks.authenticate, generation.refuseBlocked);
   const router = createRouter({
     ...{ routes, requests, lifecycle, budget, countAdmin, tags: settings.tags },
@@ -95,7 +96,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
     ...{ ...server, lifecycle, log: foundation.log, probes, prefixes, inner },
     isUrlCredential: urlCredentials(routes, isCredential),
   });
-  return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi };
+  return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi: describe };
 }
 
 /** What responds to requests with an idempotency key; undefined where they are switched off. */
