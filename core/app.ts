@@ -115,13 +115,14 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       await live.close();
       await foundation.close();
     };
+    const { openApi } = live;
     let closing: Promise<void> | undefined;
     return {
       url: `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
       server,
       ...describeGeneration(live),
       get openApi() {
-        return live.openApi;
+        return openApi();
       },
       prepare,
       use: async (next) => (await prepare(next)).commit(),

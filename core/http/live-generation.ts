@@ -1,7 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { Generation } from '../calls/generation.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Schema } from '../contract/json.ts';
 import { type ServeDeps, type Served, serveGeneration } from './serve.ts';
 import type { SocketRules } from './websockets.ts';
 
@@ -44,8 +43,10 @@ export class LiveGeneration {
     return this.#current.served.sockets;
   }
 
-  get openApi(): Schema {
-    return this.#current?.served.openApi() ?? {};
+  /** Describes the generation that serves now, also when it no longer does. */
+  get openApi(): Served['openApi'] {
+    if (!this.#current) throw new TypeError('no generation is running');
+    return this.#current.served.openApi;
   }
 
   /** Makes a generation ready. One that does not become ready is closed and changes nothing. */

@@ -15,7 +15,7 @@ import {
   SSE_HEAD,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
-import { eventually } from '../support/wait.ts';
+import { eventually, until } from '../support/wait.ts';
 
 const MAIN = fileURLToPath(new URL('../../core/cli/main.ts', import.meta.url));
 
@@ -115,6 +115,7 @@ describe('a running gateway whose configuration changes', function () {
       }, 50);
       try {
         for (let round = 1; round <= 5; round += 1) {
+          await until('calls are under way', () => calls.length > 50 * round);
           await write({ server: { workers }, models: { [`alias-${round}`]: 'echo/echo' } });
           running.child.kill('SIGHUP');
           await reloads(round);
