@@ -12,7 +12,7 @@ import { childPointer, createConfigError, type ProblemAt } from './problems.ts';
 import type { RawConfig } from './read.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
 import { checkTls } from './tls.ts';
-import { createSettingsCompiler, type SchemaProblem, type ValidateOptions, validateValue } from './validate.ts';
+import { type SchemaProblem, validateValue } from './validate.ts';
 
 /** What the loader found out about the plugins that a configuration names. */
 export interface KnownPlugins {
@@ -45,14 +45,10 @@ export function checkConfig(
   { builtins, schemas, problems: importProblems = [] }: KnownPlugins,
 ): GatewayConfig {
   const lookup = createLookup(raw);
-  const options = { baseDir: raw.baseDir, compile: createSettingsCompiler() };
+  const { baseDir } = raw;
   const check: CheckSection = (value, schema, pointer) => {
     const tree = interpolateTree(value, schema, pointer, lookup);
-    const errors = validateValue(tree.value, schema, {
-      ...options,
-      pointer,
-      isHidden: (at) => tree.sources.has(at),
-    });
+    const errors = validateValue(tree.value, schema, { pointer, baseDir, isHidden: (at) => tree.sources.has(at) });
     // A value that could not be made is one problem, not a second one for missing.
     const told = new Set(tree.problems.map((problem) => problem.pointer));
     const own = errors.filter(({ missing }) => missing === undefined || !told.has(missing));
@@ -69,7 +65,7 @@ export function checkConfig(
   const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
 
   const found = findStore(interpolateStore(raw.value['store'], lookup), builtins, schemas);
-  const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, options);
+  const store = found.instance && checkStore(found.instance, pluginOf(found.instance).schema, baseDir);
   const providers = namesIn(raw.value['providers']);
   const values = isObject(core.value) ? core.value : {};
   const named = [...providers, ...namesIn(raw.value['tts'])];
@@ -131,13 +127,9 @@ function checkInstance(
 }
 
 /** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
-function checkStore(
-  { value: given, ...ref }: RawInstance,
-  schema: Schema,
-  options: Pick<ValidateOptions, 'baseDir' | 'compile'>,
-): CheckedInstance {
+function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, baseDir: string): CheckedInstance {
   const value = structuredClone(given);
-  const problems = validateValue(value, schema, { ...options, pointer: ref.pointer, isHidden: () => true });
+  const problems = validateValue(value, schema, { pointer: ref.pointer, baseDir, isHidden: () => true });
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
 }
 

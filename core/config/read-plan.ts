@@ -4,7 +4,7 @@ import { isObject } from '../contract/json.ts';
 import type { Plan } from '../contract/settings.ts';
 import { checkBudgetList } from './check-budgets.ts';
 import { CORE_PROPERTIES, type CoreValues } from './core-schema.ts';
-import { createSettingsCompiler, validateValue } from './validate.ts';
+import { validateValue } from './validate.ts';
 
 /** The schema of one plan, as the configuration has it under `plans`. */
 export const PLAN_SCHEMA = CORE_PROPERTIES.plans.additionalProperties;
@@ -13,8 +13,7 @@ export const PLAN_SCHEMA = CORE_PROPERTIES.plans.additionalProperties;
 export function readPlan(value: unknown): Plan {
   if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
   const plan = structuredClone(value) as CoreValues['plans'][string];
-  const options = { pointer: '', baseDir: '/', compile: createSettingsCompiler(), isHidden: () => false };
-  const found = validateValue(plan, PLAN_SCHEMA, options);
+  const found = validateValue(plan, PLAN_SCHEMA, { pointer: '', baseDir: '/', isHidden: () => false });
   // Which providers there are is not known here.
   const providers = (plan.budgets ?? []).flatMap(({ provider }) => provider ?? []);
   const [problem] = found.length > 0 ? found : checkBudgetList('/budgets', plan.budgets, { plans: [], providers });

@@ -83,17 +83,15 @@ function formatKeyword(): CodeKeywordDefinition {
   };
 }
 
-/** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
-export type CompileSettings = (schema: Schema) => ValidateFunction;
+/** The one Ajv of this process, made for the first schema that nobody knows. */
+let settingsAjv: Ajv2020 | undefined;
 
-/** Makes what compiles schemas of the configuration that nobody knows yet, by one Ajv that is made for the first of them. */
-export function createSettingsCompiler(): CompileSettings {
-  let ajv: Ajv2020 | undefined;
-  const compile = (schema: Schema): ValidateFunction => {
-    ajv ??= createSettingsAjv();
-    return ajv.compile(schema);
-  };
-  return (schema) => findValidator(JSON.stringify(schema), () => compile(schema));
+/** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
+export function compileSettings(schema: Schema): ValidateFunction {
+  return findValidator(JSON.stringify(schema), () => {
+    settingsAjv ??= createSettingsAjv();
+    return settingsAjv.compile(schema);
+  });
 }
 
 export interface SchemaProblem extends ProblemAt {
@@ -106,7 +104,6 @@ export interface ValidateOptions {
   readonly pointer: string;
   /** What relative paths are relative to. Absolute. */
   readonly baseDir: string;
-  readonly compile: CompileSettings;
   /** Values that a problem must not show. */
   readonly isHidden: (pointer: string) => boolean;
 }
@@ -118,11 +115,11 @@ export interface ValidateOptions {
 export function validateValue(
   value: unknown,
   schema: Schema,
-  { pointer, baseDir, compile, isHidden }: ValidateOptions,
+  { pointer, baseDir, isHidden }: ValidateOptions,
 ): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
   try {
-    const validate = compile(schema);
+    const validate = compileSettings(schema);
     const context: Context = { resolve: (file) => path.resolve(baseDir, file) };
     errors = validate.call(context, value) ? [] : (validate.errors ?? []);
   } catch (error) {
