@@ -53,6 +53,7 @@ export const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
 export function createRequestSchemas(schemas: readonly Owned<Schema>[]): RequestSchemas {
   const others = JSON.stringify(schemas.map(({ value }) => value));
   const texts = new Set<string>();
+  const textsById = new Map<unknown, string>();
   let ajv: Ajv2020 | undefined;
   const compile = (schema: Schema): ValidateFunction => {
     ajv ??= createRequestAjv(schemas);
@@ -60,10 +61,15 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
   };
   const find = (owner: string, schema: Schema, what: string): ValidateFunction => {
     const text = JSON.stringify(schema);
-    texts.add(text);
-    return asOwner(owner, what, () =>
-      findValidator(REFERS_TO_OTHERS.test(text) ? text + others : text, () => compile(schema)),
-    );
+    const { $id } = schema;
+    return asOwner(owner, what, () => {
+      // Ajv sees only those that nobody knew.
+      if ($id !== undefined && (textsById.get($id) ?? text) !== text)
+        throw new TypeError(`another schema has the $id "${String($id)}"`);
+      textsById.set($id, text);
+      texts.add(text);
+      return findValidator(REFERS_TO_OTHERS.test(text) ? text + others : text, () => compile(schema));
+    });
   };
   // One that is wrong stops the start, even when nothing refers to it.
   for (const { owner, value } of schemas) find(owner, value, `the schema "${value.$id}"`);

@@ -34,10 +34,18 @@ describe('the schemas of requests, from one configuration to the next', () => {
     expect(other({ name: true })).to.equal(undefined);
   });
 
+  it('may not have one name with two meanings, also where one of them is known from before', () => {
+    const meaning = (type: string) => ({ $id: 'twice', ...named(type) });
+    createRequestSchemas([]).compile('acme', meaning('string'), 'a body');
+    const schemas = createRequestSchemas([]);
+    schemas.compile('acme', meaning('string'), 'a body');
+    expect(() => schemas.compile('other', meaning('number'), 'a query')).to.throw(/"other".*a query does not compile/);
+    expect(() => schemas.compile('other', meaning('string'), 'a query')).not.to.throw();
+  });
+
   it('are forgotten where a process has seen a thousand others since', () => {
-    const compile = (description: string): void => {
-      createRequestSchemas([]).compile('acme', { type: 'object', description }, 'a body');
-    };
+    const schemas = createRequestSchemas([]);
+    const compile = (description: string) => schemas.compile('acme', { type: 'object', description }, 'a body');
     compile('the first');
     for (let at = 0; at < 1000; at += 1) compile(`another, ${at}`);
     compile('the first');
