@@ -3,12 +3,15 @@ import type { Usage } from '../contract/chat.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { Timeouts } from '../contract/provider.ts';
 import type { Lane } from './ingress.ts';
+import type { RunningAttempt } from './routing/health-book.ts';
 
 /** What came of a call so far; core fills it in as the call goes on. */
 export interface CallRecord {
   /** The target that was tried last, or is owed what was metered. */
   target: Target | undefined;
   attempts: number;
+  /** The attempt that nothing is known of yet, or whose stream goes on: the end of the call says how its target does. */
+  running: RunningAttempt | undefined;
   /** The status of the last attempt; undefined when its provider sent none. */
   status: number | undefined;
   /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
@@ -41,6 +44,7 @@ export function newRecord(): CallRecord {
   return {
     target: undefined,
     attempts: 0,
+    running: undefined,
     status: undefined,
     sentTo: [],
     usage: undefined,

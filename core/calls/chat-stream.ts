@@ -37,6 +37,7 @@ export function streamChat(deps: CallDeps, callRequest: CallRequest<'chat'>, ini
       return passOut(deps, call, {
         ...notes,
         target: call.targets[0],
+        isStreaming: true,
         first: batchOf(chunksOfResponse(response)),
         source: NONE,
       });

@@ -21,6 +21,7 @@ export const FAILURES = Object.freeze({
   timeout: row('provider_timeout', 'did not answer in time'),
   model_not_found: row('unsupported_model', undefined),
   context_length: row('context_length_exceeded', undefined, false),
+  request_over_limit: row('request_too_large', undefined),
   content_filter: row('content_filtered', undefined, false),
   invalid_request: row('invalid_request', undefined, false),
 } as const satisfies Record<FailureClass, FailureRow>);
@@ -33,6 +34,7 @@ function row(code: ErrorCode, says: string | undefined, failover = true): Failur
 const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
   model_not_found: 'the model does not exist there.',
   context_length: 'the messages do not fit into the context window of the model.',
+  request_over_limit: 'the request is larger than it takes at once.',
   content_filter: 'the content was refused by its policy.',
   invalid_request: 'the request was refused.',
 });

@@ -1,5 +1,5 @@
 import { listSecrets } from '../config/config-secrets.ts';
-import { CHAT, COUNT, type Operation } from '../contract/call.ts';
+import { CHAT, COUNT, type Operation, type Target } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
@@ -135,6 +135,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
         gatherer.serve(readers);
         foundation.storeWatch.watchers = registry.storeWatchers;
         routing.health.useKeys(keysOf(registry));
+        routing.health.useTargets(configuredTargets(deps));
       },
     };
   } catch (error) {
@@ -156,6 +157,18 @@ function keysOf({ offers }: Registry): ReadonlyMap<string, string> {
   for (const { owner, value } of offers.values())
     keys.set(owner, `${keys.get(owner) ?? ''}${value.offer.credential?.value ?? ''}\n`);
   return keys;
+}
+
+/** Whether a target is one that the configuration names: of an alias, or listed by its provider. */
+function configuredTargets({ routes, partsOf }: CallDeps): (target: Target) => boolean {
+  const named = new Set(
+    [...routes.values()].flatMap(({ targets, onOverflow }) =>
+      [...targets.map(({ to }) => to), onOverflow ?? []].flat(),
+    ),
+  );
+  const { catalog } = partsOf(CHAT);
+  return ({ provider, model }) =>
+    named.has(`${provider}/${model}`) || (catalog.has(provider) && catalog.list(provider).includes(model));
 }
 
 /** The instances of a configuration with their plugins. */

@@ -204,6 +204,10 @@ export class LiveCall implements Call {
   }
 
   async #finish(outcome: Outcome): Promise<void> {
+    const { running } = this.#record;
+    // A stream that the vendor broke off was reported already; one that the caller cut says nothing.
+    if (outcome.status === 'ok') running?.report({ kind: 'success', stream: true });
+    else running?.leave();
     // What a plugin's own listener throws is logged as what nobody caught; the books are written all the same.
     void (async () => this.#onOutcome?.(this, outcome))();
     await this.hooks.finish?.(this, outcome);

@@ -18,6 +18,8 @@ const MAX_PEEKED = 64;
 /** A stream of a target that has begun to respond. */
 export interface OpenStream extends ResponseNotes {
   readonly target: Target | undefined;
+  /** Its end, not its beginning, says whether the target works. */
+  readonly isStreaming: true;
   /** What was read of the source already. */
   readonly first: Batch;
   readonly source: Pick<Batches, 'next'>;
@@ -61,7 +63,7 @@ export async function openStream(deps: CallDeps, call: LiveCall, target: Target)
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   const { headers } = opened;
   const first = { chunks, events };
-  return { call, headers, target, first, source, destroy: () => opened.upstreamResponse.destroy() };
+  return { call, headers, target, isStreaming: true, first, source, destroy: () => opened.upstreamResponse.destroy() };
 }
 
 /** The clock of a stream's first content: when it runs out the vendor is left, and another target may respond. */

@@ -93,7 +93,7 @@ export const ERRORS = Object.freeze({
   request_too_large: {
     status: 413,
     type: request,
-    when: 'The body, or a text in it, is over its limit; the message names the limit.',
+    when: 'The body, or a text in it, is over its limit, or the request over what the provider takes at once; the message names the limit.',
   },
   unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
   upgrade_required: {

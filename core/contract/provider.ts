@@ -64,6 +64,8 @@ export type FailureClass =
   | 'rate_limit'
   | 'overloaded'
   | 'context_length'
+  /** The request asks for more than the operator's account may ask for at once: about the request, and another target may take it. */
+  | 'request_over_limit'
   | 'content_filter'
   | 'model_not_found'
   | 'invalid_request'

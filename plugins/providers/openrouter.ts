@@ -42,11 +42,6 @@ export default openaiCompatible({
   errors: {
     codes: { not_found: 'model_not_found', unmapped: 'upstream_error' },
     messages: [{ status: [400], text: /is not a valid model ID$/, is: 'model_not_found' }],
-    // A refusal by moderation is a 403, as a bad key's scope is; only the metadata tells them apart.
-    classify: ({ fields }, status) =>
-      status === 403 && Array.isArray((fields['metadata'] as { reasons?: unknown } | undefined)?.reasons)
-        ? 'content_filter'
-        : undefined,
   },
 });
 

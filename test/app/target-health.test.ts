@@ -6,7 +6,10 @@ import { eventually } from '../support/wait.ts';
 /** Each test has models of its own, so that what fails in one is not left alone in the next. */
 const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };
 const MODELS = Object.fromEntries([
-  ...['hang', 'limited', 'caller', 'back', 'all', 'stale', 'shown'].map((name) => [name, [`a/${name}`, `b/${name}`]]),
+  ...['hang', 'limited', 'caller', 'back', 'all', 'stale', 'shown', 'balance', 'minute', 'flagged'].map((name) => [
+    name,
+    [`a/${name}`, `b/${name}`],
+  ]),
   ...['hang-stream', 'hang-whole'].map((name) => [name, { targets: [`a/${name}`, `b/${name}`], ...CLOCKS }]),
   ['crowd', { targets: ['a/crowd', 'b/crowd'], timeouts: { firstToken: '4s' } }],
   ['locked', ['c/m', 'b/locked']],
@@ -95,6 +98,35 @@ describe('a target that fails', function () {
     }
     rig.vendors['a']?.script(fine);
     expect(await rig.ask('caller')).to.include({ by: 'a', attempts: '1' });
+  });
+
+  for (const [model, status, message, code] of [
+    ['balance', 402, 'This request requires more credits, or fewer max_tokens. You can only afford 20.', 402],
+    [
+      'minute',
+      429,
+      'Request too large for gpt-x on tokens per min (TPM): Limit 10, Requested 20.',
+      'rate_limit_exceeded',
+    ],
+  ] as const)
+    it(`E56: is asked again after it refused one request with ${status} that is about that request alone`, async () => {
+      rig.vendors['a']?.script(answer(status, { error: { message, code } }));
+      for (let n = 0; n < 4; n++) expect(await rig.ask(model)).to.include({ status: 200, by: 'b', attempts: '2' });
+      const before = rig.countOf('a');
+      const direct = await rig.ask(`a/${model}`);
+      expect(direct.status).to.equal(413);
+      expect(rig.countOf('a') - before, 'sent once, since it would fail again').to.equal(1);
+      expect(direct.text, 'with what the caller can mend').to.include(message.slice(0, 40));
+      rig.vendors['a']?.script(fine);
+      expect(await rig.ask(model)).to.include({ by: 'a', attempts: '1' });
+    });
+
+  it('E56: is asked again after its moderation flagged one request', async () => {
+    const error = { code: 403, message: 'Your input was flagged', metadata: { reasons: ['violence'] } };
+    rig.vendors['a']?.script(answer(403, { error }));
+    for (let n = 0; n < 4; n++) expect((await rig.ask('flagged')).text).to.include('content_filtered');
+    rig.vendors['a']?.script(fine);
+    expect(await rig.ask('flagged')).to.include({ by: 'a', attempts: '1' });
   });
 
   it('is tried when all are open and it is the best of them: a call is never refused for that (G91)', async () => {

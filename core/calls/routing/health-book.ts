@@ -2,12 +2,14 @@ import type { Target } from '../../contract/call.ts';
 import type { OpenCause, TargetReport } from '../../contract/routing.ts';
 import { steadyNow } from '../../contract/steady-now.ts';
 import {
+  type Attempt,
   begin,
-  forget,
   type Health,
   judge,
+  leave,
   mayTry,
   openByOthers,
+  reach,
   stateOf,
   tryNewKey,
   UNKNOWN,
@@ -17,18 +19,47 @@ import {
 /** What a verdict is about: one model, or everything that the provider serves (its network, its key). */
 export type Scope = 'model' | 'provider';
 
-/** Targets that are remembered: callers make names up, memory must not grow with them. */
+/** Targets that are remembered: those that are configured or have answered. */
 const MAX_TARGETS = 1000;
+
+/** Others that failed. Callers make names up: these few places are all that such names get. */
+const MAX_STRANGERS = 100;
 
 /** Told when a target was opened or closed; `coolDownMs` is how long it is left alone, 0 for one that is closed. */
 export type HealthListener = (name: string, coolDownMs: number) => void;
+
+/** An attempt that runs: what comes of it is reported here, a stream's twice (its first token and its end). */
+export class RunningAttempt {
+  readonly #health: HealthBook;
+  readonly #target: Target;
+  readonly #attempt: Attempt;
+
+  constructor(health: HealthBook, target: Target, attempt: Attempt) {
+    this.#health = health;
+    this.#target = target;
+    this.#attempt = attempt;
+  }
+
+  report(verdict: Verdict, scope?: Scope): void {
+    this.#health.report(this.#target, verdict, scope, this.#attempt);
+  }
+
+  /** It ended without saying anything about its target, as when its caller left. Harmless after a report. */
+  leave(): void {
+    this.#health.leave(this.#target, this.#attempt);
+  }
+}
 
 /**
  * The health of all targets of this process, which outlives a change of the configuration. A target can be tried when both its
  * model and its provider can.
  */
 export class HealthBook {
+  /** The one used last stands last. */
   readonly #known = new Map<string, Health>();
+  readonly #strangers = new Map<string, Health>();
+  #isConfigured: (target: Target) => boolean = () => false;
+  #lastId = 0;
   readonly #now: () => number;
   #keys: ReadonlyMap<string, string> = new Map();
   /** Tells others, when there are any. */
@@ -73,36 +104,45 @@ export class HealthBook {
   }
 
   /** A call goes there. */
-  begin(target: Target): void {
+  begin(target: Target): RunningAttempt {
+    this.#lastId += 1;
+    const attempt = { id: this.#lastId, startedAt: this.#now() };
+    for (const name of namesOf(target)) this.#update(name, (health) => begin(health, attempt));
+    return new RunningAttempt(this, target, attempt);
+  }
+
+  /** An attempt ended without saying anything about its target. */
+  leave(target: Target, attempt: Attempt): void {
+    for (const name of namesOf(target)) this.#update(name, (health) => leave(health, attempt));
+  }
+
+  /** Notes what came of an attempt; of one that began now, unless it is given. */
+  report({ provider, model }: Target, verdict: Verdict, scope: Scope = 'model', attempt?: Attempt): void {
     const now = this.#now();
-    for (const name of namesOf(target)) if (this.#known.has(name)) this.#known.set(name, begin(this.#of(name), now));
-  }
-
-  /** The call ended without saying anything about the target. */
-  forget(target: Target): void {
-    for (const name of namesOf(target)) if (this.#known.has(name)) this.#known.set(name, forget(this.#of(name)));
-  }
-
-  /** Notes what came of an attempt. */
-  report({ provider, model }: Target, verdict: Verdict, scope: Scope = 'model'): void {
     const [whole, part] = [nameOf(provider), nameOf(provider, model)];
-    if (verdict.kind !== 'failure') {
-      this.#judge(whole, verdict);
-      this.#judge(part, verdict);
-      return;
-    }
-    // Shown with the model that met it; only the provider is opened by it.
-    this.#judge(scope === 'provider' ? whole : part, verdict);
-    const other = scope === 'provider' ? part : whole;
-    this.#set(other, forget(this.#of(other)));
+    const own = scope === 'provider' ? whole : part;
+    const other = own === whole ? part : whole;
+    this.#update(own, (health) => judge(health, verdict, now, attempt));
+    this.#update(other, (health) => {
+      const left = attempt ? leave(health, attempt) : health;
+      // What opens the provider is shown with the model that met it, which has a place for that.
+      if (verdict.kind === 'failure') return { ...left };
+      return reach(verdict.kind === 'success' ? judge(left, verdict, now, attempt) : left, now);
+    });
   }
 
   /** What another worker or node found out about a name. */
   learn(name: string, openUntil: number | undefined): void {
-    const health = this.#of(name);
     const now = this.#now();
-    if (openUntil !== undefined) this.#set(name, openByOthers(health, openUntil, now));
-    else if (health.cause === 'shared') this.#set(name, { ...health, openUntil: now });
+    this.#set(name, (health) => {
+      if (openUntil !== undefined) return openByOthers(health, openUntil, now);
+      return health.cause === 'shared' ? { ...health, openUntil: now } : health;
+    });
+  }
+
+  /** Which targets a configuration names, from now on. */
+  useTargets(isConfigured: (target: Target) => boolean): void {
+    this.#isConfigured = isConfigured;
   }
 
   /** The keys of the providers, by instance, as a configuration has them from now on: one that was replaced is tried at once. */
@@ -111,17 +151,17 @@ export class HealthBook {
     this.#keys = keys;
     const isReplaced = (provider: string): boolean =>
       before.has(provider) && before.get(provider) !== keys.get(provider);
-    for (const [name, health] of [...this.#known]) {
-      const after = isReplaced(name.split('/', 1)[0] ?? name) ? tryNewKey(health) : health;
-      if (after === health) continue;
-      this.#set(name, after);
+    for (const name of this.names()) {
+      const health = this.#of(name);
+      if (!isReplaced(name.split('/', 1)[0] ?? name) || tryNewKey(health) === health) continue;
+      this.#set(name, tryNewKey);
       this.onChange(name, 0);
     }
   }
 
-  /** Names that were used last, for those who share. */
-  names(max: number): readonly string[] {
-    return [...this.#known.keys()].slice(-max);
+  /** The names that were used last, the latest last. */
+  names(max = MAX_TARGETS + MAX_STRANGERS): readonly string[] {
+    return [...this.#strangers.keys(), ...this.#known.keys()].slice(-max);
   }
 
   isOpen(name: string): boolean {
@@ -130,8 +170,8 @@ export class HealthBook {
 
   /** All targets, the latest first. A provider's own state is that of each of its models. */
   reports(): readonly TargetReport[] {
-    return [...this.#known.keys()]
-      .reverse()
+    return this.names()
+      .toReversed()
       .flatMap((name) => (name.includes('/') ? [this.reportOf(splitName(name))] : []));
   }
 
@@ -155,27 +195,42 @@ export class HealthBook {
   }
 
   #of(name: string): Health {
-    return this.#known.get(name) ?? UNKNOWN;
+    return this.#known.get(name) ?? this.#strangers.get(name) ?? UNKNOWN;
   }
 
-  #judge(name: string, verdict: Verdict): void {
-    const now = this.#now();
+  /** Notes what an event makes of a name, and tells others when that opened or closed it. */
+  #update(name: string, change: (health: Health) => Health): void {
     const before = this.#of(name);
-    const after = judge(before, verdict, now);
-    this.#set(name, after);
-    const wasOpen = before.openUntil !== undefined;
-    if (after.openUntil !== undefined && after.openUntil !== before.openUntil)
-      this.onChange(name, after.openUntil - now);
-    else if (wasOpen && after.openUntil === undefined) this.onChange(name, 0);
+    const after = this.#set(name, change);
+    if (after.openUntil === before.openUntil) return;
+    this.onChange(name, after.openUntil === undefined ? 0 : after.openUntil - this.#now());
   }
 
-  /** The one used last stands last; the first ones are forgotten. */
-  #set(name: string, health: Health): void {
+  /** The one used last stands last; of too many the first one is forgotten. */
+  #set(name: string, change: (health: Health) => Health): Health {
+    const before = this.#of(name);
+    const after = change(before);
+    if (after === before) return after;
+    const hasPlace = this.#known.has(name) || this.#deserves(name, after);
     this.#known.delete(name);
-    this.#known.set(name, health);
-    if (this.#known.size <= MAX_TARGETS) return;
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
+    this.#strangers.delete(name);
+    const places = hasPlace ? this.#known : this.#strangers;
+    places.set(name, after);
+    if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
+    return after;
+  }
+
+  /** Providers, and targets that are configured or have answered. */
+  #deserves(name: string, { wholeMs, streamMs }: Health): boolean {
+    const hasAnswered = wholeMs !== undefined || streamMs !== undefined;
+    return hasAnswered || !name.includes('/') || this.#isConfigured(splitName(name));
+  }
+
+  /** The one used longest ago, which is not configured if there is such a one. */
+  #leastOf(places: ReadonlyMap<string, Health>): string {
+    const [oldest = ''] = places.keys();
+    for (const name of places.keys()) if (name.includes('/') && !this.#isConfigured(splitName(name))) return name;
+    return oldest;
   }
 }
 

@@ -100,6 +100,7 @@ async function settle<R extends object>(
     if (!('thrown' in end) && !hasResponded(end)) continue;
     if (hasResponded(end)) hangUp(end.result);
     const { record } = lap.call;
+    record.running?.leave();
     meterUnfinished(deps, lap.call);
     record.beside = owedBy(record);
     record.sentTo.length = 0;

@@ -18,6 +18,9 @@ export interface FailureFacts {
 /** What the vendor says by these: it has not begun to work. */
 const NOT_BEGUN: ReadonlySet<number> = new Set([429, 503, 529]);
 
+/** What a vendor says of the account, or of this request, whatever its status: the same request fails again. */
+const MEANT: ReadonlySet<FailureClass> = new Set(['billing', 'authentication', 'request_over_limit']);
+
 /** What may have been worked on. */
 const PERHAPS_BEGUN: ReadonlySet<number> = new Set([502, 504]);
 
@@ -44,7 +47,7 @@ export function retryDelayMs(facts: FailureFacts, isIdempotent: boolean, random:
 }
 
 function mayRetry({ class: kind, status, phase, isSent }: FailureFacts, isIdempotent: boolean): boolean {
-  if (kind === undefined || kind === 'billing' || kind === 'authentication') return false;
+  if (kind === undefined || MEANT.has(kind)) return false;
   if (phase !== undefined) {
     // A clock of ours ran out, or the connections of ours.
     if (kind !== 'upstream_error') return false;

@@ -5,12 +5,19 @@ export interface Health {
   /** When it may be tried again; undefined while it is closed. Unix milliseconds. */
   readonly openUntil: number | undefined;
   readonly cause: OpenCause | undefined;
-  /** Until when a live call tests it; others leave it alone meanwhile. */
-  readonly probeUntil: number;
-  /** How often it was opened in a row: each time for longer. */
+  /** When it was opened and closed last. */
+  readonly openedAt: number;
+  readonly closedAt: number;
+  /** The attempt that tests it, and until when others leave it alone meanwhile. */
+  readonly test: { readonly id: number; readonly until: number } | undefined;
+  /** How often it was opened, less what it has worked since: each time for longer. */
   readonly openings: number;
+  /** For how long the last of these openings was. */
+  readonly coolDownMs: number;
   /** Failures since the last success. */
   readonly failures: number;
+  /** Streams that broke off after they had begun, since one came to its end. */
+  readonly brokenStreams: number;
   /** Moving averages: the share of attempts that failed, and milliseconds. */
   readonly errorRate: number;
   readonly wholeMs: number | undefined;
@@ -19,9 +26,20 @@ export interface Health {
   readonly lastError: TargetError | undefined;
 }
 
-/** What an attempt says about its target. `alive` is neither: the vendor refused what the caller sent. */
+/** One attempt at a target. */
+export interface Attempt {
+  readonly id: number;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+}
+
+/** What an attempt says about its target. */
 export type Verdict =
-  | { readonly kind: 'success'; readonly durationMs: number; readonly stream: boolean }
+  /** A response has begun, such as by a stream's first token; its end is still to come. */
+  | { readonly kind: 'answered'; readonly stream: boolean; readonly durationMs: number }
+  /** A response that came to its end. What was measured when it began has no duration. */
+  | { readonly kind: 'success'; readonly stream: boolean; readonly durationMs?: number }
+  /** The vendor refused what the caller sent: neither a success nor a failure. */
   | { readonly kind: 'alive' }
   | {
       readonly kind: 'failure';
@@ -29,14 +47,20 @@ export type Verdict =
       readonly error: Omit<TargetError, 'at'>;
       /** How long the vendor told to wait. */
       readonly retryAfterMs?: number | undefined;
+      /** Whether it broke off a stream that had begun. */
+      readonly isBroken?: boolean;
     };
 
 export const UNKNOWN: Health = Object.freeze({
   openUntil: undefined,
   cause: undefined,
-  probeUntil: 0,
+  openedAt: 0,
+  closedAt: 0,
+  test: undefined,
   openings: 0,
+  coolDownMs: 0,
   failures: 0,
+  brokenStreams: 0,
   errorRate: 0,
   wholeMs: undefined,
   streamMs: undefined,
@@ -50,7 +74,7 @@ const OPENS = Object.freeze({ inARow: 3, errorRate: 0.5, attempts: 20 });
 /** How much the latest attempt counts in the averages. */
 const WEIGHT = 0.1;
 
-/** How long a target is left alone, by why: doubled with every opening in a row, up to the longest. */
+/** How long a target is left alone, by why: doubled with every opening that still counts, up to the longest. */
 const COOL_DOWN_MS = Object.freeze({
   failures: { first: 5_000, longest: 60_000 },
   rate_limit: { first: 2_000, longest: 60_000 },
@@ -61,100 +85,177 @@ const COOL_DOWN_MS = Object.freeze({
 const LONGEST_TOLD_MS = 300_000;
 
 /** How long a call that tests a target keeps others away, when it never tells what came of it. */
-const LONGEST_PROBE_MS = 60_000;
+const LONGEST_TEST_MS = 60_000;
 
 export function stateOf({ openUntil }: Health, now: number): TargetState {
   if (openUntil === undefined) return 'closed';
   return now < openUntil ? 'open' : 'half-open';
 }
 
-/** Whether a call may go there: closed, or half open with nobody testing it. */
+/** Whether a call may go there: closed, or half open and no other call is testing it. */
 export function mayTry(health: Health, now: number): boolean {
   const state = stateOf(health, now);
-  return state === 'closed' || (state === 'half-open' && now >= health.probeUntil);
+  return state === 'closed' || (state === 'half-open' && (health.test === undefined || now >= health.test.until));
 }
 
 /** A call goes there now: the first one to a half-open target tests it for all. */
-export function begin(health: Health, now: number): Health {
-  return stateOf(health, now) === 'half-open' ? { ...health, probeUntil: now + LONGEST_PROBE_MS } : health;
+export function begin(health: Health, { id, startedAt }: Attempt): Health {
+  return stateOf(health, startedAt) === 'half-open' && mayTry(health, startedAt)
+    ? { ...health, test: { id, until: startedAt + LONGEST_TEST_MS } }
+    : health;
 }
 
-/** The call ended without a verdict, as when its caller left: the next one may test. */
-export function forget(health: Health): Health {
-  return health.probeUntil === 0 ? health : { ...health, probeUntil: 0 };
+/** The call ended without a verdict, as when its caller left: if it was the test, the next call may test. */
+export function leave(health: Health, { id }: Pick<Attempt, 'id'>): Health {
+  return health.test?.id === id ? { ...health, test: undefined } : health;
 }
 
-/** What an attempt makes of what was known. */
-export function judge(health: Health, verdict: Verdict, now: number): Health {
-  if (verdict.kind === 'failure') return fail(health, verdict, now);
-  const next = isToldToWait(health, now) ? health : { ...health, ...CLOSED };
-  if (verdict.kind === 'alive') return next;
-  const { durationMs, stream } = verdict;
-  const { wholeMs, streamMs, attempts } = health;
-  return {
-    ...next,
-    errorRate: average(health, 0),
-    attempts: attempts + 1,
-    wholeMs: stream ? wholeMs : averageMs(wholeMs, durationMs),
-    streamMs: stream ? averageMs(streamMs, durationMs) : streamMs,
-  };
+/** What an attempt makes of what was known of a model. */
+export function judge(health: Health, verdict: Verdict, now: number, attempt: Attempt = startedNow(now)): Health {
+  switch (verdict.kind) {
+    case 'failure':
+      return fail(health, verdict, now, attempt);
+    case 'alive':
+      return leave(health, attempt);
+    case 'answered':
+      return answer(health, verdict, now, attempt);
+    case 'success':
+      return succeed(health, verdict, now, attempt);
+  }
+}
+
+/** What any response makes of what was known of a provider, which is opened only by connections and keys that do not work. */
+export function reach(health: Health, now: number): Health {
+  return isToldToWait(health, now) || health === UNKNOWN ? health : { ...close(health, now), failures: 0 };
 }
 
 /** What another worker or node found: it is open at least until then. */
 export function openByOthers(health: Health, until: number, now: number): Health {
   if (stateOf(health, now) === 'open' && health.cause !== 'shared') return health;
-  return { ...health, openUntil: until, cause: 'shared', probeUntil: 0 };
+  const openedAt = health.cause === 'shared' ? health.openedAt : now;
+  return { ...health, openUntil: until, openedAt, cause: 'shared', test: undefined };
 }
 
 /** What another key makes of it: openings that may be for the former key end. What is measured stays. */
 export function tryNewKey(health: Health): Health {
-  return health.cause === 'credential' || health.cause === 'shared' ? { ...health, ...CLOSED } : health;
+  if (health.cause !== 'credential' && health.cause !== 'shared') return health;
+  const { errorRate, wholeMs, streamMs, attempts, lastError } = health;
+  return { ...UNKNOWN, errorRate, wholeMs, streamMs, attempts, lastError };
 }
 
-const CLOSED = Object.freeze({ openUntil: undefined, cause: undefined, probeUntil: 0, openings: 0, failures: 0 });
+function startedNow(now: number): Attempt {
+  return { id: 0, startedAt: now };
+}
 
-/** One success among many calls does not end a wait that the vendor told, nor mends a key; what others found, they end. */
+/**
+ * A stream has begun. That ends what a vendor says before it works (a rate limit, a refused key); whether it works is known at the
+ * stream's end. Until then a stream that tests keeps others away for as long as the target was left alone last.
+ */
+function answer(
+  health: Health,
+  { stream, durationMs }: Verdict & { readonly kind: 'answered' },
+  now: number,
+  { id }: Attempt,
+): Health {
+  const measured = { ...health, ...measure(health, stream, durationMs) };
+  if (stateOf(health, now) !== 'half-open') return measured;
+  if (health.cause === 'rate_limit' || health.cause === 'credential') return close(measured, now);
+  if (health.test?.id !== id) return measured;
+  const holdMs = Math.max(health.coolDownMs, COOL_DOWN_MS.failures.first);
+  return { ...measured, test: { id, until: now + Math.min(holdMs, LONGEST_TEST_MS) } };
+}
+
+function succeed(
+  health: Health,
+  verdict: Verdict & { readonly kind: 'success' },
+  now: number,
+  attempt: Attempt,
+): Health {
+  const { stream, durationMs } = verdict;
+  const counted: Health = {
+    ...leave(health, attempt),
+    ...(durationMs !== undefined && measure(health, stream, durationMs)),
+    errorRate: average(health, 0),
+    attempts: health.attempts + 1,
+  };
+  if (isFromBefore(health, attempt)) return counted;
+  const steady = { ...counted, failures: 0, brokenStreams: stream ? 0 : health.brokenStreams };
+  // One success among many calls does not end a wait that the vendor told, nor mends a key; what others found, they end.
+  if (health.openUntil === undefined || isToldToWait(health, now)) return steady;
+  // What was opened by streams that break off is tested by a stream, as long as one may come.
+  const waitsForStream = health.brokenStreams >= OPENS.inARow && !stream && now < health.openUntil + LONGEST_TEST_MS;
+  return waitsForStream ? steady : { ...close(steady, now), brokenStreams: 0 };
+}
+
+/** Whether an attempt began before the target was opened last: what comes of it is no news. */
+function isFromBefore({ openedAt }: Health, { startedAt }: Attempt): boolean {
+  return startedAt < openedAt;
+}
+
+function close(health: Health, now: number): Health {
+  const closedAt = health.openUntil === undefined ? health.closedAt : now;
+  return { ...health, openUntil: undefined, cause: undefined, test: undefined, closedAt };
+}
+
 function isToldToWait(health: Health, now: number): boolean {
   return stateOf(health, now) === 'open' && health.cause !== 'failures';
 }
 
-function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, now: number): Health {
-  const { cause, error, retryAfterMs } = verdict;
+function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, now: number, attempt: Attempt): Health {
+  const { cause, error, retryAfterMs, isBroken } = verdict;
+  const isNews = cause !== 'failures' || !isFromBefore(health, attempt);
+  const counts = cause === 'failures' && isNews;
   const failed: Health = {
-    ...health,
-    failures: cause === 'failures' ? health.failures + 1 : health.failures,
+    ...leave(health, attempt),
+    failures: health.failures + (counts ? 1 : 0),
+    brokenStreams: health.brokenStreams + (counts && isBroken ? 1 : 0),
     errorRate: average(health, 1),
     attempts: health.attempts + 1,
     lastError: { at: now, ...error },
   };
   const state = stateOf(health, now);
-  // Calls that ran beside the one that opened it say nothing new, but for a longer wait.
-  if (state === 'open') return cause === 'rate_limit' ? later(failed, coolDownMs(cause, 1, retryAfterMs), now) : failed;
+  // Calls that ran at the same time as the one that opened it say nothing new, but for a longer wait.
+  if (state === 'open')
+    return cause === 'rate_limit' ? later(failed, toldMs(retryAfterMs) ?? COOL_DOWN_MS[cause].first, now) : failed;
+  if (!isNews) return failed;
   const opens =
     state === 'half-open' ||
     cause !== 'failures' ||
     failed.failures >= OPENS.inARow ||
+    failed.brokenStreams >= OPENS.inARow ||
     (failed.attempts >= OPENS.attempts && failed.errorRate > OPENS.errorRate);
   if (!opens) return failed;
-  const openings = health.openings + 1;
-  const openUntil = now + coolDownMs(cause, openings, retryAfterMs);
-  return { ...failed, openings, openUntil, cause, probeUntil: 0 };
+  const opened: Health = { ...failed, cause, openedAt: now, test: undefined, openings: openingsLeft(health, now) };
+  const waitMs = toldMs(retryAfterMs);
+  if (waitMs !== undefined) return { ...opened, openUntil: now + waitMs };
+  const { first, longest } = COOL_DOWN_MS[cause];
+  const coolDownMs = Math.min(first * 2 ** Math.min(opened.openings, 20), longest);
+  return { ...opened, openUntil: now + coolDownMs, coolDownMs, openings: opened.openings + 1 };
+}
+
+/** For each time as long as it was last left alone that a target has been closed since, one opening less counts. */
+function openingsLeft({ openings, coolDownMs, openUntil, closedAt }: Health, now: number): number {
+  if (openUntil !== undefined || coolDownMs === 0) return openings;
+  return Math.max(openings - Math.floor((now - closedAt) / coolDownMs), 0);
 }
 
 function later(health: Health, ms: number, now: number): Health {
   return { ...health, openUntil: Math.max(health.openUntil ?? 0, now + ms) };
 }
 
-function coolDownMs(cause: keyof typeof COOL_DOWN_MS, openings: number, toldMs: number | undefined): number {
-  if (toldMs !== undefined) return Math.min(Math.max(toldMs, 1), LONGEST_TOLD_MS);
-  const { first, longest } = COOL_DOWN_MS[cause];
-  return Math.min(first * 2 ** Math.min(openings - 1, 20), longest);
+/** What a vendor told, within bounds. */
+function toldMs(retryAfterMs: number | undefined): number | undefined {
+  return retryAfterMs === undefined ? undefined : Math.min(Math.max(retryAfterMs, 1), LONGEST_TOLD_MS);
 }
 
 /** The first attempts count in full, so that a new target is not taken for a good one. */
 function average({ errorRate, attempts }: Health, latest: 0 | 1): number {
   const weight = Math.max(WEIGHT, 1 / (attempts + 1));
   return errorRate + weight * (latest - errorRate);
+}
+
+function measure({ wholeMs, streamMs }: Health, stream: boolean, ms: number): Partial<Health> {
+  return stream ? { streamMs: averageMs(streamMs, ms) } : { wholeMs: averageMs(wholeMs, ms) };
 }
 
 function averageMs(known: number | undefined, latest: number): number {

@@ -6,7 +6,7 @@ import { attemptReport, type FailedAttempt } from '../attempt.ts';
 import type { CallDeps } from '../call-deps.ts';
 import { redact } from '../failures.ts';
 import type { LiveCall } from '../live-call.ts';
-import type { HealthBook, Scope } from './health-book.ts';
+import type { RunningAttempt, Scope } from './health-book.ts';
 import type { Verdict } from './target-health.ts';
 
 /** One attempt: alone, or one of two that run at the same time on copies of the call. */
@@ -36,7 +36,8 @@ interface Ending {
 /** Notes and tells what broke a response off that had begun: its attempt was told as one that responded. */
 export function tellBroken(deps: CallDeps, call: LiveCall, target: Target, failed: FailedAttempt): void {
   if (!isOfTarget(failed)) return;
-  reportFailure(deps.routing.health, target, failed, call.record.status, call.requestId);
+  const { running, status } = call.record;
+  if (running) reportFailure(running, failed, { status, requestId: call.requestId, isBroken: true });
   tellAttempt(deps, call, { call, target, isSecond: false, end: () => false }, { startedMs: 0, failed, next: 'end' });
 }
 
@@ -73,6 +74,7 @@ const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undef
   timeout: 'failures',
   model_not_found: undefined,
   context_length: undefined,
+  request_over_limit: undefined,
   content_filter: undefined,
   invalid_request: undefined,
 });
@@ -85,13 +87,19 @@ function isOfTarget({ class: kind, error }: FailedAttempt): boolean {
   return kind !== undefined || BROKEN.has(error.code);
 }
 
+/** What is known beside the failure itself. */
+interface FailureFacts {
+  readonly status: number | undefined;
+  readonly requestId: string;
+  /** Whether a stream had begun that it broke off. */
+  readonly isBroken: boolean;
+}
+
 /** Notes what a failed attempt says about its target: nothing when the caller, or a plugin, is why it failed. */
 export function reportFailure(
-  health: HealthBook,
-  target: Target,
+  attempt: RunningAttempt,
   failed: FailedAttempt,
-  status: number | undefined,
-  requestId: string,
+  { status, requestId, isBroken }: FailureFacts,
 ): void {
   const { class: kind, phase, message, errno, error } = failed;
   // Our own bound on connections, and a caller's slowness that the vendor tells.
@@ -101,7 +109,7 @@ export function reportFailure(
     cause === undefined
       ? { kind: 'alive' }
       : {
-          ...{ kind: 'failure', cause, retryAfterMs: error.retryAfterMs },
+          ...{ kind: 'failure', cause, retryAfterMs: error.retryAfterMs, isBroken },
           error: {
             ...{ message: redact(message), requestId },
             ...(kind && { class: kind }),
@@ -109,7 +117,7 @@ export function reportFailure(
             ...(errno !== undefined && { errno }),
           },
         };
-  health.report(target, verdict, scopeOf(failed, status));
+  attempt.report(verdict, scopeOf(failed, status));
 }
 
 /** Nothing of a provider works without connection, key or credit; a 403 may be about one model. */

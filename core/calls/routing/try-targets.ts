@@ -11,10 +11,10 @@ import { retryDelayMs } from './retries.ts';
 import { type Lap, reportFailure, tellAttempt } from './tell-attempt.ts';
 
 /** One attempt; `own` is the call, or a copy of it where two attempts run at once. */
-type AttemptOf<T> = (target: Target, own: LiveCall) => Promise<T>;
+type AttemptOf<T extends object> = (target: Target, own: LiveCall) => Promise<T>;
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
-export function tryTargets<T>(deps: CallDeps, call: LiveCall, attempt: AttemptOf<T>): Promise<T> {
+export function tryTargets<T extends object>(deps: CallDeps, call: LiveCall, attempt: AttemptOf<T>): Promise<T> {
   deps.routing.shared?.refresh();
   deps.routing.budget.enter(call.ended);
   if (call.hedge && call.alias !== undefined) deps.routing.hedges.enter(call.alias, call.hedge);
@@ -34,7 +34,7 @@ type Tried<T> = { readonly response: T } | { readonly next: Step | undefined };
 const ATTEMPTS_OF_SDKS = 3;
 
 /** The targets of one call: which comes next, and what is left when all have failed. */
-class TargetRun<T> {
+class TargetRun<T extends object> {
   readonly #deps: CallDeps;
   readonly #call: LiveCall;
   readonly #attempt: AttemptOf<T>;
@@ -90,14 +90,14 @@ class TargetRun<T> {
       if (delayMs !== undefined) await pause(delayMs, undefined, { signal });
       record.status = undefined;
       record.clocks = this.#clocksOf(target);
-      health.begin(target);
+      record.running = health.begin(target);
       const startedMs = this.#call.elapsedMs;
       const end = waiting.begin(target, stream);
       try {
         const response = await this.#attempt(target, lap.call);
         lap.end();
         end(true);
-        health.report(target, { kind: 'success', durationMs: this.#call.elapsedMs - startedMs, stream });
+        noteResponse(lap.call, response, this.#call.elapsedMs - startedMs);
         if (this.#call.stickyKey !== undefined) sticky.set(this.#call.stickyKey, `${target.provider}/${target.model}`);
         tellAttempt(this.#deps, this.#call, lap, { startedMs, next: 'respond' });
         return { response };
@@ -115,18 +115,19 @@ class TargetRun<T> {
   #fail(lap: Lap, startedMs: number, thrown: unknown): Step | undefined {
     const { target, call: own } = lap;
     const call = this.#call;
-    const { health } = this.#deps.routing;
     const { offers } = this.#deps.partsOf(call.operation);
+    const { running, status } = own.record;
     const hasOther = lap.end();
     this.#wasSent ||= own.record.attempts > 0;
     // Says nothing about the target, unless a failure is read from it.
-    health.forget(target);
+    own.record.running = undefined;
+    running?.leave();
     if (own.signal.aborted) {
       if (!call.signal.aborted) tellAttempt(this.#deps, call, lap, { startedMs, next: 'left' });
       throw thrown;
     }
     const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
-    reportFailure(health, target, failed, own.record.status, call.requestId);
+    if (running) reportFailure(running, failed, { status, requestId: call.requestId, isBroken: false });
     this.#noteRetry(lap, failed, call.elapsedMs - startedMs);
     const next = hasOther ? undefined : this.#nextAfter(failed);
     const told = hasOther ? 'wait' : next === undefined ? 'end' : wordOf(next);
@@ -208,6 +209,15 @@ class TargetRun<T> {
       isDoubtful: health.isDoubtful(target),
     });
   }
+}
+
+/** A response says that its target works; of one that goes on, the end of the call says it. */
+function noteResponse({ record, stream }: LiveCall, response: object, durationMs: number): void {
+  const { running } = record;
+  if ('isStreaming' in response && response.isStreaming === true)
+    return running?.report({ kind: 'answered', stream, durationMs });
+  record.running = undefined;
+  running?.report({ kind: 'success', stream, durationMs });
 }
 
 function wordOf({ delayMs }: Step): AttemptReport['next'] {

@@ -104,6 +104,23 @@ const CONTEXT_LENGTH: readonly RegExp[] = Object.freeze([
 ]);
 const CONTEXT_STATUS: ReadonlySet<number> = new Set([400, 413, 422]);
 
+/** Of these a vendor's code says a limit, a balance or a key; only its words say that it is about this request. */
+const ABOUT_REQUEST: readonly {
+  readonly status: readonly number[];
+  readonly text: RegExp;
+  readonly is: FailureClass;
+}[] = Object.freeze([
+  { status: [402], text: /\bfewer max_tokens\b|\bcan only afford \d/i, is: 'request_over_limit' }, // OpenRouter
+  { status: [413, 429], text: /^Request too large /i, is: 'request_over_limit' }, // OpenAI, Azure, Groq
+  { status: [403], text: /\binput was flagged\b|\bflagged (?:by|as|for)\b/i, is: 'content_filter' }, // OpenRouter and others
+]);
+
+/** Whether a vendor names what its moderation found, as OpenRouter does: its code is that of a refused key. */
+function isModerated({ fields }: VendorError): boolean {
+  const metadata = isObject(fields['metadata']) ? fields['metadata'] : {};
+  return Array.isArray(metadata['reasons']);
+}
+
 /** The class of an error response, its message and when to try again. */
 export function classifyError(
   status: number,
@@ -127,6 +144,9 @@ function classOf(error: VendorError, status: number, headers: ResponseHeaders, r
   if (own) return own;
   const byText = rules.messages?.find((rule) => rule.status.includes(status) && rule.text.test(error.message));
   if (byText) return byText.is;
+  if (status === 403 && isModerated(error)) return 'content_filter';
+  const aboutRequest = ABOUT_REQUEST.find((rule) => rule.status.includes(status) && rule.text.test(error.message));
+  if (aboutRequest) return aboutRequest.is;
   for (const table of [rules.codes ?? {}, CODES]) {
     const code = error.codes.find((name) => Object.hasOwn(table, name));
     const found = code === undefined ? undefined : table[code];

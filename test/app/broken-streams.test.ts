@@ -1,0 +1,107 @@
+/** Vendors whose streams begin well and die: judged by the end of a stream, not by its first token. */
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import { type Asked, fineStream, type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { delta } from '../support/vendors/openai-vendor.ts';
+import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
+
+const NAMES = ['outage', 'back', 'cut', 'left'];
+const MODELS = Object.fromEntries(NAMES.map((name) => [name, [`a/${name}`, `b/${name}`]]));
+const STREAM = { stream: true };
+
+/** Says a word, and ends without a finish reason. */
+const broken: Script = async (wire) => {
+  await wire.send(SSE_HEAD);
+  await wire.send(chunk(`data: ${delta('one word')}\n\n`));
+  await wire.send(LAST_CHUNK);
+};
+
+/** Says a word, and nothing more. */
+const endless: Script = async (wire) => {
+  await wire.send(SSE_HEAD);
+  await wire.send(chunk(`data: ${delta('one word')}\n\n`));
+  await wire.hang();
+};
+
+const isLost = ({ status, text }: Asked): boolean => status !== 200 || text.includes('"error"');
+
+describe('a vendor whose streams die midway', function () {
+  this.timeout(60_000);
+  let rig: RoutingRig;
+  let passedMs = 0;
+  let clock: { mock: { restore(): void } } | undefined;
+  before(async () => {
+    rig = await startRoutingRig(MODELS);
+  });
+  after(() => rig?.stop());
+  beforeEach(() => {
+    const startedAt = performance.now();
+    passedMs = 0;
+    // Time passes only where a test says so.
+    clock = mock.method(performance, 'now', () => startedAt + passedMs);
+    rig.vendors['b']?.script(fineStream);
+  });
+  afterEach(() => clock?.mock.restore());
+
+  /** Begins a stream, and leaves when its first words have come. */
+  const cut = async (model: string): Promise<void> => {
+    const caller = new AbortController();
+    const response = await fetch(`${rig.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'x' }] }),
+      signal: caller.signal,
+    });
+    expect(response.headers.get('x-tollgate-provider')).to.equal('a');
+    await response.body?.getReader().read();
+    caller.abort();
+  };
+
+  it('E54: loses the first calls, then one of a hundred at most, while another target works', async () => {
+    rig.vendors['a']?.script(broken);
+    const early: Asked[] = [];
+    const later: Asked[] = [];
+    for (let second = 0; second < 60; second++) {
+      const round = await Promise.all(Array.from({ length: 5 }, () => rig.ask('outage', STREAM)));
+      (second < 10 ? early : later).push(...round);
+      passedMs += 1_000;
+    }
+    expect(early.filter(isLost).length, 'in the first ten seconds').to.be.within(3, 7);
+    expect(later.filter(isLost).length, 'of 250 afterwards').to.be.within(1, 3);
+    expect(later.filter(isLost).map(({ by }) => by)).to.not.include('b');
+  });
+
+  it('E54: gets all calls again when one stream has come to its end', async () => {
+    rig.vendors['a']?.script(broken);
+    for (let n = 0; n < 3; n++) expect(isLost(await rig.ask('back', STREAM))).to.equal(true);
+    expect((await rig.ask('back', STREAM)).by).to.equal('b');
+    rig.vendors['a']?.script(fineStream);
+    passedMs += 5_000;
+    const all = await Promise.all(Array.from({ length: 4 }, () => rig.ask('back', STREAM)));
+    expect(all.filter(({ by }) => by === 'a').length, 'one of four tests it').to.be.within(1, 4);
+    await eventually(async () => expect((await rig.ask('back', STREAM)).by).to.equal('a'), 60_000);
+  });
+
+  it('E54: is not taken for well, nor for worse, by a stream that its caller cut', async () => {
+    rig.vendors['a']?.script(endless);
+    for (let n = 0; n < 4; n++) await cut('cut');
+    rig.vendors['a']?.script(broken);
+    for (let n = 0; n < 2; n++) expect((await rig.ask('cut', STREAM)).by).to.equal('a');
+    rig.vendors['a']?.script(endless);
+    await cut('cut');
+    rig.vendors['a']?.script(broken);
+    expect((await rig.ask('cut', STREAM)).by, 'the third that breaks off').to.equal('a');
+    expect((await rig.ask('cut', STREAM)).by).to.equal('b');
+  });
+
+  it('E59: is tested by the next call when the caller of the test has left', async () => {
+    rig.vendors['a']?.script(broken);
+    for (let n = 0; n < 3; n++) await rig.ask('left', STREAM);
+    rig.vendors['a']?.script(endless);
+    passedMs += 5_000;
+    await cut('left');
+    rig.vendors['a']?.script(fineStream);
+    await eventually(async () => expect((await rig.ask('left', STREAM)).by).to.equal('a'), 60_000);
+  });
+});
