@@ -214,8 +214,10 @@ class TargetRun<T extends object> {
 /** A response says that its target works; of one that goes on, the end of the call says it. */
 function noteResponse({ record, stream }: LiveCall, response: object, durationMs: number): void {
   const { running } = record;
-  if ('isStreaming' in response && response.isStreaming === true)
-    return running?.report({ kind: 'answered', stream, durationMs });
+  if ('isStreaming' in response && response.isStreaming === true) {
+    running?.report({ kind: 'answered', stream, durationMs });
+    return;
+  }
   record.running = undefined;
   running?.report({ kind: 'success', stream, durationMs });
 }
