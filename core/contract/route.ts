@@ -1,5 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type Koa from 'koa';
 import type { Call, Outcome, Principal } from './call.ts';
+import type { GatewayError } from './errors.ts';
 import type { FromSchema } from './from-schema.ts';
 import type { Schema } from './json.ts';
 
@@ -51,6 +53,16 @@ export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<B
   readonly params: Readonly<Record<string, string>>;
 };
 
+/** What is known of a request that is refused. */
+export interface RefusedRequest {
+  /** The validated body; undefined when the request was refused before. */
+  readonly body: unknown;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Ends the message of every error of a route. */
+export type ErrorNote = NonNullable<Route['errorNote']>;
+
 export interface Route<Body extends object = object> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** @koa/router's syntax: `/api/things/:id`, `/files/*path`. */
@@ -84,5 +96,10 @@ export interface Route<Body extends object = object> {
   readonly responses: Readonly<
     Record<number, string | { readonly description: string; readonly schema?: Schema; readonly contentType?: string }>
   >;
+  /**
+   * What the message of every error at this path ends with, whoever refuses and however early (a credential, a limit, load, a body
+   * that is too large or wrong); undefined for an error that needs nothing. The path has no parameters. It does no I/O.
+   */
+  errorNote?(error: GatewayError, request: RefusedRequest): string | undefined;
   handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
 }

@@ -32,12 +32,27 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, plugin?
   }
   for (const name of ctx.res.getHeaderNames())
     if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
-  const { body, status } = describeError(state, error, log);
+  const { body, status } = describeError(state, withNote(ctx, error, log), log);
   ctx.status = status ?? error.status;
   ctx.set(errorHeaders(error));
   ctx.type = 'application/json; charset=utf-8';
   ctx.body = `${JSON.stringify(body)}\n`;
   if (!ctx.req.complete) answerEarly(ctx);
+}
+
+/** The error with what its route ends every message with, if it does. */
+function withNote({ req, state }: Koa.Context, error: GatewayError, log: Log): GatewayError {
+  const { errorNote, body, requestId } = state as RequestState;
+  if (!errorNote) return error;
+  try {
+    const note = errorNote(error, { body, headers: req.headers });
+    if (note === undefined) return error;
+    const { code, message, param } = error;
+    return new GatewayError(code, `${message} ${note}`, param === undefined ? {} : { param });
+  } catch (thrown) {
+    logFailure(log, requestId, toGatewayError(thrown));
+    return error;
+  }
 }
 
 /** Tells the operator of a failure, with the plugin that it comes from. */

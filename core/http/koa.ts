@@ -2,6 +2,7 @@ import Koa from 'koa';
 import { requestIdOf } from '../calls/ids.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
+import type { ErrorNote } from '../contract/route.ts';
 import { createCors } from './cors.ts';
 import { cutUrlCredentials, type UrlCredential } from './credentials.ts';
 import { createDialectPrefixes, type DialectPrefixes } from './dialect-prefixes.ts';
@@ -32,6 +33,8 @@ export interface KoaDeps {
   readonly trustProxy?: number;
   /** The paths of the routes that monitors ask. */
   readonly probes?: ReadonlySet<string>;
+  /** What errors end with, by path. */
+  readonly errorNotes?: ReadonlyMap<string, ErrorNote>;
   /** What dialects say of paths. */
   readonly prefixes?: DialectPrefixes;
   /** Requests that the gateway makes to itself. */
@@ -49,6 +52,7 @@ export function createKoa(
     cors = { origins: [] },
     trustProxy = 0,
     probes,
+    errorNotes,
     prefixes = createDialectPrefixes([]),
     inner,
     isUrlCredential = () => true,
@@ -72,6 +76,8 @@ export function createKoa(
     );
     const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
     state.dialect = prefixes.dialectAt(path, req.headers);
+    // The router folds case.
+    state.errorNote = errorNotes?.get(path.toLowerCase());
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);
     res.setHeader('x-request-id', requestId);

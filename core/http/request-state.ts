@@ -1,7 +1,7 @@
 import type { Call, Outcome, Principal } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayError } from '../contract/errors.ts';
-import type { UploadedFile } from '../contract/route.ts';
+import type { ErrorNote, UploadedFile } from '../contract/route.ts';
 
 /** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
 export class RequestState {
@@ -16,6 +16,8 @@ export class RequestState {
   plugin: string | undefined = undefined;
   /** The client format that errors are written in; OpenAI's unless set. */
   dialect: DialectDefinition | undefined = undefined;
+  /** What every error at this path ends with; known before any middleware. */
+  errorNote: ErrorNote | undefined = undefined;
   principal: Principal | undefined = undefined;
   /** What the caller named its session. */
   session: string | undefined = undefined;

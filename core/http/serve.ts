@@ -92,8 +92,11 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
         runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
   );
   const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
+  const errorNotes = new Map(
+    routes.flatMap(({ value }) => (value.errorNote ? [[value.path.toLowerCase(), value.errorNote] as const] : [])),
+  );
   const koa = createKoa([...middleware, router], {
-    ...{ ...server, lifecycle, log: foundation.log, probes, prefixes, inner },
+    ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, inner },
     isUrlCredential: urlCredentials(routes, isCredential),
   });
   return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi: describe };

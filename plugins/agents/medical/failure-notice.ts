@@ -5,6 +5,10 @@ import type { Rule } from './rules/rule.ts';
 /** Errors that carry a notice already. */
 const noticed = new WeakSet<GatewayError>();
 
+export function hasNotice(error: GatewayError): boolean {
+  return noticed.has(error);
+}
+
 /**
  * An error that tells the person what to do: the notice of the danger signs, or that no answer can be given, and the
  * emergency number of the country. Code, status and headers stay.

@@ -1,4 +1,10 @@
-import { definePlugin, type PluginApi, parseDuration, type RouteContext } from '../../../core/index.ts';
+import {
+  definePlugin,
+  type PluginApi,
+  parseDuration,
+  type RefusedRequest,
+  type RouteContext,
+} from '../../../core/index.ts';
 import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
@@ -10,9 +16,11 @@ import { createSessionCare } from '../kit/session-care.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
 import { LAST_WORD_CALLS, type MedicalCase } from './case.ts';
 import { MEDICAL_CONFIG, type MedicalConfig } from './config.ts';
-import { detectLanguage } from './engine/language.ts';
-import { withNotice } from './failure-notice.ts';
+import { detectLanguage, languageOf } from './engine/language.ts';
+import { hasNotice, withNotice } from './failure-notice.ts';
+import { COMPILED } from './lexicon/index.ts';
 import { noticesFor } from './notices.ts';
+import { RELEASE_COMPILED } from './release-rules/lexicon/index.ts';
 import { MEDICAL_REQUEST, type MedicalRequestBody } from './request.ts';
 import { MEDICAL_RESPONSE } from './response.ts';
 import { RULES_VERSION } from './rules-version.ts';
@@ -40,6 +48,11 @@ export default definePlugin({
     const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
     const memory = createAgentMemory(api, memoryLimits);
     const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
+    // The first person who needs it must not wait for the rules, nor anybody else for that.
+    api.onReady(async () => {
+      await COMPILED.prepare();
+      await RELEASE_COMPILED.prepare();
+    });
     // No router chooses it: it is registered so that the wipe of the agents' memory reaches this one too.
     api.agent({ name: api.instance, when: '', forget: (principal, session) => memory.wipe(principal, session) });
     api.route({
@@ -54,6 +67,7 @@ export default definePlugin({
       responses: {
         200: { description: 'The reviewed answer, or with `stream` agent events.', schema: MEDICAL_RESPONSE },
       },
+      errorNote: (error, request) => (hasNotice(error) ? undefined : noteFor(request, config)),
       handler: (ctx) => {
         readMessage(ctx.state.body.message, 'write what the person describes or asks.');
         return handleMedical(ctx, ctx.state.body, state);
@@ -62,6 +76,14 @@ export default definePlugin({
     api.route(memoryRoute('/api/core/agent/medical/memory', 'Wipe the caller’s medical sessions', memory.wipe));
   },
 });
+
+/** That no answer can be given now, with the emergency number: for what is refused before the rules have seen the message. */
+function noteFor({ body, headers }: RefusedRequest, { country, crisisLine }: MedicalConfig): string {
+  const { message, patient } = (body ?? {}) as Partial<MedicalRequestBody>;
+  const written = message === undefined ? undefined : detectLanguage(message);
+  const language = written ?? languageOf(headers['accept-language']) ?? 'en';
+  return noticesFor(language, patient?.country ?? country, crisisLine).unanswered;
+}
 
 /** From here on nothing fails without the notice: the request is valid, so somebody may need it. */
 async function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {

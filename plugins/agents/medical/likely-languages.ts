@@ -1,6 +1,6 @@
 import { LANGUAGES, type Language, scoreLanguages } from './engine/language.ts';
 import { normalise } from './engine/normalise.ts';
-import { lexiconOf } from './lexicon/index.ts';
+import { COMPILED } from './lexicon/index.ts';
 
 /** A language is read with slips forgiven when it scores this much of the best one, and as written when a little less. */
 const PLAUSIBLE = 0.7;
@@ -48,7 +48,7 @@ export function likelyLanguages(text: string): readonly LikelyLanguage[] {
 function withLexicons(normalised: string, scores: Scores): Scores {
   const words = normalised.split(/[^a-z]+/).slice(0, LOOKED_UP);
   return scores.map(({ language, score }) => {
-    const { index } = lexiconOf(language);
+    const { index } = COMPILED.of(language);
     return { language, score: score + words.filter((word) => index.knows(word)).length };
   });
 }

@@ -3,7 +3,7 @@ import { LANGUAGES } from './engine/language.ts';
 import { normalise } from './engine/normalise.ts';
 import { type Reading, readText } from './engine/reading.ts';
 import { RELEASE_RULES } from './release-rules/index.ts';
-import { releaseLexiconOf } from './release-rules/lexicon/index.ts';
+import { RELEASE_COMPILED } from './release-rules/lexicon/index.ts';
 import type { ReleaseRule } from './release-rules/release-rule.ts';
 
 const CONDITIONS: ReadonlyMap<ReleaseRule, readonly Condition[]> = new Map(
@@ -59,7 +59,7 @@ export function findReleaseRules(
 
 /** In every language: what is generated is well spelt, and must not slip through because its language was mistaken. */
 function readAll(text: string): readonly Reading[] {
-  return LANGUAGES.map((language) => readText(text, releaseLexiconOf(language), READ));
+  return LANGUAGES.map((language) => readText(text, RELEASE_COMPILED.of(language), READ));
 }
 
 /** Every amount that a text names, as number and unit. */

@@ -1,7 +1,7 @@
 import { type Condition, holds, isNamed, parseCondition } from './engine/condition.ts';
 import { LANGUAGES, type Language } from './engine/language.ts';
 import { type Reading, readText } from './engine/reading.ts';
-import { lexiconOf } from './lexicon/index.ts';
+import { COMPILED } from './lexicon/index.ts';
 import { type LikelyLanguage, likelyLanguages } from './likely-languages.ts';
 import type { Patient } from './request.ts';
 import { RULES } from './rules/index.ts';
@@ -26,7 +26,7 @@ const CHILD_YEARS = 12;
 export function screen(message: string, patient: Patient = {}): Screening {
   const languages = likelyLanguages(message);
   const facts = factsOf(patient);
-  const read = ({ language, withSlips }: LikelyLanguage) => readText(message, lexiconOf(language), { withSlips });
+  const read = ({ language, withSlips }: LikelyLanguage) => readText(message, COMPILED.of(language), { withSlips });
   const main = languages.filter(({ isMain }) => isMain).map(read);
   const others = languages.filter(({ isMain }) => !isMain).map(read);
   const lists = readHistory(patient, facts);
@@ -61,7 +61,7 @@ function readHistory({ history, medications, allergies }: Patient, facts: Set<st
   const text = [history, medications, allergies].flatMap((list) => list ?? []).join('\n');
   if (text === '') return [];
   return likelyLanguages(text).map(({ language, withSlips }) => {
-    const reading = readText(text, lexiconOf(language), { withSlips, setting: 'past' });
+    const reading = readText(text, COMPILED.of(language), { withSlips, setting: 'past' });
     for (const risk of RISKS) if (reading.signs.get(risk)?.some(({ denied }) => !denied)) facts.add(risk);
     return reading;
   });

@@ -3,6 +3,8 @@
  * become decimals, so that a number is one token.
  */
 export function normalise(text: string): string {
+  // Most words of a lexicon: a quarter of the time that its preparation takes.
+  if (/^[a-z '*-]*$/.test(text)) return text;
   return (
     text
       .replace(/½/g, ' 0.5 ')

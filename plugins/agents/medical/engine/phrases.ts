@@ -43,20 +43,18 @@ export function parseRange(text: string): Range {
   return [from, to];
 }
 
-/** The entries of a lexicon, each written out. */
-export function parsePhrases({ language, concepts }: Lexicon): readonly Phrase[] {
-  return Object.entries(concepts).flatMap(([concept, entries]) =>
-    entries
-      .split(',')
-      .map((entry) => entry.replaceAll('-', ' ').trim())
-      .filter((entry) => entry !== '')
-      .flatMap((entry) => expand(entry.split(/\s+/)))
-      .map((words) => ({
-        concept,
-        isFirst: words[0] === '^',
-        atoms: words.filter((word) => word !== '^').flatMap((word) => parseAtoms(word, language)),
-      })),
-  );
+/** The entries of one concept of a lexicon, each written out. */
+export function parsePhrases({ language, concepts }: Lexicon, concept: string): readonly Phrase[] {
+  return (concepts[concept] ?? '')
+    .split(',')
+    .map((entry) => entry.replaceAll('-', ' ').trim())
+    .filter((entry) => entry !== '')
+    .flatMap((entry) => expand(entry.split(/\s+/)))
+    .map((words) => ({
+      concept,
+      isFirst: words[0] === '^',
+      atoms: words.filter((word) => word !== '^').flatMap((word) => parseAtoms(word, language)),
+    }));
 }
 
 /** Every way of reading the alternatives and optional words of an entry. */

@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import { FUNCTIONS, GRAMMAR, INSTRUCTIONS } from './grammar.ts';
+import { LANGUAGES, type Language } from './language.ts';
 import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts';
 import type { Token, Tokens } from './tokens.ts';
 import { WordIndex } from './word-index.ts';
@@ -38,14 +40,65 @@ function textsOf(atoms: Phrase['atoms']): readonly string[] {
   return atoms.flatMap((atom) => ('text' in atom ? [atom.text] : []));
 }
 
-export function compileLexicon(lexicon: Lexicon): CompiledLexicon {
+/** The lexicons of all languages for one purpose, made ready for search once in a process. */
+export interface CompiledLexicons {
+  /** Makes it ready at once when it is not yet, which takes a fifth of a second. */
+  of(language: Language): CompiledLexicon;
+  isReady(language: Language): boolean;
+  /** Makes all of them ready, in slices: what else goes on waits for none of them for long. */
+  prepare(): Promise<void>;
+}
+
+/** The longest slice of preparation, in milliseconds. */
+const SLICE_MS = 10;
+
+export function compileLexicons(lexicons: Readonly<Record<Language, Lexicon>>): CompiledLexicons {
+  const compiled = new Map<Language, CompiledLexicon>();
+  return {
+    of(language) {
+      const known = compiled.get(language);
+      if (known) return known;
+      const steps = compileInSteps(lexicons[language]);
+      let step = steps.next();
+      while (!step.done) step = steps.next();
+      compiled.set(language, step.value);
+      return step.value;
+    },
+    isReady: (language) => compiled.has(language),
+    async prepare() {
+      let sliceEndsAt = performance.now() + SLICE_MS;
+      for (const language of LANGUAGES) {
+        const steps = compileInSteps(lexicons[language]);
+        let step = compiled.has(language) ? undefined : steps.next();
+        while (step && !step.done) {
+          if (performance.now() > sliceEndsAt) {
+            await setImmediate();
+            sliceEndsAt = performance.now() + SLICE_MS;
+          }
+          step = steps.next();
+        }
+        if (step && !compiled.has(language)) compiled.set(language, step.value);
+      }
+    },
+  };
+}
+
+/** How many entries are made ready in one step. */
+const STEP = 100;
+
+function* compileInSteps(lexicon: Lexicon): Generator<undefined, CompiledLexicon, undefined> {
   const index = new WordIndex(lexicon.language, lexicon.plain);
   const byFirst = new Map<number, Entry[]>();
-  const phrases = parsePhrases(lexicon);
+  const phrases: Phrase[] = [];
+  for (const concept of Object.keys(lexicon.concepts)) {
+    phrases.push(...parsePhrases(lexicon, concept));
+    yield;
+  }
   const negations = new Set(
     phrases.flatMap(({ concept, atoms }) => (NEGATIONS.has(concept) && atoms.length === 1 ? textsOf(atoms) : [])),
   );
-  for (const phrase of phrases) {
+  for (const [at, phrase] of phrases.entries()) {
+    if (at % STEP === 0) yield;
     const pattern = patternOf(phrase, index);
     const [first] = pattern;
     if (first === undefined) throw new TypeError(`an entry of "${phrase.concept}" begins with a gap or is empty`);

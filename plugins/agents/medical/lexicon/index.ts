@@ -1,6 +1,6 @@
 import type { Language } from '../engine/language.ts';
 import type { Lexicon } from '../engine/phrases.ts';
-import { type CompiledLexicon, compileLexicon } from '../engine/sightings.ts';
+import { compileLexicons } from '../engine/sightings.ts';
 import de from './de.json' with { type: 'json' };
 import en from './en.json' with { type: 'json' };
 import es from './es.json' with { type: 'json' };
@@ -16,13 +16,5 @@ export const LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
   it: { language: 'it', ...it },
 });
 
-const compiled = new Map<Language, CompiledLexicon>();
-
-/** The lexicon of a language, made ready for search when it is first needed. */
-export function lexiconOf(language: Language): CompiledLexicon {
-  const known = compiled.get(language);
-  if (known) return known;
-  const made = compileLexicon(LEXICONS[language]);
-  compiled.set(language, made);
-  return made;
-}
+/** The lexicons made ready for search. */
+export const COMPILED = compileLexicons(LEXICONS);

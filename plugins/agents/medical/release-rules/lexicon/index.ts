@@ -1,6 +1,6 @@
 import type { Language } from '../../engine/language.ts';
 import type { Lexicon } from '../../engine/phrases.ts';
-import { type CompiledLexicon, compileLexicon } from '../../engine/sightings.ts';
+import { compileLexicons } from '../../engine/sightings.ts';
 import de from './de.json' with { type: 'json' };
 import en from './en.json' with { type: 'json' };
 import es from './es.json' with { type: 'json' };
@@ -26,13 +26,5 @@ function withMedicines(language: Language, lexicon: typeof en | typeof fr): Lexi
   };
 }
 
-const compiled = new Map<Language, CompiledLexicon>();
-
-/** The words for medicines in a language, made ready for search when they are first needed. */
-export function releaseLexiconOf(language: Language): CompiledLexicon {
-  const known = compiled.get(language);
-  if (known) return known;
-  const made = compileLexicon(RELEASE_LEXICONS[language]);
-  compiled.set(language, made);
-  return made;
-}
+/** The words for medicines made ready for search. */
+export const RELEASE_COMPILED = compileLexicons(RELEASE_LEXICONS);
