@@ -16,7 +16,7 @@ const REASONS = Object.freeze({
   memory: 'The gateway is short of memory.',
 });
 
-/** Refuses new requests with 503 `overloaded` while the event loop is late or the heap is nearly full; running ones go on. */
+/** Refuses new requests with 503 `overloaded` while its own work makes the event loop late or the heap is nearly full; running ones go on. */
 export default definePlugin({
   name: 'overload',
   kind: 'policy',
@@ -29,7 +29,8 @@ export default definePlugin({
         type: 'string',
         format: 'duration',
         default: '500ms',
-        description: 'How late the event loop may be, on a moving average over a third of a second.',
+        description:
+          'How late the gateway’s own work may make the event loop, on a moving average over a third of a second.',
       },
       maxHeap: {
         type: 'number',
@@ -45,9 +46,14 @@ export default definePlugin({
     const isFull = createHeapCheck(config.maxHeap);
     let lagMs = 0;
     let last = performance.now();
+    let lastCpu = ownCpuMs();
+    let inFlight = 0;
     let reason: keyof typeof REASONS | undefined;
     const measure = (): void => {
-      lagMs += (Math.max(performance.now() - last - TICK_MS, 0) - lagMs) * WEIGHT;
+      const [now, cpu] = [performance.now(), ownCpuMs()];
+      // Without work of its own the loop is late because other processes have the cores: to refuse calls would help no one.
+      const busyMs = Math.min(now - last, cpu - lastCpu);
+      lagMs += (Math.max(busyMs - TICK_MS, 0) - lagMs) * WEIGHT;
       const next = isFull() ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
       const fields = {
         reason: next ?? reason,
@@ -58,22 +64,41 @@ export default definePlugin({
       else if (next === undefined && reason !== undefined) api.log.info(fields, 'taking requests again');
       reason = next;
       last = performance.now();
+      lastCpu = cpu;
     };
     let timer: NodeJS.Timeout | undefined;
     // A start is busy by nature, and no request waits yet.
     api.onReady(() => {
       last = performance.now();
+      lastCpu = ownCpuMs();
       timer = setInterval(measure, TICK_MS).unref();
     });
     api.onClose(() => clearInterval(timer));
 
     api.use((ctx, next) => {
       // Monitors must get a response when nobody else does.
-      if (reason === undefined || ctx.state['isProbe'] === true) return next();
+      if (ctx.state['isProbe'] === true) return next();
+      // The only call in flight has nothing to wait for.
+      if (reason === undefined || (reason === 'lag' && inFlight === 0)) {
+        // Of a caller who has left already there is no further sign.
+        if (!ctx.res.closed) {
+          inFlight += 1;
+          ctx.res.once('close', () => {
+            inFlight -= 1;
+          });
+        }
+        return next();
+      }
       throw new GatewayError('overloaded', `${REASONS[reason]} Try again in a moment.`, { retryAfterMs: 1000 });
     });
   },
 });
+
+/** The time on a core that this process has had, in milliseconds. */
+function ownCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
 
 /**
  * Tells whether more than this part of the heap is in use. V8 keeps garbage until it needs the room, and a gateway that refuses
