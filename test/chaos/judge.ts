@@ -5,7 +5,7 @@ import type { Done } from './deeds.ts';
 import { CLOCK_MS, USER } from './installation.ts';
 import type { ChaosCall } from './load.ts';
 import type { ChaosNode } from './node.ts';
-import { hadLiveTarget, type Plan } from './plan.ts';
+import { hadLiveTarget, isCutLately, type Plan } from './plan.ts';
 import type { measureFamily } from './processes.ts';
 import type { ChaosVendor, Served } from './vendor.ts';
 
@@ -48,6 +48,8 @@ export interface Verdict {
   readonly withRetries: Share;
   /** Streams that their vendor broke off after the first words: no gateway can mend them. */
   readonly broken: number;
+  /** Of streams that began when a vendor had been cutting its own for ten seconds: those that it did not cut. */
+  readonly whileCut: Share;
   /** Of those, the ones that did not say so. Nobody else's words, and no quiet end, may come. */
   readonly quiet: readonly Tried[];
   readonly lost: number;
@@ -95,6 +97,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
     withoutRetries: shareOf(first),
     withRetries: shareOf(last),
     broken: last.filter(({ came }) => came === 'broken').length,
+    whileCut: whileCut(plan, calls, served),
     quiet: tried.filter(({ came }) => came === 'quiet' || came === 'of another'),
     lost: tried.filter(({ came }) => came === 'lost').length,
     unexplained: tried.filter((each) => each.came === 'lost' && !isKilled(each)),
@@ -109,6 +112,14 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
     replaced: logged('a worker ended and is replaced'),
     errors: nodes.flatMap((node) => node.logged('error')),
   };
+}
+
+/** A vendor whose streams die is to be given up: as long as it lasts, its streams reach few callers. */
+function whileCut(plan: Plan, calls: readonly ChaosCall[], served: readonly Served[]): Share {
+  const cut = new Set(served.filter(({ mood, kind }) => mood === 'cuts' && kind === 'broken').map(({ id }) => id));
+  const streams = calls.flatMap(({ form, tried: [first] }) => (form.stream && first ? [first] : []));
+  const late = streams.filter(({ fromMs }) => isCutLately(plan, fromMs));
+  return { of: late.length, good: late.filter(({ id, came }) => came !== 'broken' || !cut.has(id)).length };
 }
 
 /** Of calls that a gateway can do something about. */

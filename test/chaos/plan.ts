@@ -1,7 +1,7 @@
 import { between, createRandom, pick, type Random } from './random.ts';
 
 /** What a vendor does with the requests that it gets. */
-export const BAD_MOODS = ['dead', 'hangs', 'limits', 'fails', 'lies'] as const;
+export const BAD_MOODS = ['dead', 'hangs', 'limits', 'fails', 'lies', 'cuts'] as const;
 export type Mood = 'live' | (typeof BAD_MOODS)[number];
 
 /** From when until when a vendor is in a mood, in milliseconds since the start. */
@@ -128,6 +128,16 @@ export function spellAt(spells: readonly Spell[], atMs: number): Spell {
     spells.find(({ fromMs, toMs }) => atMs >= fromMs && atMs < toMs) ?? {
       ...{ mood: 'live', fromMs: atMs, toMs: Number.POSITIVE_INFINITY },
     }
+  );
+}
+
+/** How long a gateway has to give a vendor up whose streams die. */
+const GIVES_UP_MS = 10_000;
+
+/** Whether some vendor cuts its streams at a moment, and has done so for ten seconds. */
+export function isCutLately({ spells }: Plan, atMs: number): boolean {
+  return spells.some((own) =>
+    own.some(({ mood, fromMs, toMs }) => mood === 'cuts' && atMs >= fromMs + GIVES_UP_MS && atMs < toMs),
   );
 }
 

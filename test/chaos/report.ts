@@ -18,6 +18,9 @@ interface Options {
 }
 
 const GOAL = 0.999;
+
+/** Of streams while a vendor cuts its own: as many may be lost to it, once it had ten seconds to be given up. */
+const MOST_CUT = 0.05;
 const percent = ({ good, of }: Share): string => `${((100 * good) / Math.max(of, 1)).toFixed(3)} %`;
 const number = (value: number): string => value.toLocaleString('en-US');
 const some = <T>(items: readonly T[], format: (item: T) => string): string[] => items.slice(0, 15).map(format);
@@ -47,7 +50,7 @@ export function formatReport(options: Options, verdict: Verdict, exits: readonly
 type Row = readonly [what: string, figure: string, isRight?: boolean];
 
 function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly Row[] {
-  const { withRetries, withoutRetries, ms, firstTokenMs, overClocks, done, left, samples } = verdict;
+  const { withRetries, withoutRetries, ms, firstTokenMs, overClocks, done, left, samples, whileCut } = verdict;
   const share = withRetries.good / Math.max(withRetries.of, 1);
   const [memory, files] = [growth(samples, 'bytes'), growth(samples, 'files')];
   return [
@@ -71,6 +74,11 @@ function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly R
       'streams that their vendor broke off after the first words, not counted above: told as an error; ended quietly',
       `${number(verdict.broken)}; ${verdict.quiet.length}`,
       verdict.quiet.length === 0,
+    ],
+    [
+      'streams from ten seconds after a vendor began to cut all of its streams: cut by it, of all',
+      `${number(whileCut.of - whileCut.good)} of ${number(whileCut.of)}`,
+      whileCut.of - whileCut.good <= MOST_CUT * whileCut.of,
     ],
     [
       'connections lost with a killed worker; otherwise',

@@ -95,6 +95,7 @@ const DEEDS: Readonly<Record<Mood, (context: Context) => unknown>> = Object.free
   limits: limit,
   fails: fail,
   lies: (context) => pick(context.random, LIES)(context),
+  cuts: (context) => (context.isStream ? breakOff(context) : serve(context)),
 });
 
 function refuse({ wire, note }: Context, status: number, headers: Record<string, string> = {}): Promise<void> {
@@ -142,6 +143,18 @@ async function cut({ wire, note, random, isStream }: Context): Promise<void> {
   if (random() < 0.2) {
     await say({ wire, note }, 'never ended ');
     await wire.pause(20);
+  }
+  if (random() < 0.5) wire.reset();
+  else await wire.send(LAST_CHUNK);
+}
+
+/** Begins a stream well, and ends it after some words. */
+async function breakOff({ wire, note, random }: Context): Promise<void> {
+  await wire.pause(between(random, ...THINKS_MS));
+  await wire.send(SSE_HEAD);
+  for (const word of ['never ', 'ended ']) {
+    await say({ wire, note }, word);
+    await wire.pause(between(random, ...BETWEEN_MS));
   }
   if (random() < 0.5) wire.reset();
   else await wire.send(LAST_CHUNK);
