@@ -38,12 +38,6 @@ export interface AllowedWord {
   readonly why: string;
 }
 
-const TABLES = [
-  'plugins/stores/postgres/schema-migration.ts',
-  'plugins/stores/sqlite/schema-step-4.ts',
-  'plugins/stores/sqlite/schema.ts',
-] as const;
-
 export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   ...['fold', 'folds'].map((word) => ({
     word,
@@ -106,14 +100,6 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: ['plugins/agents/kit/result-target.ts'],
     why: 'a field of the JSON that a model writes',
   },
-  { word: 'purse', files: TABLES, why: 'a column of stores of earlier versions' },
-  {
-    word: 'purse',
-    files: ['plugins/stores/redis/migration.ts', 'plugins/stores/redis/migration-scripts.ts'],
-    why: 'a hash field of stores of earlier versions',
-  },
-  { word: 'purses', files: TABLES, why: 'a table of stores of earlier versions' },
-  { word: 'purses', files: ['plugins/stores/redis/migration.ts'], why: 'hash fields of stores of earlier versions' },
   {
     word: 'fault',
     files: ['plugins/agents/rag/database.ts', 'plugins/agents/rag/index-reader.ts'],

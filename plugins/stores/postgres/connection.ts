@@ -8,9 +8,8 @@ import {
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
+import { SCHEMA, VERSION } from './schema.ts';
 import { FUNCTIONS, LATE } from './schema-ledger.ts';
-import { AFTER, BEFORE } from './schema-migration.ts';
 import { PART_FUNCTIONS } from './schema-parts.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -34,14 +33,14 @@ const GREET = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS time,
   (SELECT value FROM tollgate.meta WHERE name = 'epoch') AS epoch`;
 
 const CONNECT_MS = 2000;
-/** An arbitrary number: a process that makes or changes the schema waits for this lock. */
-const MIGRATION_LOCK = 7_070_655_083;
+/** An arbitrary number: a process that makes the schema waits for this lock. */
+const SCHEMA_LOCK = 7_070_655_083;
 
 /** SQLSTATEs at connecting that stay until somebody changes the configuration: user, password, database, rights. */
 const FATAL: ReadonlySet<string> = new Set(['28000', '28P01', '3D000', '42501', '3F000']);
 
 /**
- * Connects to Postgres and makes or updates the schema. Resolves also while the server is away (everything is refused
+ * Connects to Postgres and makes the schema. Resolves also while the server is away (everything is refused
  * until it answers); rejects when it refuses the user, the database or the making of the schema, or holds another one.
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
@@ -71,7 +70,7 @@ function createDriver(options: ConnectionOptions): ServerDriver<Pool> {
       pool.on('error', (error) => options.log?.debug({ store: 'postgres', err: error }, 'an idle connection ended'));
       return pool;
     },
-    prepare: async (pool, isFirst) => isFirst && (await within(MIGRATE_MS, migrate(pool))),
+    prepare: async (pool, isFirst) => isFirst && (await within(MAKE_MS, makeSchema(pool))),
     async greet(pool) {
       const { rows } = await pool.query({ text: GREET });
       return { timeMs: Number(rows[0]?.['time']), epoch: String(rows[0]?.['epoch'] ?? '') };
@@ -102,31 +101,31 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
 /** The SQLSTATE of a schema that this version cannot read; its detail is that version. */
 const UNREADABLE = 'TG002';
 const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
-/** The books of the version before are taken over in it: about a million rows of usage in ten seconds. */
-const MIGRATE_MS = 600_000;
+/** How long making the schema may take, waiting for another starter included. */
+const MAKE_MS = 60_000;
 export const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
 export const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
 /**
- * Makes or updates the schema in one transaction, unless it is there; a second starter waits for the first. One that is
- * older or newer than this version can read stays as it is: the transaction fails.
+ * Makes the schema in one transaction, unless it is there; a second starter waits for the first. One of another version
+ * stays as it is: the transaction fails.
  */
-async function migrate(pool: Pool): Promise<void> {
+async function makeSchema(pool: Pool): Promise<void> {
   const known = await pool.query({ text: FIND_META }).then(({ rows }) => rows[0]?.['found']);
   const version = known ? await pool.query({ text: FIND_VERSION }).then(({ rows }) => rows[0]?.['value']) : undefined;
   if (version === String(VERSION)) return;
   await pool.query({
-    query_timeout: MIGRATE_MS,
-    text: `SET statement_timeout = ${MIGRATE_MS}; BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
+    query_timeout: MAKE_MS,
+    text: `SET statement_timeout = ${MAKE_MS}; BEGIN; SELECT pg_advisory_xact_lock(${SCHEMA_LOCK});
       CREATE SCHEMA IF NOT EXISTS tollgate;
       CREATE TABLE IF NOT EXISTS tollgate.meta (name text PRIMARY KEY, value text NOT NULL);
       INSERT INTO tollgate.meta VALUES ('epoch', '${randomUUID()}') ON CONFLICT DO NOTHING;
-      DO $migrate$ DECLARE found text := (SELECT value FROM tollgate.meta WHERE name = 'version'); BEGIN
-        IF found::int NOT BETWEEN ${OLDEST_VERSION} AND ${VERSION} THEN
+      DO $check$ DECLARE found text := (SELECT value FROM tollgate.meta WHERE name = 'version'); BEGIN
+        IF found::int <> ${VERSION} THEN
           RAISE EXCEPTION 'unreadable version' USING ERRCODE = '${UNREADABLE}', DETAIL = found;
         END IF;
-      END $migrate$;
-      ${BEFORE} ${SCHEMA} ${FUNCTIONS} ${PART_FUNCTIONS} ${AFTER}
+      END $check$;
+      ${SCHEMA} ${FUNCTIONS} ${PART_FUNCTIONS}
       INSERT INTO tollgate.meta VALUES ('version', '${VERSION}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;
       COMMIT; SET statement_timeout = DEFAULT;`,
   });

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { storeUnavailable } from '../kit/failure.ts';
 import { explainSchemaOf, FIND_META, FIND_VERSION, findRefusal } from './connection.ts';
-import { OLDEST_VERSION, VERSION } from './schema.ts';
+import { VERSION } from './schema.ts';
 
 const PROBE_MS = 5_000;
 
@@ -19,8 +19,8 @@ export async function probePostgres(url: string): Promise<string> {
     const known = (await client.query({ text: FIND_META })).rows[0]?.['found'];
     const version = known ? Number((await client.query({ text: FIND_VERSION })).rows[0]?.['value'] ?? 0) : 0;
     if (version === 0) return 'no schema of a gateway yet';
-    if (version < OLDEST_VERSION || version > VERSION) throw storeUnavailable(explainSchemaOf(version));
-    return version === VERSION ? `schema ${version}` : `schema ${version}, which a start takes to ${VERSION}`;
+    if (version !== VERSION) throw storeUnavailable(explainSchemaOf(version));
+    return `schema ${version}`;
   } catch (cause) {
     throw storeUnavailable(findRefusal(cause) ?? 'The postgres store does not answer.', cause);
   } finally {

@@ -6,11 +6,11 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
  * never deadlock.
  */
 
-/** The version of {@link SCHEMA} and of the functions; raise it with every change of either. */
+/**
+ * The version of {@link SCHEMA} and of the functions. A change of either raises it, with a migration of the version before and a
+ * test of that. Earlier versions were of builds that were not released: they are refused.
+ */
 export const VERSION = 3;
-
-/** The oldest version that is updated. Version 1 was an unreleased build's, whose documents have other names. */
-export const OLDEST_VERSION = 2;
 
 const SUMS = SUM_NAMES.map((name) => `${name} bigint NOT NULL`).join(', ');
 
@@ -24,9 +24,9 @@ CREATE INDEX IF NOT EXISTS documents_expires ON tollgate.documents (expires) WHE
 
 CREATE TABLE IF NOT EXISTS tollgate.accounts (id text PRIMARY KEY, balance bigint NOT NULL DEFAULT 0,
   held bigint NOT NULL DEFAULT 0, spent bigint NOT NULL DEFAULT 0, credited bigint NOT NULL DEFAULT 0,
-  last_entry bigint NOT NULL DEFAULT 0, updated_at bigint NOT NULL DEFAULT 0);
--- What the account is called, as JSON, where its id is a hash of that.
-ALTER TABLE tollgate.accounts ADD COLUMN IF NOT EXISTS name text;
+  last_entry bigint NOT NULL DEFAULT 0, updated_at bigint NOT NULL DEFAULT 0,
+  -- The account's name as JSON, where its id is a hash of that.
+  name text);
 CREATE TABLE IF NOT EXISTS tollgate.budgets (id text COLLATE "C" PRIMARY KEY, spent bigint NOT NULL DEFAULT 0,
   held bigint NOT NULL DEFAULT 0, until bigint) WITH (fillfactor = 50);
 CREATE INDEX IF NOT EXISTS budgets_until ON tollgate.budgets (until) WHERE until IS NOT NULL;

@@ -35,17 +35,14 @@ export function createKeys(prefix: string) {
     ofMember: (member: string): AccountKeys => ofDigest(digestOfMember(member)),
     /** The requests that are held, by the time they expire. */
     due: `${ledger}:due`,
-    /** What accounts are called, as JSON; of one whose name is not known yet `~` and its digest. */
+    /** The names of accounts, as JSON. */
     accounts: `${ledger}:accounts`,
-    /** Digests of accounts of version 2 that have become budgets: nobody lists or counts them. */
-    dropped: `${ledger}:dropped`,
     budget: (id: string): string => `${ledger}:budget:${digest(id)}`,
     /** The hours that have a rollup, and those that have records. */
     hours: `${ledger}:hours`,
     recordHours: `${ledger}:record-hours`,
     /** The time from which on the records are whole. */
     recordsFrom: `${ledger}:records-from`,
-    migrated: `${ledger}:migrated`,
     rollup: (hour: number): string => `${ledger}:rollup:${hour}`,
     calls: (at: number): string => `${ledger}:calls:${hourOf(at)}`,
     callsOf: (accountDigest: string): string => `${ledger}:calls-of:${accountDigest}`,

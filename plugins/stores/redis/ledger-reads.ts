@@ -2,11 +2,9 @@ import type { AccountBalance, Ledger, LedgerEntry } from '../../../core/index.ts
 import { entryId, pageLimit, readCursor } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
 import type { Connection } from './client.ts';
-import { type AccountKeys, digestOfName, type Keys } from './keys.ts';
+import type { AccountKeys, Keys } from './keys.ts';
 
 const BALANCE = ['balance', 'held', 'spent', 'credited', 'updated_at'];
-/** An account of an earlier version that nobody has used since: only the digest of its name is known. */
-const UNKNOWN = /^~[\w-]{43}$/;
 
 /** What is read of accounts and budgets. */
 export function createReads(
@@ -22,15 +20,13 @@ export function createReads(
   return {
     balance: (account) => readBalance(keys.ofAccount(account)),
     accounts: async ({ limit, after }) => {
-      const from = after === undefined ? '-' : `(${UNKNOWN.test(after) ? after : JSON.stringify(after)}`;
+      const from = after === undefined ? '-' : `(${JSON.stringify(after)}`;
       const page = { LIMIT: { offset: 0, count: pageLimit(limit) } };
       const names = await connection.read((client) => client.zRangeByLex(keys.accounts, from, '+', page));
       return Promise.all(
         names.map(async (text) => {
-          const isUnknown = UNKNOWN.test(text);
-          const account = isUnknown ? text : readJson<string>(text);
-          const of = isUnknown ? keys.ofDigest(digestOfName(text)) : keys.ofAccount(account);
-          return { account, ...(await readBalance(of)) };
+          const account = readJson<string>(text);
+          return { account, ...(await readBalance(keys.ofAccount(account))) };
         }),
       );
     },
@@ -59,10 +55,11 @@ export function createReads(
   };
 }
 
-/** What an account is called; `~` and its digest when nobody has used it since an earlier version. */
+/** The name of an account. */
 export async function nameOfAccount(connection: Connection, { account }: AccountKeys): Promise<string> {
   const [name] = await connection.read((client) => client.hmGet(account, ['name']));
-  return name == null ? `~${account.slice(account.lastIndexOf(':') + 1)}` : readJson<string>(name);
+  if (name == null) throw unreadable('name of an account');
+  return readJson<string>(name);
 }
 
 function readWhole(text: string | null): number {

@@ -8,42 +8,18 @@ import { RECORDS } from './record-scripts.ts';
  * that was swept amount, budgets, at, the field and sums of its rollup, and the rest of the entry that would correct it.
  */
 
-/** What gives an account its name, where that was not known. KEYS: account first. */
-const NAME = `
-local function learn(name, member)
-  if redis.call('HSETNX', KEYS[1], 'name', name) == 0 then return end
-  local unknown = '~' .. string.match(member, '^[^:]+')
-  if redis.call('ZREM', prefix .. ':accounts', unknown) == 1 then redis.call('ZADD', prefix .. ':accounts', 0, name) end
-end
-`;
-
-/** A user's budget was an account in version 2: what it has spent and holds is what the budget has spent. */
-const INHERIT = `
-local function inherit(key, old)
-  if old == '' or redis.call('EXISTS', key) == 1 then return end
-  local was = redis.call('HMGET', old, 'spent', 'held')
-  if not was[1] and not was[2] then return end
-  redis.call('HSET', key, 'spent', text(number(was[1]) + number(was[2])))
-  local id = string.match(old, '([^:]+)$')
-  redis.call('UNLINK', old, (string.gsub(old, ':account:', ':entries:')))
-  redis.call('ZREM', prefix .. ':accounts', '~' .. id)
-  redis.call('SADD', prefix .. ':dropped', id)
-end
-`;
-
 /**
  * KEYS: account, request, due. ARGV: deadline, prefix, amount, floor, expiresAt, facts, member, name, and for each budget its
- * digest, limit, time to live or '', the account that it was or ''.
+ * digest, limit, and time to live or ''.
  */
-export const RESERVE = defineWrite(`${RECORDS}${NAME}${INHERIT}
+export const RESERVE = defineWrite(`${RECORDS}
 if redis.call('EXISTS', KEYS[2]) == 1 then return { 'duplicate' } end
 local amount = tonumber(ARGV[3])
 local account = redis.call('HMGET', KEYS[1], 'balance', 'held', 'name')
 if number(account[1]) - number(account[2]) - amount < tonumber(ARGV[4]) then return { 'insufficient' } end
 local reply, digests, lives = { 'held' }, {}, {}
-for i = 1, (#ARGV - 8) / 4 do
-  local id, limit, live, old = unpack(ARGV, 5 + i * 4, 8 + i * 4)
-  inherit(prefix .. ':budget:' .. id, old)
+for i = 1, (#ARGV - 8) / 3 do
+  local id, limit, live = unpack(ARGV, 6 + i * 3, 8 + i * 3)
   local budget = redis.call('HMGET', prefix .. ':budget:' .. id, 'spent', 'held')
   local used = number(budget[1]) + number(budget[2])
   if used + amount > tonumber(limit) then return { 'over_budget', text(i), text(used) } end
@@ -54,7 +30,7 @@ for i, id in ipairs(digests) do
   redis.call('HINCRBY', prefix .. ':budget:' .. id, 'held', ARGV[3])
   if lives[i] ~= '' then redis.call('PEXPIRE', prefix .. ':budget:' .. id, lives[i]) end
 end
-if not account[3] then learn(ARGV[8], ARGV[7]) end
+if not account[3] then redis.call('HSET', KEYS[1], 'name', ARGV[8]) end
 redis.call('HINCRBY', KEYS[1], 'held', ARGV[3])
 redis.call('HSET', KEYS[2], 'state', 'held', 'amount', ARGV[3], 'expires_at', ARGV[5], 'budgets', table.concat(digests, ' '), 'facts', ARGV[6])
 redis.call('ZADD', KEYS[3], ARGV[5], ARGV[7])
@@ -87,9 +63,9 @@ local function unhold(member, remember)
   return hold
 end
 
-local function append(entries, amount, rest, keep, id_of_account)
+local function append(entries, amount, rest, keep)
   local n = redis.call('HINCRBY', KEYS[1], 'last_entry', 1)
-  if n == 1 then redis.call('ZADD', prefix .. ':accounts', 0, redis.call('HGET', KEYS[1], 'name') or '~' .. id_of_account) end
+  if n == 1 then redis.call('ZADD', prefix .. ':accounts', 0, redis.call('HGET', KEYS[1], 'name')) end
   redis.call('RPUSH', entries, text(n) .. ' ' .. text(amount) .. ' ' .. rest)
   if redis.call('LLEN', entries) > keep then
     local first, second = redis.call('LPOP', entries), redis.call('LPOP', entries)
@@ -116,7 +92,7 @@ local function correct(member, amount, at, keep, uncharged, field, sums, facts)
   charge_budgets(swept[3], 0, tonumber(amount), uncharged)
   local line = cjson.decode(swept[7])
   line.at = tonumber(at)
-  append(KEYS[4], back, cjson.encode(line), tonumber(keep), string.match(member, '^[^:]+'))
+  append(KEYS[4], back, cjson.encode(line), tonumber(keep))
   if field == '' then count(swept[4], swept[5], '0 0 0 0 0 0 0 0 0 ' .. text(back) .. ' 0', -1)
   else
     count(swept[4], field, sums, 1)
@@ -136,11 +112,6 @@ end
  */
 export const SETTLE = defineWrite(`${RECORDS}${FINISH}${CORRECT}
 local member, amount, at, field, sums, facts = ARGV[3], ARGV[5], ARGV[6], ARGV[10], ARGV[11], ARGV[12]
-local id = string.match(member, '^[^:]+')
-if amount == '' and redis.call('SISMEMBER', prefix .. ':dropped', id) == 1 then
-  redis.call('ZREM', KEYS[3], member)
-  return redis.call('UNLINK', KEYS[2])
-end
 local hold = unhold(member, ARGV[4])
 if not hold and amount == '' then return 0 end
 if not hold then return correct(member, amount, at, ARGV[8], ARGV[9], field, sums, facts) end
@@ -150,7 +121,7 @@ redis.call('HINCRBY', KEYS[1], 'balance', text(-tonumber(amount)))
 redis.call('HINCRBY', KEYS[1], 'spent', amount)
 redis.call('HSET', KEYS[1], 'updated_at', at)
 charge_budgets(hold[3], tonumber(hold[2]), tonumber(amount), ARGV[9])
-append(KEYS[4], 0 - tonumber(amount), ARGV[7], tonumber(ARGV[8]), id)
+append(KEYS[4], 0 - tonumber(amount), ARGV[7], tonumber(ARGV[8]))
 count(at, field, sums, 1)
 record(at, member, amount .. ' ' .. facts)
 if ARGV[13] ~= '' then
@@ -174,13 +145,13 @@ return 1
 `);
 
 /** KEYS: account, credits, entries. ARGV: deadline, prefix, member, name, id, amount, at, the rest of the entry, keep. */
-export const CREDIT = defineWrite(`${RECORDS}${NAME}${FINISH}
+export const CREDIT = defineWrite(`${RECORDS}${FINISH}
 if redis.call('SADD', KEYS[2], ARGV[5]) == 0 then return 0 end
-learn(ARGV[4], ARGV[3])
+redis.call('HSETNX', KEYS[1], 'name', ARGV[4])
 redis.call('HINCRBY', KEYS[1], 'balance', ARGV[6])
 redis.call('HINCRBY', KEYS[1], 'credited', ARGV[6])
 redis.call('HSET', KEYS[1], 'updated_at', ARGV[7])
-append(KEYS[3], tonumber(ARGV[6]), ARGV[8], tonumber(ARGV[9]), '')
+append(KEYS[3], tonumber(ARGV[6]), ARGV[8], tonumber(ARGV[9]))
 return 1
 `);
 

@@ -17,7 +17,6 @@ import { type Connection, runScript } from './client.ts';
 import type { Keys } from './keys.ts';
 import { createReads, nameOfAccount } from './ledger-reads.ts';
 import { CLOCK, CREDIT, DISCARD, RELEASE, RESERVE, SETTLE } from './ledger-scripts.ts';
-import { createLegacy, type Legacy } from './migration.ts';
 import { readReport } from './report.ts';
 
 const SWEEP_BATCH = 200;
@@ -28,12 +27,11 @@ interface Books {
   readonly connection: Connection;
   readonly keys: Keys;
   readonly keepEntries: number;
-  readonly legacy: Legacy;
 }
 
 /** Money in Redis: one script per change. `keepEntries` bounds the books of an account. */
 export function createRedisLedger(connection: Connection, keys: Keys, keepEntries: number): Ledger {
-  const books: Books = { connection, keys, keepEntries, legacy: createLegacy(connection, keys) };
+  const books: Books = { connection, keys, keepEntries };
   return {
     reserve: (reservation) => reserve(books, reservation),
     settle: async ({ account, requestId, amount, facts, uncharged = [], now }) => {
@@ -64,18 +62,16 @@ export function createRedisLedger(connection: Connection, keys: Keys, keepEntrie
   };
 }
 
-async function reserve({ connection, keys, legacy }: Books, reservation: Reservation): Promise<ReserveResult> {
+async function reserve({ connection, keys }: Books, reservation: Reservation): Promise<ReserveResult> {
   checkReservation(reservation);
   const { account, amount, floor, expiresAt, budgets = [], facts, requestId, now } = reservation;
   const of = keys.ofAccount(account);
   const member = of.member(requestId);
   const head = [keys.ledger, amount, finite(floor), expiresAt, JSON.stringify(facts), member, JSON.stringify(account)];
-  const before = await legacy.accountsOf(budgets);
-  const limits = budgets.flatMap(({ id, limit, until }, index) => [
+  const limits = budgets.flatMap(({ id, limit, until }) => [
     digest(id),
     finite(limit),
     until === undefined ? '' : timeToLive(until, now),
-    before[index] ?? '',
   ]);
   const reply = await connection.write(RESERVE, [of.account, of.request(member), keys.due], [...head, ...limits]);
   return readReply(Array.isArray(reply) ? reply : [], budgets);

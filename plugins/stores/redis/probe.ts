@@ -2,7 +2,7 @@ import { storeUnavailable } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
 import { type ClientOptions, makeClient } from './client.ts';
 import { destroyClient, findRefusal } from './connection.ts';
-import { explainSchema, readSchemaVersion, SCHEMA_VERSION } from './schema.ts';
+import { explainSchema, readSchemaVersion } from './schema.ts';
 
 const PROBE_MS = 5_000;
 
@@ -17,9 +17,7 @@ export async function probeRedis({ prefix, ...options }: ClientOptions & { reado
     if (version === undefined) return 'no keys of a gateway yet';
     const refusal = explainSchema(version);
     if (refusal !== undefined) throw storeUnavailable(refusal);
-    return version === SCHEMA_VERSION
-      ? `schema ${version}`
-      : `schema ${version}, which a start takes to ${SCHEMA_VERSION}`;
+    return `schema ${version}`;
   } catch (cause) {
     throw storeUnavailable(findRefusal(cause) ?? 'The redis store does not answer.', cause);
   } finally {

@@ -1,19 +1,17 @@
 import { GatewayError, type ReportQuery, type ReportRow } from '../../../core/index.ts';
 import { matchesCall } from '../kit/call-filter.ts';
 import { type Dimensions, dimensionsOf, sumsOf } from '../kit/call-rows.ts';
-import { factText } from '../kit/facts.ts';
 import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
 import { readRecords } from './calls.ts';
 import type { Connection } from './client.ts';
-import { digestOfName, type Keys } from './keys.ts';
-import { nameOfAccount, readJson } from './ledger-reads.ts';
+import type { Keys } from './keys.ts';
+import { readJson } from './ledger-reads.ts';
 
 /** How many hours are read at once. */
 const AT_ONCE = 16;
 const SCAN_COUNT = 500;
 /** How many records one report reads: it is this process that filters them. */
 const MOST_RECORDS = 500_000;
-const UNKNOWN = /^~[\w-]{43}$/;
 
 /** Sums what calls did: whole hours out of their rollups, parts of an hour and sessions out of the records. */
 export async function readReport(
@@ -53,18 +51,13 @@ async function readHours(
   report: Report,
   { hours, from, to }: Hours,
 ): Promise<void> {
-  const [known, dropped] = await Promise.all([
-    connection.read((client) => client.zRangeByScore(keys.hours, from, to - 1)),
-    connection.read((client) => client.sMembers(keys.dropped)),
-  ]);
-  const resolve = createResolver(connection, keys, new Set(dropped));
+  const known = await connection.read((client) => client.zRangeByScore(keys.hours, from, to - 1));
   const readHour = async (hour: number): Promise<void> => {
     const span = findSpan(hours, hour);
     if (!span) return;
     for (const [field, sums] of await scanHash(connection, keys.rollup(hour))) {
-      const dimensions = await resolve(readJson<Dimensions>(field));
-      if (dimensions && report.takes(dimensions))
-        report.add(span.interval, dimensions, undefined, sums.split(' ').map(Number));
+      const dimensions = readJson<Dimensions>(field);
+      if (report.takes(dimensions)) report.add(span.interval, dimensions, undefined, sums.split(' ').map(Number));
     }
   };
   for (let place = 0; place < known.length; place += AT_ONCE)
@@ -82,21 +75,6 @@ async function scanHash(connection: Connection, key: string): Promise<ReadonlyMa
     cursor = reply.cursor;
   } while (cursor !== '0');
   return found;
-}
-
-/** Names the accounts of an earlier version's rows, of which only a digest was known; undefined for those that are budgets now. */
-function createResolver(connection: Connection, keys: Keys, dropped: ReadonlySet<string>) {
-  const names = new Map<string, string>();
-  return async (dimensions: Dimensions): Promise<Dimensions | undefined> => {
-    // Their user is taken for the account.
-    const [account = '', , ...others] = dimensions;
-    if (!UNKNOWN.test(account)) return dimensions;
-    const digest = digestOfName(account);
-    if (dropped.has(digest)) return undefined;
-    const name = names.get(account) ?? factText(await nameOfAccount(connection, keys.ofDigest(digest)));
-    names.set(account, name);
-    return [name, name, ...others];
-  };
 }
 
 async function readSpan(

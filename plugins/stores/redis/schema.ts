@@ -2,13 +2,13 @@ import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
 import { nodesOf, type RedisClient } from './client.ts';
-import { migrate } from './migration.ts';
 
-/** The version of the keys and of what is in them; raise it with every change that an earlier gateway cannot read. */
+/**
+ * The version of the keys and of what is in them. A change that an earlier gateway cannot read raises it, with a migration of the
+ * version before and a test of that. Earlier versions were of builds that were not released: they are refused.
+ */
 export const SCHEMA_VERSION = 3;
 
-/** The version before, whose keys are taken over. */
-const BEFORE = 2;
 /** The first build wrote keys of its own names, and no version. */
 const FIRST_BUILD = 1;
 
@@ -19,19 +19,11 @@ const SCAN_COUNT = 1000;
 const LOOK_MS = 30_000;
 
 /**
- * Takes keys of the version before over, refuses those of any other one, and marks an empty prefix with this one. Several
- * gateways may do it at once: each writes the version before any other key.
+ * Marks an empty prefix with this version, and refuses keys of another one. Several gateways may do it at once: each writes
+ * the version before any other key.
  */
 export async function checkSchema(client: RedisClient, prefix: string): Promise<void> {
-  const key = schemaKey(prefix);
-  let version = await within(LOOK_MS, findVersion(client, prefix));
-  if (version === String(BEFORE)) {
-    await migrate(client, prefix, {
-      isDone: async () => (await client.get(key)) !== String(BEFORE),
-      finish: () => client.set(key, String(SCHEMA_VERSION)),
-    });
-    version = await client.get(key);
-  }
+  const version = await within(LOOK_MS, findVersion(client, prefix));
   const refusal = explainSchemaVersion(WORDS, version === null ? FIRST_BUILD : Number(version), SCHEMA_VERSION);
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
 }
@@ -54,9 +46,9 @@ export async function readSchemaVersion(client: RedisClient, prefix: string): Pr
   return (await isPrefixEmpty(client, prefix)) ? undefined : FIRST_BUILD;
 }
 
-/** Why keys of a version cannot be read by this one; undefined when a start reads them, or takes them further. */
+/** Why keys of a version cannot be read by this one; undefined when a start reads them. */
 export function explainSchema(version: number): string | undefined {
-  return version === BEFORE ? undefined : explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
+  return explainSchemaVersion(WORDS, version, SCHEMA_VERSION);
 }
 
 /** Marks a prefix whose keys are all this version's, unless it is marked. */

@@ -1,7 +1,6 @@
 import { GatewayError } from '../../../core/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import type { Database } from './driver.ts';
-import { STEP_4 } from './schema-step-4.ts';
 
 /** One step of the schema: `sql` takes a file of the version before it to `version` (SQLite's `user_version`). */
 export interface Migration {
@@ -12,22 +11,25 @@ export interface Migration {
 /**
  * All steps, in ascending order; the first one makes a new file. To change the schema, append a step with the next
  * version and a test that takes a file with rows of the version before through it. A step that was released is never
- * edited. Version 1 was an unreleased build's, which also kept charges in a file of its own beside this one.
+ * edited. Versions before 4 were of builds that were not released: their files are refused.
  */
 export const MIGRATIONS: readonly Migration[] = Object.freeze([
   {
-    version: 2,
+    version: 4,
     sql: `
   CREATE TABLE documents (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, expires INTEGER,
     PRIMARY KEY (namespace, key)) WITHOUT ROWID;
   CREATE INDEX documents_expires ON documents (expires) WHERE expires IS NOT NULL;
 
+  -- name is the account's name as JSON, where its id is a hash of that.
   CREATE TABLE accounts (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, held INTEGER NOT NULL, spent INTEGER NOT NULL,
-    credited INTEGER NOT NULL, last_entry INTEGER NOT NULL, updated_at INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE TABLE purses (account TEXT NOT NULL, id TEXT NOT NULL, spent INTEGER NOT NULL, held INTEGER NOT NULL,
-    PRIMARY KEY (account, id)) WITHOUT ROWID;
+    credited INTEGER NOT NULL, last_entry INTEGER NOT NULL, updated_at INTEGER NOT NULL, name TEXT) WITHOUT ROWID;
+  CREATE TABLE budgets (id TEXT PRIMARY KEY, spent INTEGER NOT NULL, held INTEGER NOT NULL, until INTEGER) WITHOUT ROWID;
   CREATE TABLE holds (account TEXT NOT NULL, ref TEXT NOT NULL, amount INTEGER NOT NULL, expires_at INTEGER NOT NULL,
-    purse TEXT, facts TEXT NOT NULL, PRIMARY KEY (account, ref)) WITHOUT ROWID;
+    budgets TEXT NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (account, ref)) WITHOUT ROWID;
+  -- Requests that the sweeper has charged, for as long as a late settlement may correct them.
+  CREATE TABLE swept (ref TEXT NOT NULL, account TEXT NOT NULL, amount INTEGER NOT NULL, budgets TEXT NOT NULL,
+    facts TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (ref, account)) WITHOUT ROWID;
   -- Requests that have ended and credits that were given (until is NULL: for ever), so that neither happens twice.
   CREATE TABLE finished (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
     PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
@@ -35,11 +37,24 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   -- would write one more page for every charge, and pages are what a commit costs most.
   CREATE TABLE entries (n INTEGER PRIMARY KEY, before INTEGER NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL,
     ref TEXT NOT NULL, amount INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL);
-  -- The day comes first for the same reason: all rows that change today are neighbours.
-  CREATE TABLE usage (day TEXT NOT NULL, account TEXT NOT NULL, operation TEXT NOT NULL, provider TEXT NOT NULL,
-    model TEXT NOT NULL, key TEXT NOT NULL, requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL, characters INTEGER NOT NULL, cost INTEGER NOT NULL,
-    PRIMARY KEY (day, account, operation, provider, model, key)) WITHOUT ROWID;
+
+  -- What calls are counted by. Rows are few, and stay: the rollup and the records name them by their number.
+  CREATE TABLE call_groups (id INTEGER PRIMARY KEY, account TEXT NOT NULL, user TEXT NOT NULL, key TEXT NOT NULL,
+    tags TEXT NOT NULL, operation TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
+    UNIQUE (account, user, key, tags, operation, provider, model));
+  -- The hour comes first, so that all rows that change now are neighbours.
+  CREATE TABLE rollup (hour INTEGER NOT NULL, group_id INTEGER NOT NULL, requests INTEGER NOT NULL, errors INTEGER NOT NULL,
+    estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
+    characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL,
+    PRIMARY KEY (hour, group_id)) WITHOUT ROWID;
+  -- One table in the order of time and no index: a record costs the page that the record before it is in.
+  CREATE TABLE calls (at INTEGER NOT NULL, tie TEXT NOT NULL, group_id INTEGER NOT NULL, session TEXT, outcome TEXT NOT NULL,
+    errors INTEGER NOT NULL, estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
+    characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL, facts TEXT NOT NULL,
+    PRIMARY KEY (at, tie)) WITHOUT ROWID;
+  CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 
   CREATE TABLE members (name TEXT NOT NULL, member TEXT NOT NULL, PRIMARY KEY (name, member)) WITHOUT ROWID;
 
@@ -49,15 +64,6 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   CREATE TABLE numbers (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   `,
   },
-  {
-    version: 3,
-    sql: `
-  -- Requests that the sweeper has charged, for as long as a late settlement may correct them.
-  CREATE TABLE swept (ref TEXT NOT NULL, account TEXT NOT NULL, amount INTEGER NOT NULL, purse TEXT, facts TEXT NOT NULL,
-    at INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (ref, account)) WITHOUT ROWID;
-  `,
-  },
-  { version: 4, sql: STEP_4 },
 ]);
 
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;

@@ -9,7 +9,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
-  /^The postgres store was made by an earlier version of Tollgate \(schema 1\).*set store to a new database\. Nothing in it was changed\.$/;
+  /^The postgres store was made by an earlier version of Tollgate \(schema [12]\).*set store to a new database\. Nothing in it was changed\.$/;
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 
 describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
@@ -48,16 +48,17 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     ),
   ];
 
-  it('of an earlier version is refused with what to do, also by gateways that start at the same time, and nothing of it is touched', async () => {
-    await leaveSchema(1);
-    const before = await readSchema();
-    const errors = await Promise.all([0, 1, 2].map(() => openErrorOf(openPostgres({ url: server.url }))));
-    for (const error of errors) {
-      expect(error.code).to.equal('store_unavailable');
-      expect(error.message).to.match(EARLIER);
-    }
-    expect(await readSchema()).to.deep.equal(before);
-  });
+  for (const version of [1, 2])
+    it(`of version ${version}, which was not released, is refused with what to do, also by gateways that start at the same time, and nothing of it is touched`, async () => {
+      await leaveSchema(version);
+      const before = await readSchema();
+      const errors = await Promise.all([0, 1, 2].map(() => openErrorOf(openPostgres({ url: server.url }))));
+      for (const error of errors) {
+        expect(error.code).to.equal('store_unavailable');
+        expect(error.message).to.match(EARLIER);
+      }
+      expect(await readSchema()).to.deep.equal(before);
+    });
 
   it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
     await leaveSchema(99);

@@ -8,7 +8,7 @@ import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../
 import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
-  /^The redis store was made by an earlier version of Tollgate \(schema 1\).*set prefix to a new one\. Nothing in it was changed\.$/;
+  /^The redis store was made by an earlier version of Tollgate \(schema [12]\).*set prefix to a new one\. Nothing in it was changed\.$/;
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 /** Keys and values, sorted by key. */
 const READ_ALL = `local all = redis.call('KEYS', 'tollgate*') table.sort(all)
@@ -59,6 +59,16 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   it('of the first build, which wrote none, is refused with what to do, and nothing of it is touched', async () => {
     for (let n = 0; n < 3000; n++) await askRedis(server.port, 'SET', `other:${n}`, '');
     await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
+    const before = await readAll();
+    const error = await openErrorOf(open());
+    expect(error.code).to.equal('store_unavailable');
+    expect(error.message).to.match(EARLIER);
+    expect(await readAll()).to.equal(before);
+  });
+
+  it('of version 2, which was not released, is refused with what to do, and nothing of it is touched', async () => {
+    await askRedis(server.port, 'SET', 'tollgate:schema', '2');
+    await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
     const before = await readAll();
     const error = await openErrorOf(open());
     expect(error.code).to.equal('store_unavailable');
