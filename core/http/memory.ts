@@ -30,6 +30,8 @@ export interface Hold {
    * {@link release} it does nothing.
    */
   grow(heapBytes: number): void;
+  /** Throws `request_too_large` for what will not fit even when there is nothing else; books nothing. */
+  announce(heapBytes: number): void;
   /** Books this much in all; throws as {@link grow} does where that is more than before. */
   resize(heapBytes: number): void;
   /** Books what is held under another owner from now on; throws as {@link grow} does. */
@@ -99,6 +101,9 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
       get bytes() {
         return held;
       },
+      announce(announced) {
+        if (!general.fitsAlone(announced)) throw new GatewayError('request_too_large', TOO_LARGE);
+      },
       resize: (bytes) => move(owner, bytes),
       grow: (more) => move(owner, held + more),
       assign: (next) => move(next, held),
@@ -149,6 +154,10 @@ class Pool {
     return bytes === 0 || own <= HELD_PER_FREE * (this.#limit - this.#used - bytes);
   }
 
+  fitsAlone(bytes: number): boolean {
+    return bytes <= HELD_PER_FREE * (this.#limit - bytes);
+  }
+
   add(owner: string, bytes: number): void {
     if (bytes === 0) return;
     this.#used += bytes;
@@ -159,7 +168,7 @@ class Pool {
 
   /** Why so many bytes do not fit: too large also in an empty pool, too many of this owner, or too many of others. */
   refusal(owner: string, bytes: number): GatewayError {
-    if (bytes > HELD_PER_FREE * (this.#limit - bytes)) return new GatewayError('request_too_large', TOO_LARGE);
+    if (!this.fitsAlone(bytes)) return new GatewayError('request_too_large', TOO_LARGE);
     const ofOthers = this.#used - this.#ownedBy(owner);
     const retryAfterMs = 1000;
     return bytes <= HELD_PER_FREE * (this.#limit - ofOthers - bytes)
@@ -175,7 +184,8 @@ class Pool {
 const TOO_LARGE = 'This needs more memory than the gateway gives to one request. Send a smaller body.';
 const OWN_SHARE =
   'The requests of this account that are under way take all the memory that one account may have. Wait until some of them are over.';
-const NO_ROOM = 'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
+const NO_ROOM =
+  'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
 
 /** Counts what comes, and calls once when that is slower than the least rate. */
 export interface RateWatch {

@@ -69,7 +69,9 @@ function hasBody({ headers }: IncomingMessage): boolean {
 /** The bytes of a body as they were sent, of whatever type; none when there is no body. */
 export async function readBodyBytes(req: IncomingMessage, options: ReadBodyOptions): Promise<Buffer> {
   if (!hasBody(req)) return EMPTY.raw;
-  if (Number(req.headers['content-length']) > options.maxBytes) throw tooLarge(options.maxBytes);
+  const announced = Number(req.headers['content-length'] ?? 0);
+  if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
+  options.hold?.announce(announced * HEAP_PER_BYTE);
   return readBytes(req, options);
 }
 

@@ -70,13 +70,7 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
 }
 
 /** What is done for a request to a route, in this order: who calls, the query, the body, the handler. */
-function createHandler(
-  deps: RouterDeps,
-  memory: Memory,
-  compile: CompileRoute,
-  owner: string,
-  route: Route,
-): Handler {
+function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, owner: string, route: Route): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
   const authenticate = createAuthenticator(

@@ -28,7 +28,10 @@ const HEAP_PER_READ = 256;
 const GRACE_MS = 2000;
 
 /** How a socket closes whose bytes are refused; 1013 is "try again later". */
-const CLOSE_CODES: Partial<Record<ErrorCode, number>> = Object.freeze({ request_too_large: 1009, request_timeout: 1008 });
+const CLOSE_CODES: Partial<Record<ErrorCode, number>> = Object.freeze({
+  request_too_large: 1009,
+  request_timeout: 1008,
+});
 const TRY_LATER = 1013;
 
 export interface SessionDeps {
@@ -165,11 +168,11 @@ export class SocketSession {
     try {
       const hold = memory.book(owner, bytes * HEAP_PER_BYTE);
       this.#waiting = { text: textOf(data), hold };
+      if (this.#running) this.#socket.pause();
+      else void this.#work();
     } catch (thrown) {
-      return this.#refuse(toGatewayError(thrown));
+      this.#refuse(toGatewayError(thrown));
     }
-    if (this.#running) this.#socket.pause();
-    else void this.#work();
   }
 
   /** The message that waits, if any; the next one may come then. */

@@ -22,7 +22,10 @@ describe('the memory in flight', () => {
   it('E25: of one owner is at most two thirds, also by many small holds, and less while others need it', () => {
     const memory = plain();
     const holds = Array.from({ length: 6 }, () => memory.book('one', 10));
-    expect(codeOf(() => memory.book('one', 1)), 'its own bound').to.equal('rate_limited');
+    expect(
+      codeOf(() => memory.book('one', 1)),
+      'its own bound',
+    ).to.equal('rate_limited');
     expect(codeOf(() => memory.book('two', 20))).to.equal('fits');
     holds[0]!.release();
     expect(codeOf(() => memory.book('two', 10))).to.equal('rate_limited');
@@ -53,7 +56,10 @@ describe('the memory in flight', () => {
     for (const owner of ['one', 'two', 'three', 'four']) while (codeOf(() => memory.book(owner, 6)) === 'fits');
     expect(codeOf(() => memory.book('five', 6))).to.equal('overloaded');
     const small = memory.book('five', 5);
-    expect(codeOf(() => memory.book('one', 5)), 'also of an owner that has its share').to.equal('fits');
+    expect(
+      codeOf(() => memory.book('one', 5)),
+      'also of an owner that has its share',
+    ).to.equal('fits');
     expect(grow(small, 1), 'grown beyond small').to.equal('overloaded');
     expect(small.bytes).to.equal(5);
   });
