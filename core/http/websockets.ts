@@ -44,6 +44,8 @@ export const SOCKET_LIMITS = Object.freeze({
   fragments: 4096,
 });
 
+type SocketLimits = Readonly<Record<keyof typeof SOCKET_LIMITS, number>>;
+
 /** Who may open a websocket, and where. */
 interface Admitted {
   readonly dialect: DialectDefinition;
@@ -75,12 +77,12 @@ interface Entry extends Omit<Admitted, 'dialect' | 'connection' | 'owner'> {
 /** Serves the websockets of dialects on a server's `upgrade` event. Every other upgrade gets a whole HTTP response. */
 export class Websockets {
   readonly #deps: SocketDeps;
-  readonly #limits: typeof SOCKET_LIMITS;
+  readonly #limits: SocketLimits;
   readonly #open = new Set<Entry>();
   readonly #acceptor: WebSocketServer;
   readonly #timers: readonly NodeJS.Timeout[];
 
-  constructor(deps: SocketDeps, limits: typeof SOCKET_LIMITS = SOCKET_LIMITS) {
+  constructor(deps: SocketDeps, limits: SocketLimits = SOCKET_LIMITS) {
     this.#deps = deps;
     this.#limits = limits;
     this.#acceptor = new WebSocketServer({
