@@ -11,9 +11,9 @@ import { PLAN_SCHEMA } from '../core/config/read-plan.ts';
 import { createSettingsAjv } from '../core/config/validate.ts';
 import type { Schema } from '../core/contract/json.ts';
 import { createAdminRate } from '../core/http/admin-rate.ts';
-import { createBodyBudget } from '../core/http/body-budget.ts';
 import { InnerRequests } from '../core/http/inner-requests.ts';
 import { Lifecycle } from '../core/http/lifecycle.ts';
+import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../core/plugins/load-config.ts';
@@ -59,7 +59,7 @@ async function listRequestSchemas(loaded: LoadedConfig): Promise<readonly string
   const generation = await createGeneration(foundation, loaded);
   serveGeneration(generation, {
     lifecycle: new Lifecycle(),
-    budget: createBodyBudget(),
+    memory: createMemory(),
     countAdmin: createAdminRate(),
     inner: new InnerRequests(),
   });

@@ -10,10 +10,10 @@ import type { Log } from './contract/log.ts';
 import type { Announcement } from './contract/plugin.ts';
 import type { RoutingState } from './contract/routing.ts';
 import { createAdminRate } from './http/admin-rate.ts';
-import { createBodyBudget } from './http/body-budget.ts';
 import { InnerRequests } from './http/inner-requests.ts';
 import { Lifecycle } from './http/lifecycle.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/live-generation.ts';
+import { createMemory } from './http/memory.ts';
 import { createHttpServer, listen, setServerOptions } from './http/server.ts';
 import { renewTls, watchHandshakes } from './http/tls.ts';
 import { Websockets } from './http/websockets.ts';
@@ -75,7 +75,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   const { server: config } = loaded.config;
   const deps = {
     lifecycle: new Lifecycle(),
-    budget: createBodyBudget(),
+    memory: createMemory(),
     countAdmin: createAdminRate(),
     inner: new InnerRequests(),
   };
@@ -86,7 +86,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const handshakes = watchHandshakes(server, log);
     deps.inner.attach(server);
     const sockets = new Websockets({
-      ...{ server, log, maxMessageBytes: config.bodyLimitBytes },
+      ...{ server, log, memory: deps.memory, maxMessageBytes: config.bodyLimitBytes },
       rules: () => live.sockets,
       isDraining: () => deps.lifecycle.draining,
     });

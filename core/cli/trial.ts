@@ -7,9 +7,9 @@ import { GatewayError } from '../contract/errors.ts';
 import type { Ledger } from '../contract/ledger.ts';
 import type { Log } from '../contract/log.ts';
 import type { Counters, Sets, Store } from '../contract/store.ts';
-import { createBodyBudget } from '../http/body-budget.ts';
 import { InnerRequests } from '../http/inner-requests.ts';
 import { Lifecycle } from '../http/lifecycle.ts';
+import { createMemory } from '../http/memory.ts';
 import { serveGeneration } from '../http/serve.ts';
 import { createLocalGatherer } from '../plugins/gather.ts';
 import { Kept } from '../plugins/kept.ts';
@@ -40,7 +40,7 @@ export async function trySetUp(
     try {
       serveGeneration(generation, {
         lifecycle: new Lifecycle(),
-        budget: createBodyBudget(),
+        memory: createMemory(),
         inner: new InnerRequests(),
         countAdmin: () => Promise.resolve(),
       });

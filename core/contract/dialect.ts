@@ -176,7 +176,14 @@ export interface DialectConnection<Body = unknown> {
 export interface DialectSocket<Body = unknown> {
   /** Of one of the dialect's routes. */
   readonly path: string;
-  connect(): DialectConnection<Body>;
+  /** `memory` books what the connection keeps from one request to the next; core always gives it. */
+  connect(memory?: ConnectionMemory): DialectConnection<Body>;
+}
+
+/** The memory that a websocket's connection may keep things in between requests: that of its owner, as that of bodies. */
+export interface ConnectionMemory {
+  /** Books this much JSON in all in place of what was booked before; false, and as before, when there is no room. */
+  resize(jsonBytes: number): boolean;
 }
 
 /** A client format of chat, both directions; pure but for `expand` and `remember`. Registered with `api.dialect`. */

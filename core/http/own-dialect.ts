@@ -24,7 +24,7 @@ export function ownDialect(owner: string, dialect: DialectDefinition): DialectDe
     }),
     ...(count && { count: own((tokens, context) => count.call(dialect, tokens, context)) }),
     ...(native && { native: ownNative(own, native) }),
-    ...(socket && { socket: { ...socket, connect: () => ownConnection(own, socket.connect()) } }),
+    ...(socket && { socket: { ...socket, connect: (memory) => ownConnection(own, socket.connect(memory)) } }),
     ...(models && {
       models: {
         ...models,

@@ -1,13 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../contract/errors.ts';
-import { type BodyHold, HEAP_PER_BYTE } from './body-budget.ts';
 import { checkJson } from './check-json.ts';
+import { HEAP_PER_BYTE, type Hold, type Memory, watchRate } from './memory.ts';
 
 export interface ReadBodyOptions {
   readonly maxBytes: number;
-  /** Where the memory comes from that the body needs; default without a bound. */
-  readonly hold?: BodyHold;
+  /** Where the memory comes from that the body needs, and how fast it must come; default without bounds. */
+  readonly memory?: Memory;
+  /** What the body needs is booked here. */
+  readonly hold?: Hold;
 }
 
 export interface ReadJsonOptions extends ReadBodyOptions {
@@ -40,11 +42,11 @@ const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, 
 
 /**
  * Reads a JSON body: `application/json` (UTF-8, not compressed), at most `maxBytes`, strict JSON. Rejects with
- * `unsupported_media_type`, `request_too_large`, `invalid_json` or `overloaded`, and with {@link RequestAborted}. What it
- * did not read is left to `discardBody`.
+ * `unsupported_media_type`, `request_too_large`, `request_timeout`, `invalid_json` or what a hold refuses with, and with
+ * {@link RequestAborted}. What it did not read is left to `discardBody`.
  */
 export async function readJsonBody(req: IncomingMessage, options: ReadJsonOptions): Promise<JsonBody> {
-  const { maxDepth = 64, maxValues = MAX_VALUES, hold } = options;
+  const { maxDepth = 64, maxValues = MAX_VALUES, hold, memory } = options;
   if (!hasBody(req)) return EMPTY;
   const problem = findMediaProblem(req.headers['content-type'], req.headers['content-encoding']);
   if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
@@ -52,7 +54,7 @@ export async function readJsonBody(req: IncomingMessage, options: ReadJsonOption
   if (bytes.length === 0) return EMPTY;
   const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
   if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
-  await hold?.turn(raw.length);
+  await memory?.turn(raw.length);
   const text = raw.toString('utf8');
   const heapBytes = checkJson(text, { maxDepth, maxValues });
   hold?.grow(heapBytes);
@@ -65,12 +67,12 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** The bytes of a body as they were sent, of whatever type; none when there is no body. */
-export async function readBodyBytes(req: IncomingMessage, { maxBytes, hold }: ReadBodyOptions): Promise<Buffer> {
+export async function readBodyBytes(req: IncomingMessage, options: ReadBodyOptions): Promise<Buffer> {
   if (!hasBody(req)) return EMPTY.raw;
-  const length = req.headers['content-length'];
-  if (Number(length) > maxBytes) throw tooLarge(maxBytes);
-  if (length !== undefined) hold?.grow(Number(length) * HEAP_PER_BYTE);
-  return readBytes(req, maxBytes, length === undefined ? hold : undefined);
+  const announced = Number(req.headers['content-length'] ?? 0);
+  if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
+  options.hold?.announce(announced * HEAP_PER_BYTE);
+  return readBytes(req, options);
 }
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
@@ -90,16 +92,21 @@ function findMediaProblem(type: string | undefined, encoding: string | undefined
 }
 
 /** The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it. */
-function readBytes(req: IncomingMessage, maxBytes: number, hold: BodyHold | undefined): Promise<Buffer> {
+function readBytes(req: IncomingMessage, { maxBytes, hold, memory }: ReadBodyOptions): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const chunks = new Chunks();
     let isOver = false;
     const fail = (error: unknown): void => {
-      isOver = true;
-      chunks.length = 0;
+      finish();
+      hold?.release();
       reject(error);
     };
+    const finish = (): void => {
+      isOver = true;
+      watch?.stop();
+    };
+    // A small body is here already.
+    const watch = memory && !req.complete ? watchRate(memory.leastRate, fail) : undefined;
     // Also told of every request that ended well.
     const onGone = (): void => {
       if (!isOver) fail(new RequestAborted('the caller hung up before the body was complete'));
@@ -107,24 +114,64 @@ function readBytes(req: IncomingMessage, maxBytes: number, hold: BodyHold | unde
     if (req.destroyed && !req.readableEnded) return onGone();
     req.on('data', (chunk: Buffer) => {
       if (isOver) return;
-      size += chunk.length;
-      if (size > maxBytes) return fail(tooLarge(maxBytes));
+      watch?.add(chunk.length);
+      if (chunks.size + chunk.length > maxBytes) return fail(tooLarge(maxBytes));
       try {
         hold?.grow(chunk.length * HEAP_PER_BYTE);
       } catch (error) {
         return fail(error);
       }
-      chunks.push(chunk);
+      chunks.add(chunk);
     });
     req.on('end', () => {
       if (isOver) return;
-      isOver = true;
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
-      chunks.length = 0;
+      finish();
+      resolve(chunks.take());
     });
     req.on('close', onGone);
     req.on('error', onGone);
   });
+}
+
+/** Chunks below this are copied: each would keep the object around it, and what else was read from the network with it. */
+const SMALL_CHUNK = 1024;
+const LARGEST_BLOCK = 64 * 1024;
+
+/** The bytes of a body so far; however small the chunks are that they come in, they take about twice their size at most. */
+class Chunks {
+  size = 0;
+  #parts: Buffer[] = [];
+  /** The last part, when small chunks are copied there. */
+  #block: Buffer = EMPTY.raw;
+  #filled = 0;
+
+  add(chunk: Buffer): void {
+    this.size += chunk.length;
+    if (chunk.length >= SMALL_CHUNK) {
+      this.#endBlock();
+      this.#parts.push(chunk);
+      return;
+    }
+    if (this.#filled + chunk.length > this.#block.length) {
+      this.#endBlock();
+      this.#block = Buffer.allocUnsafeSlow(Math.min(Math.max(this.size, SMALL_CHUNK), LARGEST_BLOCK));
+    }
+    chunk.copy(this.#block, this.#filled);
+    this.#filled += chunk.length;
+  }
+
+  /** All of them, once. */
+  take(): Buffer {
+    this.#endBlock();
+    const [first] = this.#parts;
+    return first && this.#parts.length === 1 ? first : Buffer.concat(this.#parts.splice(0), this.size);
+  }
+
+  #endBlock(): void {
+    if (this.#filled > 0) this.#parts.push(this.#block.subarray(0, this.#filled));
+    this.#block = EMPTY.raw;
+    this.#filled = 0;
+  }
 }
 
 function tooLarge(maxBytes: number): GatewayError {

@@ -1,14 +1,23 @@
 import { rm } from 'node:fs/promises';
 import os from 'node:os';
-import { Readable } from 'node:stream';
+import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
-import { GatewayError } from '../contract/errors.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
+import { HEAP_PER_BYTE, type Hold, type Memory, watchRate } from './memory.ts';
 import { RequestAborted } from './read-body.ts';
 
 /** The most text fields of a form, and their bytes in all. */
 const MAX_FIELDS = 100;
 const MAX_FIELD_BYTES = 1024 * 1024;
+
+/** Where a form comes from, and where the memory that it needs is booked. */
+export interface FormSource {
+  /** The body when it was read already. */
+  readonly bytes: Uint8Array | undefined;
+  readonly hold: Hold;
+  readonly memory: Memory;
+}
 
 export interface Form {
   /** Text fields; a field that came several times is a list. */
@@ -21,14 +30,15 @@ export interface Form {
 /**
  * Reads a `multipart/form-data` body with koa-body, files into the system's temporary folder. For routes that take uploads
  * only: small and rare beside the JSON ones, whose reader (`read-body.ts`) is stricter and cheaper. Rejects with
- * `unsupported_media_type`, `request_too_large` or `invalid_request`; nothing stays behind. `bytes` is the body when somebody
- * has read it already.
+ * `unsupported_media_type`, `request_too_large`, `request_timeout`, `invalid_request` or what the hold refuses with; nothing
+ * stays behind.
  */
-export async function readForm(ctx: Koa.Context, limits: FormLimits, bytes?: Uint8Array): Promise<Form> {
+export async function readForm(ctx: Koa.Context, limits: FormLimits, source: FormSource): Promise<Form> {
   if (!ctx.is('multipart/form-data'))
     throw new GatewayError('unsupported_media_type', 'The content-type must be multipart/form-data.');
   const { koaBody } = await import('koa-body');
   const uploaded: string[] = [];
+  const body = source.bytes ? { req: Readable.from([source.bytes]), stop() {} } : watchBody(ctx, source);
   const read = koaBody({
     json: false,
     text: false,
@@ -48,10 +58,11 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, bytes?: Uin
     await Promise.all(uploaded.map((file) => rm(file, { force: true })));
   };
   try {
-    await read(bytes ? withBody(ctx, bytes) : ctx, async () => undefined);
+    await read(withBody(ctx, body.req), async () => undefined);
     return { fields: { ...(ctx.request.body as Form['fields']) }, files: filesOf(ctx), remove };
   } catch (cause) {
     await remove();
+    if (isGatewayError(cause)) throw cause;
     if (ctx.req.destroyed && !ctx.req.complete)
       throw new RequestAborted('the caller hung up before the form was complete');
     const { httpCode } = cause as { httpCode?: number };
@@ -62,13 +73,50 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, bytes?: Uin
         { cause },
       );
     throw new GatewayError('invalid_request', 'The body is not a valid multipart form.', { cause });
+  } finally {
+    body.stop();
   }
 }
 
-/** The same request with its body to be read once more. */
-function withBody(ctx: Koa.Context, bytes: Uint8Array): Koa.Context {
-  const req = Object.assign(Readable.from([bytes]), { headers: ctx.req.headers });
+/** The same request with its body from elsewhere. */
+function withBody(ctx: Koa.Context, body: Readable): Koa.Context {
+  const req = Object.assign(body, { headers: ctx.req.headers });
   return Object.create(ctx, { req: { value: req } }) as Koa.Context;
+}
+
+/** What of a form may be in memory at once: its text fields, and parts on their way to a file. */
+const MAX_HELD_BYTES = 2 * MAX_FIELD_BYTES;
+
+/** The body as it comes: booked, and ended when it is refused, comes too slowly or its caller hangs up. */
+function watchBody({ req }: Koa.Context, { hold, memory }: FormSource): { readonly req: Readable; stop(): void } {
+  let booked = 0;
+  const body = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      watch.add(chunk.length);
+      const bytes = Math.min(chunk.length, MAX_HELD_BYTES - booked);
+      try {
+        hold.grow(bytes * HEAP_PER_BYTE);
+        booked += bytes;
+        done(null, chunk);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+  const watch = watchRate(memory.leastRate, (error) => body.destroy(error));
+  req.once('close', () => {
+    if (!req.complete) body.destroy(new RequestAborted('the caller hung up before the form was complete'));
+  });
+  // Without a reader an error would have no listener: the form's reader may not have begun, or may be over.
+  body.on('error', () => {});
+  req.pipe(body);
+  return {
+    req: body,
+    stop() {
+      watch.stop();
+      req.unpipe(body);
+    },
+  };
 }
 
 /** The most bytes that a form may have in all, with what stands between its parts. */

@@ -17,13 +17,13 @@ import {
 } from '../plugins/request-schemas.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { type Asking, type Authenticate, type CredentialReader, createAuthenticator } from './authenticate.ts';
-import { type BodyBudget, createBodyBudget } from './body-budget.ts';
 import { sessionOf, withRequestTags } from './caller-headers.ts';
 import { readCredential } from './credentials.ts';
 import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { createMemory, type Memory, ownerAt, ownerOf } from './memory.ts';
 import { readBodyBytes, readJsonBody } from './read-body.ts';
-import { formBytes, readForm } from './read-form.ts';
+import { type FormSource, formBytes, readForm } from './read-form.ts';
 import { requestError } from './request-error.ts';
 import type { RequestState } from './request-state.ts';
 
@@ -46,8 +46,8 @@ export interface RouterDeps {
   readonly respondOnce?: RespondOnce | undefined;
   /** Counts requests to routes of operators; they are not limited unless set. */
   readonly countAdmin?: CountAdmin;
-  /** The memory that all bodies share, of every generation; one of its own unless set. */
-  readonly budget?: BodyBudget;
+  /** The memory in flight, shared by every generation; one of its own unless set. */
+  readonly memory?: Memory;
 }
 
 const NO_TAGS: TagRules = Object.freeze({});
@@ -58,9 +58,9 @@ type Handler = (ctx: Koa.Context) => Promise<void>;
 export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router();
   const compile = createRouteCompiler(deps.requests);
-  const budget = deps.budget ?? createBodyBudget();
+  const memory = deps.memory ?? createMemory();
   for (const { owner, value: route } of deps.routes)
-    router.register(route.path, [route.method], createHandler(deps, budget, compile, owner, route));
+    router.register(route.path, [route.method], createHandler(deps, memory, compile, owner, route));
   const dispatch = router.routes();
   return (ctx) =>
     dispatch(ctx as RouterContext, async () => {
@@ -70,13 +70,7 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
 }
 
 /** What is done for a request to a route, in this order: who calls, the query, the body, the handler. */
-function createHandler(
-  deps: RouterDeps,
-  budget: BodyBudget,
-  compile: CompileRoute,
-  owner: string,
-  route: Route,
-): Handler {
+function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, owner: string, route: Route): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
   const authenticate = createAuthenticator(
@@ -102,21 +96,24 @@ function createHandler(
     state.route = label;
     if (owner !== CORE) state.plugin = owner;
     state.dialect = dialect ?? state.dialect;
-    const hold = budget.open(ctx.res);
+    const hold = memory.book(ownerAt(state.ip));
+    if (ctx.res.closed) hold.release();
+    else ctx.res.once('close', () => hold.release());
     let read: Promise<Buffer> | undefined;
     const bytes = (): Promise<Buffer> => {
-      read ??= readBodyBytes(ctx.req, { maxBytes, hold });
+      read ??= readBodyBytes(ctx.req, { maxBytes, hold, memory });
       return read;
     };
     const principal = await authenticate?.(ctx as Asking, bytes);
+    if (principal) hold.assign(ownerOf(principal));
     if (principal && countAdmin) await countAdmin(principal);
     state.session = sessionOf(ctx.headers);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
-    if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);
+    if (route.form) return handleForm(ctx, route.form, { hold, memory, bytes: await read }, validateBody, handle);
     if (validateBody) {
-      const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
+      const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, memory, bytes });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
       if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
         return deps.respondOnce(ctx, raw);
@@ -130,11 +127,11 @@ function createHandler(
 async function handleForm(
   ctx: Koa.Context,
   limits: FormLimits,
-  bytes: Uint8Array | undefined,
+  source: FormSource,
   validate: Validate | undefined,
   handle: Handler,
 ): Promise<void> {
-  const { fields, files, remove } = await readForm(ctx, limits, bytes);
+  const { fields, files, remove } = await readForm(ctx, limits, source);
   try {
     if (validate) check(validate, fields, undefined);
     const state = ctx.state as RequestState;

@@ -9,7 +9,6 @@ import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { Owned } from '../plugins/registry.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { createAuthenticator, withoutBlocked } from './authenticate.ts';
-import type { BodyBudget } from './body-budget.ts';
 import { readCredential, type UrlCredential } from './credentials.ts';
 import { createDialectPrefixes } from './dialect-prefixes.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
@@ -18,6 +17,7 @@ import type { InnerRequests } from './inner-requests.ts';
 import { createKeptResults, type KeptResult } from './kept-results.ts';
 import { createKoa } from './koa.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import type { Memory } from './memory.ts';
 import { createOpenApi } from './openapi.ts';
 import { ownDialect } from './own-dialect.ts';
 import { createRouter } from './router.ts';
@@ -35,13 +35,13 @@ export interface Served {
 /** What all generations that a server serves share. */
 export interface ServeDeps {
   readonly lifecycle: Lifecycle;
-  readonly budget: BodyBudget;
+  readonly memory: Memory;
   readonly countAdmin: CountAdmin;
   readonly inner: InnerRequests;
 }
 
 /** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
-export function serveGeneration(generation: Generation, { lifecycle, budget, inner, countAdmin }: ServeDeps): Served {
+export function serveGeneration(generation: Generation, { lifecycle, memory, inner, countAdmin }: ServeDeps): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
   const owned = [...registry.dialects.values()].map(({ owner, value }) => ({ owner, value: ownDialect(owner, value) }));
@@ -77,7 +77,7 @@ export function serveGeneration(generation: Generation, { lifecycle, budget, inn
   const credentials = knownCredentials(generation.loaded.plugins);
   const authenticate = withoutBlocked(deps.partsOf('chat').hooks.authenticate, generation.refuseBlocked);
   const router = createRouter({
-    ...{ routes, requests, lifecycle, budget, countAdmin, tags: settings.tags },
+    ...{ routes, requests, lifecycle, memory, countAdmin, tags: settings.tags },
     dialectOf: dialects.dialectOf,
     authenticate,
     credentials,

@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { createId } from '../calls/ids.ts';
 import type { DialectConnection, DialectDefinition } from '../contract/dialect.ts';
-import { GatewayError, toGatewayError } from '../contract/errors.ts';
+import { type ErrorCode, GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { checkJson } from './check-json.ts';
 import { postLocally } from './inner-requests.ts';
+import { HEAP_PER_BYTE, type Hold, type Memory, type RateWatch, watchRate } from './memory.ts';
 
-/** Requests that may wait behind the running one. */
-const MAX_WAITING = 4;
 /** Messages in a row that are no requests, after which the socket is closed. */
 const MAX_BAD = 5;
 /** Bytes that may wait in the socket before the response is read no further. */
@@ -20,9 +20,27 @@ const MAX_BUFFERED = 1024 * 1024;
 const STUCK_MS = 60_000;
 /** How often a full socket is looked at again, in milliseconds. */
 const LOOK_MS = 50;
+/** What Node reads from a connection at once, at most, in bytes. */
+const LARGEST_READ = 64 * 1024;
+/** Bytes of heap for what was read at once, however little it was. */
+const HEAP_PER_READ = 256;
+/** How long a peer that was cut may go on sending before its connection is closed, so that it reads why. */
+const GRACE_MS = 2000;
+
+/** How a socket closes whose bytes are refused; 1013 is "try again later". */
+const CLOSE_CODES: Partial<Record<ErrorCode, number>> = Object.freeze({
+  request_too_large: 1009,
+  request_timeout: 1008,
+});
+const TRY_LATER = 1013;
 
 export interface SessionDeps {
   readonly server: Server;
+  /** The connection below the websocket. */
+  readonly stream: Duplex;
+  readonly memory: Memory;
+  /** Whose memory it is that messages need. */
+  readonly owner: string;
   readonly dialect: DialectDefinition;
   readonly path: string;
   /** The headers of the upgrade that each request repeats; the key among them. */
@@ -32,12 +50,27 @@ export interface SessionDeps {
   onIdle(): void;
 }
 
-/** One websocket: its requests one after the other, each posted to the gateway's own server, the events as text frames. */
+type Wanted = NonNullable<ReturnType<DialectConnection['read']>>;
+
+interface Message {
+  readonly text: string;
+  readonly hold: Hold;
+}
+
+/**
+ * One websocket: its requests one after the other, each posted to the gateway's own server, the events as text frames. One
+ * message may wait; the connection is read no further then. What came is booked from its first byte on.
+ */
 export class SocketSession {
   readonly #socket: WebSocket;
   readonly #deps: SessionDeps;
   readonly #connection: DialectConnection;
-  readonly #waiting: string[] = [];
+  /** The bytes of a message that is not complete. */
+  readonly #arriving: Hold;
+  #unfinished = 0;
+  #lastRead = 0;
+  #watch: RateWatch | undefined;
+  #waiting: Message | undefined;
   #running: AbortController | undefined;
   #bad = 0;
   /** Why no further request is taken. */
@@ -47,9 +80,16 @@ export class SocketSession {
     this.#socket = socket;
     this.#deps = deps;
     this.#connection = connection;
+    this.#arriving = deps.memory.book(deps.owner);
+    // Before the websocket's own listener: a message ends in what was counted.
+    deps.stream.prependListener('data', this.#onBytes);
     socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
+    for (const name of ['ping', 'pong'] as const) socket.on(name, (data) => this.#onFrame(data.length));
     socket.once('close', () => {
-      this.#waiting.length = 0;
+      this.#watch?.stop();
+      this.#arriving.release();
+      this.#waiting?.hold.release();
+      this.#waiting = undefined;
       this.#running?.abort();
     });
   }
@@ -58,10 +98,12 @@ export class SocketSession {
     return this.#running === undefined;
   }
 
-  /** Takes no further request; those that wait are refused, the running one may finish. */
+  /** Takes no further request; one that waits is refused, the running one may finish. */
   stop(refusal: GatewayError): void {
     this.#refusal = refusal;
-    for (const _text of this.#waiting.splice(0)) this.#refuse(refusal);
+    const waiting = this.#takeWaiting();
+    waiting?.hold.release();
+    if (waiting) this.#refuse(refusal);
   }
 
   /** Tells the client of an error outside of any response. */
@@ -69,33 +111,99 @@ export class SocketSession {
     this.#refuse(error);
   }
 
+  readonly #onBytes = ({ length }: Buffer): void => {
+    this.#lastRead = length;
+    this.#unfinished += length;
+    this.#watch?.add(length);
+    // Of less than that it cannot be known whether it is the rest of a message or the begin of another one.
+    if (this.#unfinished > LARGEST_READ)
+      this.#watch ??= watchRate(this.#deps.memory.leastRate, (error) => this.#cut(error));
+    try {
+      this.#arriving.grow(length * HEAP_PER_BYTE + HEAP_PER_READ);
+    } catch (thrown) {
+      this.#cut(toGatewayError(thrown));
+    }
+  };
+
+  /** A frame within or between messages: it is over, and nothing is kept of it. */
+  #onFrame(payloadBytes: number): void {
+    const bytes = frameBytes(payloadBytes);
+    this.#unfinished = Math.max(0, this.#unfinished - bytes);
+    this.#shrink(this.#arriving.bytes - bytes * HEAP_PER_BYTE - (this.#lastRead === bytes ? HEAP_PER_READ : 0));
+  }
+
+  /** Of what was read, no more than the end of the last read can belong to the next message. */
+  #endMessage(bytes: number): void {
+    this.#watch?.stop();
+    this.#watch = undefined;
+    this.#unfinished = Math.min(Math.max(0, this.#unfinished - frameBytes(bytes)), this.#lastRead);
+    this.#shrink(this.#unfinished && this.#unfinished * HEAP_PER_BYTE + HEAP_PER_READ);
+  }
+
+  #shrink(heapBytes: number): void {
+    this.#arriving.resize(Math.min(this.#arriving.bytes, Math.max(0, heapBytes)));
+  }
+
+  /** Ends a socket whose bytes are refused: says why, and looks at nothing more that comes. */
+  #cut(error: GatewayError): void {
+    this.#watch?.stop();
+    this.stop(error);
+    this.#refuse(error);
+    this.#socket.close(CLOSE_CODES[error.code] ?? TRY_LATER, error.code);
+    this.#deps.stream.removeAllListeners('data').resume();
+    setTimeout(() => this.#socket.terminate(), GRACE_MS).unref();
+  }
+
   #onMessage(data: WebSocket.RawData, isBinary: boolean): void {
+    const bytes = sizeOf(data);
+    this.#endMessage(bytes);
     if (isBinary) this.#socket.close(1003, 'text frames only');
     else if (this.#refusal) this.#refuse(this.#refusal);
-    else if (this.#waiting.length >= MAX_WAITING) this.#refuse(tooMany());
-    else {
-      this.#waiting.push(textOf(data));
-      if (!this.#running) void this.#work();
+    else if (this.#waiting) this.#refuse(tooMany());
+    else this.#take(data, bytes);
+  }
+
+  #take(data: WebSocket.RawData, bytes: number): void {
+    const { memory, owner } = this.#deps;
+    try {
+      const hold = memory.book(owner, bytes * HEAP_PER_BYTE);
+      this.#waiting = { text: textOf(data), hold };
+      if (this.#running) this.#socket.pause();
+      else void this.#work();
+    } catch (thrown) {
+      this.#refuse(toGatewayError(thrown));
     }
   }
 
+  /** The message that waits, if any; the next one may come then. */
+  #takeWaiting(): Message | undefined {
+    const message = this.#waiting;
+    this.#waiting = undefined;
+    this.#socket.resume();
+    return message;
+  }
+
   async #work(): Promise<void> {
-    for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
+    for (let message = this.#takeWaiting(); message; message = this.#takeWaiting()) {
       const running = new AbortController();
       this.#running = running;
       try {
-        await this.#respond(text, running.signal);
+        const turn = this.#deps.memory.turn(message.text.length);
+        if (turn) await turn;
+        const wanted = this.#read(message);
+        // A message without a request is over at once; those behind it in the same read do not wait for it.
+        if (wanted) await this.#respond(wanted, running.signal);
       } catch (thrown) {
         if (!running.signal.aborted) this.#refuse(toGatewayError(thrown));
+      } finally {
+        message.hold.release();
       }
     }
     this.#running = undefined;
     this.#deps.onIdle();
   }
 
-  async #respond(text: string, signal: AbortSignal): Promise<void> {
-    const wanted = this.#read(text);
-    if (!wanted) return;
+  async #respond(wanted: Wanted, signal: AbortSignal): Promise<void> {
     if ('events' in wanted) {
       for (const event of wanted.events) this.#send(event);
       await this.#drained();
@@ -111,15 +219,24 @@ export class SocketSession {
       );
   }
 
-  /** What a message wants. One that nobody can read is told so, and some in a row end the socket. */
-  #read(text: string): ReturnType<DialectConnection['read']> {
-    try {
-      checkJson(text, { maxDepth: 64, maxValues: 400_000 });
+  /** What a message wants; undefined when that is nothing, or it was refused. Throws what the hold refuses with. */
+  #read({ text, hold }: Message): Wanted | undefined {
+    const heapBytes = this.#attempt(() => checkJson(text, { maxDepth: 64, maxValues: 400_000 }));
+    if (heapBytes === undefined) return undefined;
+    hold.grow(heapBytes);
+    return this.#attempt(() => {
       const message = parseJson(text);
       if (!isObject(message)) throw new GatewayError('invalid_json', 'A message must be a JSON object.');
       const wanted = this.#connection.read(message);
       this.#bad = 0;
       return wanted;
+    });
+  }
+
+  /** One step of reading a message. What cannot be read is refused, and some in a row end the socket. */
+  #attempt<T>(read: () => T): T | undefined {
+    try {
+      return read();
     } catch (thrown) {
       this.#bad += 1;
       this.#refuse(toGatewayError(thrown));
@@ -166,9 +283,16 @@ export class SocketSession {
 }
 
 function tooMany(): GatewayError {
-  return new GatewayError('rate_limited', `${MAX_WAITING} requests wait on this websocket already.`, {
-    retryAfterMs: 1000,
-  });
+  return new GatewayError('rate_limited', 'A request waits on this websocket already.', { retryAfterMs: 1000 });
+}
+
+/** The bytes of a masked frame with so large a payload. Source: RFC 6455, section 5.2 */
+function frameBytes(payloadBytes: number): number {
+  return payloadBytes + (payloadBytes < 126 ? 6 : payloadBytes < 65_536 ? 8 : 14);
+}
+
+function sizeOf(data: WebSocket.RawData): number {
+  return Array.isArray(data) ? data.reduce((sum, { length }) => sum + length, 0) : data.byteLength;
 }
 
 function textOf(data: WebSocket.RawData): string {

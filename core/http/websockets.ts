@@ -6,6 +6,7 @@ import type { Principal } from '../contract/call.ts';
 import type { DialectConnection, DialectDefinition, DialectSocket } from '../contract/dialect.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
+import { HEAP_PER_BYTE, type Hold, type Memory, ownerOf } from './memory.ts';
 import { clientAddress } from './path-and-address.ts';
 import { SocketSession } from './socket-session.ts';
 import { headersOfRequests, isWebsocket, pathOf, refuseUpgrade, serveWithoutUpgrade } from './upgrade.ts';
@@ -23,6 +24,7 @@ export interface SocketRules {
 export interface SocketDeps {
   readonly server: Server;
   readonly log: Log;
+  readonly memory: Memory;
   readonly maxMessageBytes: number;
   rules(): SocketRules;
   isDraining(): boolean;
@@ -31,26 +33,36 @@ export interface SocketDeps {
 /** The bounds and clocks of websockets, in milliseconds where they are times; `docs/http.md` lists them. */
 export const SOCKET_LIMITS = Object.freeze({
   perKey: 16,
+  perUser: 64,
   perProcess: 2000,
   pingMs: 30_000,
   idleMs: 10 * 60_000,
   ageMs: 55 * 60_000,
   recheckMs: 5000,
   controlFramesPerSecond: 50,
+  /** Of one message; each takes some 100 bytes however little it carries. */
+  fragments: 4096,
 });
+
+type SocketLimits = Readonly<Record<keyof typeof SOCKET_LIMITS, number>>;
 
 /** Who may open a websocket, and where. */
 interface Admitted {
   readonly dialect: DialectDefinition;
   readonly connection: DialectConnection;
   readonly address: string;
-  /** What sockets are counted under. */
+  /** What sockets are counted under, and the user whose key it is. */
   readonly key: string;
+  readonly userId: string;
+  /** Whose memory messages need. */
+  readonly owner: string;
+  /** What the dialect keeps from one request to the next. */
+  readonly kept: Hold;
   readonly path: string;
 }
 
 /** An open websocket. */
-interface Entry extends Omit<Admitted, 'dialect' | 'connection'> {
+interface Entry extends Omit<Admitted, 'dialect' | 'connection' | 'owner'> {
   readonly socket: WebSocket;
   readonly session: SocketSession;
   readonly request: IncomingMessage;
@@ -65,18 +77,19 @@ interface Entry extends Omit<Admitted, 'dialect' | 'connection'> {
 /** Serves the websockets of dialects on a server's `upgrade` event. Every other upgrade gets a whole HTTP response. */
 export class Websockets {
   readonly #deps: SocketDeps;
-  readonly #limits: typeof SOCKET_LIMITS;
+  readonly #limits: SocketLimits;
   readonly #open = new Set<Entry>();
   readonly #acceptor: WebSocketServer;
   readonly #timers: readonly NodeJS.Timeout[];
 
-  constructor(deps: SocketDeps, limits: typeof SOCKET_LIMITS = SOCKET_LIMITS) {
+  constructor(deps: SocketDeps, limits: SocketLimits = SOCKET_LIMITS) {
     this.#deps = deps;
     this.#limits = limits;
     this.#acceptor = new WebSocketServer({
       noServer: true,
       perMessageDeflate: false,
       maxPayload: deps.maxMessageBytes,
+      maxFragments: limits.fragments,
     });
     this.#timers = [
       setInterval(() => this.#ping(), limits.pingMs).unref(),
@@ -106,7 +119,7 @@ export class Websockets {
     socket.on('error', () => socket.destroy());
     void this.#admit(request).then(
       (admitted) =>
-        this.#acceptor.handleUpgrade(request, socket, head, (opened) => this.#start(opened, request, admitted)),
+        this.#acceptor.handleUpgrade(request, socket, head, (opened) => this.#start(opened, request, socket, admitted)),
       (thrown: unknown) => this.#refuse(request, socket, toGatewayError(thrown)),
     );
   };
@@ -123,10 +136,14 @@ export class Websockets {
     if (origin !== undefined && !origins.includes('*') && !origins.includes(origin))
       throw new GatewayError('permission_denied', 'Pages of this origin may not connect; see `server.cors.origins`.');
     const address = clientAddress(request, trustProxy);
-    const { keyId, userId } = await authenticate(request, address);
+    const principal = await authenticate(request, address);
+    const { keyId, userId } = principal;
     const key = keyId ?? userId;
-    this.#assertRoom(key);
-    return { dialect, connection: socket.connect(), address, key, path };
+    this.#assertRoom(key, userId);
+    const owner = ownerOf(principal);
+    const kept = this.#deps.memory.book(owner);
+    const connection = socket.connect({ resize: (jsonBytes) => resize(kept, jsonBytes * HEAP_PER_BYTE) });
+    return { dialect, connection, address, key, userId, owner, kept, path };
   }
 
   #refuse(request: IncomingMessage, socket: Duplex, error: GatewayError): void {
@@ -135,33 +152,37 @@ export class Websockets {
     this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
   }
 
-  #assertRoom(key: string): void {
-    const { perKey, perProcess } = this.#limits;
+  #assertRoom(key: string, userId: string): void {
+    const { perKey, perUser, perProcess } = this.#limits;
     const retryAfterMs = 5000;
     if ([...this.#open].filter((entry) => entry.key === key).length >= perKey)
       throw new GatewayError('rate_limited', `This key has ${perKey} websockets open, the most it may.`, {
+        retryAfterMs,
+      });
+    if ([...this.#open].filter((entry) => entry.userId === userId).length >= perUser)
+      throw new GatewayError('rate_limited', `This user has ${perUser} websockets open, the most one may.`, {
         retryAfterMs,
       });
     if (this.#open.size >= perProcess)
       throw new GatewayError('overloaded', 'The gateway has as many websockets as it takes.', { retryAfterMs });
   }
 
-  #start(socket: WebSocket, request: IncomingMessage, admitted: Admitted): void {
-    const { dialect, connection, address, key, path } = admitted;
-    const { server, log } = this.#deps;
+  #start(socket: WebSocket, request: IncomingMessage, stream: Duplex, admitted: Admitted): void {
+    const { dialect, connection, address, key, userId, owner, kept, path } = admitted;
+    const { server, log, memory } = this.#deps;
     const onIdle = (): void => {
       entry.idleSince = Date.now();
       if (entry.closing) socket.close(entry.closing.code, entry.closing.reason);
     };
     const session = new SocketSession(
       socket,
-      { ...{ server, dialect, path, address, onIdle }, headers: headersOfRequests(request) },
+      { ...{ server, stream, memory, owner, dialect, path, address, onIdle }, headers: headersOfRequests(request) },
       connection,
     );
     // Apart by up to a tenth, so that sockets that opened together do not end together.
     const endsAt = Date.now() + this.#limits.ageMs * (0.9 + Math.random() / 10);
     const entry: Entry = {
-      ...{ socket, session, request, address, key, path, endsAt },
+      ...{ socket, session, request, address, key, userId, kept, path, endsAt },
       ...{ idleSince: Date.now(), unansweredPings: 0, controlFrames: 0, closing: undefined },
     };
     this.#open.add(entry);
@@ -171,6 +192,7 @@ export class Websockets {
     socket.on('error', () => {});
     socket.once('close', (code) => {
       this.#open.delete(entry);
+      kept.release();
       log.info({ path, ip: address, key, code }, 'websocket closed');
     });
   }
@@ -185,7 +207,9 @@ export class Websockets {
 
   #ping(): void {
     for (const entry of this.#open) {
-      if (entry.unansweredPings >= 2) entry.socket.terminate();
+      // Of one that is not read for now, no answer can come.
+      if (entry.socket.isPaused) entry.unansweredPings = 0;
+      else if (entry.unansweredPings >= 2) entry.socket.terminate();
       entry.unansweredPings += 1;
       entry.socket.ping();
     }
@@ -212,6 +236,16 @@ export class Websockets {
       // A store that does not answer says nothing about the key.
       if (error.status === 401 || error.status === 403) end(entry, 1008, error.code, error);
     }
+  }
+}
+
+/** Books so much in place of what was booked before; false, and as before, where there is no room. */
+function resize(hold: Hold, heapBytes: number): boolean {
+  try {
+    hold.resize(heapBytes);
+    return true;
+  } catch {
+    return false;
   }
 }
 

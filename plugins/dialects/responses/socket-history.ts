@@ -1,3 +1,4 @@
+import type { ConnectionMemory } from '../../../core/index.ts';
 import { isReference } from './store.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
@@ -16,6 +17,8 @@ interface Kept {
   /** An earlier response that is kept elsewhere, by the store. */
   readonly earlier: string | undefined;
   readonly bytes: number;
+  /** The same by turns, which responses that continue one another share. */
+  readonly turns: readonly { readonly bytes: number }[];
 }
 
 /** The last responses of one websocket: clients that store nothing send only what is new. */
@@ -30,7 +33,7 @@ export interface SocketHistory {
 const MAX_RESPONSES = 8;
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createSocketHistory(maxBytes = MAX_BYTES): SocketHistory {
+export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BYTES): SocketHistory {
   const kept = new Map<string, Kept>();
   let sum = 0;
 
@@ -39,6 +42,16 @@ export function createSocketHistory(maxBytes = MAX_BYTES): SocketHistory {
     if (id === undefined || !entry) return;
     sum -= entry.bytes;
     kept.delete(id);
+  }
+
+  /** What is in memory: a turn once, however many responses came after it. */
+  function heldBytes(): number {
+    const turns = new Set([...kept.values()].flatMap((entry) => entry.turns));
+    return [...turns].reduce((total, { bytes }) => total + bytes, 0);
+  }
+
+  function hasRoom(): boolean {
+    return kept.size <= MAX_RESPONSES && sum <= maxBytes && (memory?.resize(heldBytes()) ?? true);
   }
 
   function itemOf(reference: Item): Item | undefined {
@@ -69,17 +82,23 @@ export function createSocketHistory(maxBytes = MAX_BYTES): SocketHistory {
       const before = continued === undefined ? undefined : kept.get(continued);
       const input = inputItems(body.input);
       const fresh = [...input.slice(before?.items.length ?? 0), ...output];
-      const bytes = (before?.bytes ?? 0) + Buffer.byteLength(JSON.stringify(fresh));
+      const freshBytes = Buffer.byteLength(JSON.stringify(fresh));
+      const bytes = (before?.bytes ?? 0) + freshBytes;
       forget(id);
       if (id === '' || bytes > maxBytes) return;
-      kept.set(id, { items: [...input, ...output], earlier: body.previous_response_id ?? undefined, bytes });
+      const turns = [...(before?.turns ?? []), { bytes: freshBytes }];
+      kept.set(id, { items: [...input, ...output], earlier: body.previous_response_id ?? undefined, bytes, turns });
       sum += bytes;
-      for (const oldest of kept.keys()) {
-        if (kept.size <= MAX_RESPONSES && sum <= maxBytes) break;
+      while (!hasRoom()) {
+        const [oldest] = kept.keys();
+        if (oldest === undefined) break;
         forget(oldest);
       }
     },
-    forget,
+    forget(id) {
+      forget(id);
+      memory?.resize(heldBytes());
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
+  type ConnectionMemory,
   type DialectConnection,
   type DialectSocket,
   GatewayError,
@@ -22,8 +23,8 @@ const TOO_OLD = 'websocket_connection_limit_reached';
 /** The websocket of this format: Codex and OpenAI's SDKs send `response.create` and get the events of the stream. */
 export const socket: DialectSocket<ResponsesBody> = { path: '/v1/responses', connect };
 
-function connect(): DialectConnection<ResponsesBody> {
-  const history = createSocketHistory();
+function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
+  const history = createSocketHistory(memory);
   let prewarmedAt = Number.NEGATIVE_INFINITY;
   /** The request that runs, and what came of it so far. */
   let turn: Turn | undefined;

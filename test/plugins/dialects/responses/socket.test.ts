@@ -163,7 +163,7 @@ describe('the websocket of responses', () => {
   });
 
   it('keeps no more bytes than it may, the newest first', () => {
-    const history = createSocketHistory(1000);
+    const history = createSocketHistory(undefined, 1000);
     const keep = (id: string, text: string) =>
       history.keep(id, history.continue({ model: 'm', input: text }), [message(id)]);
     const isKept = (id: string) =>

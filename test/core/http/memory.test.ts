@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import { type GatewayError, isGatewayError } from '../../../core/contract/errors.ts';
+import { createMemory, type Hold, watchRate } from '../../../core/http/memory.ts';
+import { until } from '../../support/wait.ts';
+
+/** What comes of a change: `fits`, or the code of its refusal. */
+function codeOf(change: () => unknown): string {
+  try {
+    change();
+    return 'fits';
+  } catch (error) {
+    return isGatewayError(error) ? error.code : String(error);
+  }
+}
+
+const grow = (hold: Hold, bytes: number): string => codeOf(() => hold.grow(bytes));
+
+describe('the memory in flight', () => {
+  /** 90 bytes for all, and nothing kept for small holds. */
+  const plain = () => createMemory({ bytes: 90, floorBytes: 0 });
+
+  it('E25: of one owner is at most two thirds, also by many small holds, and less while others need it', () => {
+    const memory = plain();
+    const holds = Array.from({ length: 6 }, () => memory.book('one', 10));
+    expect(
+      codeOf(() => memory.book('one', 1)),
+      'its own bound',
+    ).to.equal('rate_limited');
+    expect(codeOf(() => memory.book('two', 20))).to.equal('fits');
+    holds[0]!.release();
+    expect(codeOf(() => memory.book('two', 10))).to.equal('rate_limited');
+    expect(codeOf(() => memory.book('three', 10))).to.equal('fits');
+  });
+
+  it('E25: is left for one more owner when five have taken all that they may', () => {
+    const memory = createMemory({ bytes: 1e6, floorBytes: 0 });
+    for (let at = 0; at < 5; at += 1) while (codeOf(() => memory.book(`owner ${at}`, 100)) === 'fits');
+    expect(codeOf(() => memory.book('last', 1000))).to.equal('fits');
+  });
+
+  it('is refused as overloaded only to an owner whose own holds are not in the way', () => {
+    const memory = plain();
+    memory.book('one', 60);
+    expect(codeOf(() => memory.book('two', 25))).to.equal('overloaded');
+    expect(codeOf(() => memory.book('two', 20))).to.equal('fits');
+  });
+
+  it('is refused for good to a hold that would not fit alone', () => {
+    const hold = plain().book('one', 60);
+    expect(grow(hold, 1)).to.equal('request_too_large');
+    expect(hold.bytes).to.equal(60);
+  });
+
+  it('E25: has a part for small holds, which large ones of all owners together do not reach', () => {
+    const memory = createMemory({ bytes: 200, floorBytes: 100, smallBytes: 5 });
+    for (const owner of ['one', 'two', 'three', 'four']) while (codeOf(() => memory.book(owner, 6)) === 'fits');
+    expect(codeOf(() => memory.book('five', 6))).to.equal('overloaded');
+    const small = memory.book('five', 5);
+    expect(
+      codeOf(() => memory.book('one', 5)),
+      'also of an owner that has its share',
+    ).to.equal('fits');
+    expect(grow(small, 1), 'grown beyond small').to.equal('overloaded');
+    expect(small.bytes).to.equal(5);
+  });
+
+  it('is given back by a release and by a smaller size, and is not booked after a release', () => {
+    const memory = plain();
+    const hold = memory.book('one', 60);
+    hold.resize(10);
+    expect(hold.bytes).to.equal(10);
+    const other = memory.book('one', 50);
+    other.release();
+    other.grow(1000);
+    expect(other.bytes).to.equal(0);
+    expect(codeOf(() => memory.book('one', 50))).to.equal('fits');
+  });
+
+  it('passes to the owner who turns out to hold it, when that one has room', () => {
+    const memory = plain();
+    const hold = memory.book('somebody', 20);
+    memory.book('one', 45);
+    expect(codeOf(() => hold.assign('one'))).to.equal('rate_limited');
+    hold.assign('two');
+    expect(codeOf(() => memory.book('somebody', 15))).to.equal('fits');
+  });
+
+  it('lets large bodies be parsed one in each turn of the event loop, and small ones at once', async () => {
+    const memory = createMemory();
+    expect(memory.turn(1000)).to.equal(undefined);
+    const order: string[] = [];
+    const large = ['first', 'second'].map(async (name) => {
+      await memory.turn(1_000_000);
+      order.push(name);
+    });
+    setImmediate(() => order.push('others'));
+    await Promise.all(large);
+    expect(order.indexOf('others')).to.be.oneOf([0, 1]);
+  });
+});
+
+describe('the least rate', () => {
+  it('E25: ends what comes more slowly with request_timeout, and says how fast it must be', async () => {
+    let error: GatewayError | undefined;
+    const watch = watchRate({ bytes: 10, everyMs: 5 }, (slow) => {
+      error = slow;
+    });
+    watch.add(9);
+    await until('it is refused', () => error !== undefined);
+    expect(error).to.include({
+      code: 'request_timeout',
+      message: 'The body came too slowly: fewer than 10 bytes in 0.005 seconds.',
+    });
+  });
+
+  it('does not judge a time in which the process read nothing', async () => {
+    let isSlow = false;
+    const watch = watchRate({ bytes: 1, everyMs: 20 }, () => {
+      isSlow = true;
+    });
+    // Runs after the watch's own timer, as what waits in the network does.
+    const read = new Promise<void>((resolve) => {
+      setTimeout(() => {
+        watch.add(1);
+        setImmediate(() => {
+          watch.stop();
+          resolve();
+        });
+      }, 30);
+    });
+    const end = performance.now() + 60;
+    while (performance.now() < end);
+    await read;
+    expect(isSlow).to.equal(false);
+  });
+});

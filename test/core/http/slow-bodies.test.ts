@@ -1,0 +1,143 @@
+import type { Server } from 'node:http';
+import type net from 'node:net';
+import { expect } from 'chai';
+import type { Principal } from '../../../core/contract/call.ts';
+import type { Route } from '../../../core/contract/plugin.ts';
+import { createKoa } from '../../../core/http/koa.ts';
+import { Lifecycle } from '../../../core/http/lifecycle.ts';
+import { createMemory, type MemoryLimits } from '../../../core/http/memory.ts';
+import { createRouter } from '../../../core/http/router.ts';
+import { createHttpServer, listen } from '../../../core/http/server.ts';
+import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
+import { connectTo } from '../../support/clients/raw-socket.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { until } from '../../support/wait.ts';
+
+const MB = 1_000_000;
+const KEYS: Readonly<Record<string, Principal>> = Object.fromEntries(
+  ['a1', 'a2', 'b1'].map((key) => [
+    key,
+    { credential: 'key', userId: `user ${key}`, account: key.slice(0, 1), keyId: key } satisfies Principal,
+  ]),
+);
+const OPEN: Route = {
+  ...{ method: 'POST', path: '/open', summary: 'x', auth: 'none', body: { type: 'object' }, responses: { 200: 'x' } },
+  handler(ctx) {
+    ctx.body = { ok: true };
+  },
+};
+const WITH_KEY: Route = { ...OPEN, path: '/x', auth: ['key'] };
+const FORM: Route = { ...WITH_KEY, path: '/form', form: { maxFileBytes: 20 * MB } };
+
+describe('callers that send large or slow bodies', () => {
+  let url: string;
+  let server: Server;
+  const sockets: net.Socket[] = [];
+
+  async function start(limits: Partial<MemoryLimits>): Promise<void> {
+    const router = createRouter({
+      routes: [OPEN, WITH_KEY, FORM].map((value) => ({ owner: 'test', value })),
+      requests: createRequestSchemas([]),
+      authenticate: async ({ credential }) => KEYS[credential],
+      lifecycle: new Lifecycle(),
+      maxBodyBytes: 20 * MB,
+      memory: createMemory(limits),
+    });
+    const koa = createKoa([router], { lifecycle: new Lifecycle(), log: createSilentLog() });
+    const options = { host: '127.0.0.1', port: 0, requestTimeoutMs: 60_000, keepAliveMs: 1000 };
+    server = createHttpServer(koa.callback(), options);
+    url = `http://127.0.0.1:${await listen(server, '127.0.0.1', 0)}`;
+  }
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    server.close().closeAllConnections();
+  });
+
+  /** A request that announces 4 MB and sends so many; what is responded is in `text`. */
+  async function begin(key: string, bytes: number, path = '/x', type = 'application/json'): Promise<{ text: string }> {
+    const socket = await connectTo(url);
+    sockets.push(socket);
+    const seen = { text: '' };
+    socket.on('data', (chunk) => {
+      seen.text += String(chunk);
+    });
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\ncontent-type: ${type}\r\ncontent-length: ${4 * MB}\r\n\r\n`,
+    );
+    socket.write(`{"x":"${'x'.repeat(bytes - 6)}`);
+    return seen;
+  }
+
+  async function post(
+    key: string,
+    bytes: number,
+    path = '/x',
+  ): Promise<{ status: number; code?: string; message?: string }> {
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      body: JSON.stringify({ x: 'x'.repeat(bytes) }),
+    });
+    const { error } = (await response.json()) as { error?: { code: string; message: string } };
+    return { status: response.status, ...error };
+  }
+
+  it('E25: do not take the memory of others by the length that they announce, and are ended with 408', async () => {
+    await start({ bytes: 24 * MB, leastRate: { bytes: 5000, everyMs: 500 } });
+    const slow = await Promise.all(Array.from({ length: 9 }, () => begin('a1', 600)));
+    for (let count = 0; count < 60; count += 1) expect(await post('b1', 1000)).to.deep.equal({ status: 200 });
+    expect(await post('a2', 1000), 'also of the same account').to.deep.equal({ status: 200 });
+    await until('all slow ones are refused', () => slow.every(({ text }) => text.includes('request_timeout')), 60_000);
+    for (const { text } of slow) expect(text).to.match(/^HTTP\/1\.1 408 /);
+  });
+
+  it('E25: have a share of what has come, whatever their keys; others keep theirs, also for large bodies', async () => {
+    // 21 MB for all but small ones, of which one account may have 14: 4.6 MB of bodies.
+    await start({ bytes: 24 * MB });
+    await Promise.all([begin('a1', MB), begin('a1', MB), begin('a2', MB), begin('a2', MB)]);
+    await until('its share is used up', async () => (await post('a2', MB)).status === 429);
+    const refused = await post('a2', MB);
+    expect(refused).to.include({ status: 429, code: 'rate_limited' });
+    expect(refused.message).to.include('of this account');
+    expect(await post('b1', MB), 'a large one of another').to.deep.equal({ status: 200 });
+    expect(await post('a1', 1000), 'a small one of the same account').to.deep.equal({ status: 200 });
+    expect(await post('a1', 1000, '/open'), 'one without a key').to.deep.equal({ status: 200 });
+    expect(await post('b1', 6 * MB), 'one that is too large for any').to.include({ status: 413 });
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await until('its memory is back', async () => (await post('a2', MB)).status === 200);
+  });
+
+  it('E25: are refused as 503 only when those of others have all the memory', async () => {
+    await start({ bytes: 24 * MB });
+    await Promise.all([begin('a1', MB), begin('a1', MB), begin('a2', MB), begin('a2', MB)]);
+    await until('one account has its share', async () => (await post('a2', MB)).status === 429);
+    expect(await post('b1', 3 * MB)).to.include({ status: 503, code: 'overloaded' });
+    expect(await post('b1', 1000)).to.deep.equal({ status: 200 });
+  });
+
+  it('E25: are ended with 408 on a route that takes a form too', async () => {
+    await start({ leastRate: { bytes: 5000, everyMs: 100 } });
+    const slow = await begin('a1', 600, '/form', 'multipart/form-data; boundary=x');
+    await until('it is refused', () => slow.text.includes('request_timeout'), 60_000);
+    expect(slow.text).to.match(/^HTTP\/1\.1 408 /);
+  });
+
+  it('E25: may send a body in chunks of one byte, which are put together as they come', async () => {
+    await start({});
+    const socket = await connectTo(url);
+    sockets.push(socket);
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += String(chunk);
+    });
+    const body = JSON.stringify({ x: 'é'.repeat(20_000) });
+    const chunks = [...Buffer.from(body)].map((byte) =>
+      Buffer.concat([Buffer.from('1\r\n'), Buffer.from([byte, 13, 10])]),
+    );
+    socket.write(
+      'POST /x HTTP/1.1\r\nhost: x\r\nx-api-key: a1\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
+    );
+    socket.write(Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]));
+    await until('it is answered', () => text.includes('{"ok":true}'));
+  });
+});

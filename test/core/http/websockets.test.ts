@@ -1,0 +1,121 @@
+import http, { type Server } from 'node:http';
+import { expect } from 'chai';
+import type { DialectDefinition } from '../../../core/contract/dialect.ts';
+import { createMemory, type Memory, type MemoryLimits, ownerOf } from '../../../core/http/memory.ts';
+import { listen } from '../../../core/http/server.ts';
+import { SOCKET_LIMITS, Websockets } from '../../../core/http/websockets.ts';
+import { frameOf, OPCODE, RawWebSocket } from '../../support/clients/raw-websocket.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { until } from '../../support/wait.ts';
+
+/** A dialect that says how many bytes a message had, and posts nothing. */
+const socket = {
+  path: '/ws',
+  connect: () => ({
+    read: (message: object) => ({ events: [{ size: JSON.stringify(message).length }] }),
+    event: (event: object) => event,
+    refuse: (status: number, body: unknown) => ({ refused: status, body }),
+  }),
+};
+const dialect = {
+  name: 'x',
+  socket,
+  error: ({ code }: { code: string }) => ({ body: code }),
+} as unknown as DialectDefinition;
+
+describe('the memory of websockets', () => {
+  let server: Server;
+  let sockets: Websockets;
+  let memory: Memory;
+  let url: string;
+
+  async function start(limits: Partial<MemoryLimits>, bounds: { readonly perUser?: number } = {}): Promise<void> {
+    server = http.createServer();
+    memory = createMemory({ floorBytes: 0, ...limits });
+    const rules = {
+      ...{ origins: [], trustProxy: 0, find: () => ({ dialect, socket }) },
+      // The key says whose it is: `account-user-number`.
+      async authenticate({ headers }: http.IncomingMessage) {
+        const keyId = String(headers.authorization).replace('Bearer ', '');
+        const [account = '', userId = ''] = keyId.split('-');
+        return { credential: 'key' as const, account, userId, keyId };
+      },
+    };
+    sockets = new Websockets(
+      {
+        ...{ server, memory, log: createSilentLog(), maxMessageBytes: 10_000_000 },
+        rules: () => rules,
+        isDraining: () => false,
+      },
+      { ...SOCKET_LIMITS, ...bounds },
+    );
+    url = `http://127.0.0.1:${await listen(server, '127.0.0.1', 0)}`;
+  }
+  afterEach(() => {
+    sockets.close();
+    server.close().closeAllConnections();
+  });
+
+  const open = (key: string): Promise<RawWebSocket> => RawWebSocket.open(url, '/ws', key);
+
+  /** Whether an account could book so much now. */
+  function hasRoom(account: string, bytes: number): boolean {
+    try {
+      memory.book(ownerOf({ account }), bytes).release();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  it('E26: holds what fragments need under their account, closes with 1013 beyond its bound, and gives all back', async () => {
+    // An account alone may have 2 MB: 667,000 bytes that came.
+    await start({ bytes: 3_000_000 });
+    const peers = await Promise.all(['a-u1-1', 'a-u1-2', 'a-u2-3'].map(open));
+    for (const peer of peers) peer.send(`"${'x'.repeat(300_000)}`, { isFinal: false });
+    const codes = peers.map((peer) => peer.closeCode(60_000));
+    expect(await Promise.race(codes)).to.equal(1013);
+    const cut = peers.filter((peer) => peer.texts().includes('{"refused":429,"body":"rate_limited"}'));
+    expect(cut).not.to.deep.equal([]);
+    const other = await open('b-u3-4');
+    other.send('{"x":1}');
+    await until('another account is served', () => other.texts().includes('{"size":7}'));
+    for (const { socket: each } of [...peers, other]) each.destroy();
+    await until('all is given back', () => hasRoom('a', 2_000_000));
+  });
+
+  it('E26: is given back message by message, whatever frames they came in', async () => {
+    await start({ bytes: 3_000_000 });
+    const peer = await open('a-u1-1');
+    const text = JSON.stringify({ x: 'x'.repeat(200_000) });
+    for (let count = 1; count <= 12; count += 1) {
+      peer.send(text.slice(0, 70_000), { isFinal: false });
+      peer.send('', { opcode: OPCODE.ping });
+      peer.send(text.slice(70_000), { opcode: OPCODE.continuation });
+      await until('it is answered', () => peer.texts().length === count);
+    }
+    await until('no more than a read is held', () => hasRoom('a', 1_700_000));
+    peer.socket.destroy();
+  });
+
+  it('E26: closes with 1009 for a message that no account has room for, and with 1008 for one that comes too slowly', async () => {
+    await start({ bytes: 3_000_000, leastRate: { bytes: 5000, everyMs: 200 } });
+    const large = await open('a-u1-1');
+    large.send(`"${'x'.repeat(900_000)}"`);
+    expect(await large.closeCode(60_000)).to.equal(1009);
+    large.socket.destroy();
+    await until('its memory is back', () => hasRoom('a', 2_000_000));
+    const slow = await open('a-u1-2');
+    slow.socket.write(frameOf('x'.repeat(200_000)).subarray(0, 100_000));
+    expect(await slow.closeCode(60_000)).to.equal(1008);
+    expect(slow.texts()).to.deep.equal(['{"refused":408,"body":"request_timeout"}']);
+  });
+
+  it('E26: counts the websockets of a user over all keys', async () => {
+    await start({}, { perUser: 2 });
+    await Promise.all(['a-u1-1', 'a-u1-2'].map(open));
+    const refused = await open('a-u1-3').catch((error: Error) => error.message);
+    expect(refused).to.match(/^HTTP\/1\.1 429 /);
+    await open('a-u2-4');
+  });
+});
