@@ -7,7 +7,7 @@ import type { DialectConnection, DialectDefinition } from '../contract/dialect.t
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
-import { checkJson } from './check-json.ts';
+import { parseBody } from './parse-body.ts';
 import { postLocally } from './inner-requests.ts';
 
 /** Requests that may wait behind the running one. */
@@ -114,8 +114,7 @@ export class SocketSession {
   /** What a message wants. One that nobody can read is told so, and some in a row end the socket. */
   #read(text: string): ReturnType<DialectConnection['read']> {
     try {
-      checkJson(text, { maxDepth: 64, maxValues: 400_000 });
-      const message = parseJson(text);
+      const message = parseBody(Buffer.from(text), { maxDepth: 64, maxValues: 400_000 });
       if (!isObject(message)) throw new GatewayError('invalid_json', 'A message must be a JSON object.');
       const wanted = this.#connection.read(message);
       this.#bad = 0;
