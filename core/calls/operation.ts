@@ -4,13 +4,7 @@ import type { Attempt, CallResult, OperationDefinition } from '../contract/opera
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
-import {
-  codecCallOf,
-  forgetRefused,
-  readFailedAttempt,
-  readJson,
-  sendAttempt,
-} from './attempt.ts';
+import { codecCallOf, forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
 import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';

@@ -7,8 +7,8 @@ import type { DialectConnection, DialectDefinition } from '../contract/dialect.t
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
-import { parseBody } from './parse-body.ts';
 import { postLocally } from './inner-requests.ts';
+import { parseBody } from './parse-body.ts';
 
 /** Requests that may wait behind the running one. */
 const MAX_WAITING = 4;

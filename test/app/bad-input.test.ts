@@ -132,7 +132,9 @@ describe('the chat route, given bad input,', function () {
   it('takes the last of a name that stands twice: it is checked, and it is what is sent', async () => {
     const messages = '"messages":[{"role":"user","content":"first"}],"messages":[{"role":"user","content":"last"}]';
     const served = await gateway.post(CHAT, `{"model":"echo/nope","model":"echo/echo",${messages}}`);
-    expect(await served.text()).to.include('"last"').and.not.include('first');
+    expect(await served.text())
+      .to.include('"last"')
+      .and.not.include('first');
     const refused = await gateway.post(CHAT, `{"model":"echo/echo","model":"echo/nope",${messages}}`);
     expect(await assertError(refused)).to.include({ code: 'unsupported_model' });
   });

@@ -26,7 +26,8 @@ export async function fetchJson(url: URL, headers: Readonly<Record<string, strin
   const { status, text } = await fetchBounded(url, { headers });
   if (status !== 200) throw new Error(`${url.href} answered with status ${status}`);
   const value = parseJson(text);
-  if (value === undefined) throw new Error(`${url.href} answered with something that is not JSON, or nested too deeply`);
+  if (value === undefined)
+    throw new Error(`${url.href} answered with something that is not JSON, or nested too deeply`);
   return value;
 }
 

@@ -148,7 +148,9 @@ describe('the body of a request', () => {
     const bytes = Buffer.from(`[${'{},'.repeat(MAX_MIB * 349_525)}{}]`);
     const bounds = { maxDepth: 64, maxValues: 400_000 };
     expect(measureJson(bytes, bounds)).to.deep.include({ values: 400_001, exceeded: 'values' });
-    expect(() => parseBody(bytes, bounds, () => expect.fail('memory is asked for'))).to.throw('more than 400000 values');
+    expect(() => parseBody(bytes, bounds, () => expect.fail('memory is asked for'))).to.throw(
+      'more than 400000 values',
+    );
   });
 
   it('cannot be changed', async () => {
@@ -247,8 +249,7 @@ describe('the body of a request', () => {
         const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
         // Nothing at all is for the route to judge, and is not JSON either way.
         if (bytes.length === 0) expect(result.body).to.include({ empty: true });
-        else if (name.startsWith('y_'))
-          expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
+        else if (name.startsWith('y_')) expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
         else expect(result.code).to.equal('invalid_json');
       });
     }

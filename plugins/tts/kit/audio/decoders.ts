@@ -1,10 +1,10 @@
 import {
   createEventReader,
   GatewayError,
+  parseJson,
   type ResponseHeaders,
   type SseEvent,
   StreamFailure,
-  parseJson,
 } from '../../../../core/index.ts';
 import type { AudioDecoder, SpeechTokens } from '../types.ts';
 
