@@ -2,6 +2,7 @@ import type { Target } from '../contract/call.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import { deepFreeze, parseErrorBody } from '../contract/json.ts';
+import { measureJson, RESPONSE_BOUNDS } from '../contract/json-bounds.ts';
 import {
   type CodecCall,
   type Endpoint,
@@ -22,7 +23,7 @@ import type { LiveCall } from './live-call.ts';
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** The largest whole response that is read, in bytes. */
-export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
 /** Sends one request and resolves with a response of a good status; anything else throws, classified. */
 export async function sendAttempt(
@@ -60,7 +61,7 @@ function isContent(status: number): boolean {
 /** Sends a request; one that may have reached its vendor is noted, also when no response comes. */
 async function send(
   deps: CallDeps,
-  { record, signal }: LiveCall,
+  { record, signal, ended }: LiveCall,
   target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
@@ -68,6 +69,7 @@ async function send(
   try {
     return await deps.upstream.send(endpoint, request, {
       signal: record.attemptSignal ?? signal,
+      heldUntil: ended,
       ...(record.clocks && { deadlines: record.clocks }),
     });
   } catch (error) {
@@ -76,10 +78,10 @@ async function send(
   }
 }
 
-/** Decodes a response; an error inside it means that its provider did not do the work, so the attempt owes nothing. */
-export function decodeResponse<T>(call: LiveCall, decode: () => T): T {
+/** Reads or decodes a response; an error inside it means that its provider did not do the work, so the attempt owes nothing. */
+export async function decodeResponse<T>(call: LiveCall, decode: () => T | Promise<T>): Promise<T> {
   try {
-    return decode();
+    return await decode();
   } catch (error) {
     forgetRefused(call, error);
     throw error;
@@ -94,16 +96,40 @@ export function forgetRefused(call: LiveCall, error: unknown): void {
   if (isStreamFailure(error) || isWebPage(error)) call.record.sentTo.pop();
 }
 
-/** Parses a whole response; vendors may send blank lines before the JSON to keep the connection alive. */
-export function parseResponse(bytes: Buffer): unknown {
+/**
+ * Reads and parses a response that is no stream; vendors may send blank lines before the JSON to keep the connection alive. Rejects with
+ * `provider_invalid_response` for what is not JSON or goes over its bounds, and with `overloaded` where there is no memory for it.
+ */
+export async function readJson(response: UpstreamResponse, maxBytes: number = MAX_RESPONSE_BYTES): Promise<unknown> {
+  const bytes = await response.readAll(maxBytes);
+  try {
+    const { exceeded, heapBytes } = measureJson(bytes, RESPONSE_BOUNDS);
+    if (exceeded !== undefined) throw invalidResponse(EXCEEDED[exceeded]);
+    response.reserve(heapBytes);
+    return parse(bytes);
+  } catch (error) {
+    // Another target may be asked now.
+    response.release();
+    throw error;
+  }
+}
+
+function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
     if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw webPageError(cause);
-    throw new GatewayError('provider_invalid_response', 'The provider answered with something that is not JSON.', {
-      cause,
-    });
+    throw invalidResponse('something that is not JSON', cause);
   }
+}
+
+const EXCEEDED = Object.freeze({
+  depth: `JSON that is nested deeper than ${RESPONSE_BOUNDS.maxDepth} levels`,
+  values: 'JSON that holds more values than any answer needs',
+});
+
+function invalidResponse(what: string, cause?: unknown): GatewayError {
+  return new GatewayError('provider_invalid_response', `The provider answered with ${what}.`, { cause });
 }
 
 /** What a codec is told of the call. */

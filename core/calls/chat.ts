@@ -4,7 +4,7 @@ import { GatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
-import { codecCallOf, decodeResponse, MAX_RESPONSE_BYTES, parseResponse, sendAttempt } from './attempt.ts';
+import { codecCallOf, decodeResponse, readJson, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
@@ -50,10 +50,9 @@ async function respond(call: LiveCall, result: ChatResult): Promise<ChatResult> 
 async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
   const { upstreamResponse, codec, codecCall, passesOn, headers } = await openChat(deps, call, target);
   const startedMs = performance.now();
-  const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
+  const body = await decodeResponse(call, () => readJson(upstreamResponse));
   call.record.upstreamMs += performance.now() - startedMs;
-  const body = decodeResponse(call, () => parseResponse(bytes));
-  const decoded = decodeResponse(call, () => codec.response(body, codecCall));
+  const decoded = await decodeResponse(call, () => codec.response(body, codecCall));
   // Metered as the vendor responded: no hook changes what a call cost.
   meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
   const { usage, metered } = call.record;

@@ -3,7 +3,7 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { HttpRequest, NativeRow, Provider } from '../contract/provider.ts';
 import { StreamFailure } from '../contract/provider.ts';
-import { attemptReport, type FailedAttempt, parseResponse, readFailedAttempt, sendAttempt } from './attempt.ts';
+import { attemptReport, type FailedAttempt, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { type CountBounds, createCountBounds, fingerprintOf } from './count-bounds.ts';
 import { assertNeeds, type Ingress, nativeRequest } from './ingress.ts';
@@ -150,7 +150,7 @@ async function sendQuestion(
     );
   try {
     const upstream = await sendAttempt(deps, call, target, provider, request);
-    const tokens = response(parseResponse(await upstream.readAll(MAX_RESPONSE_BYTES)));
+    const tokens = response(await readJson(upstream, MAX_RESPONSE_BYTES));
     if (tokens === undefined || !Number.isSafeInteger(tokens) || tokens < 0)
       throw new GatewayError('provider_invalid_response', 'The provider told no number of tokens.');
     report();

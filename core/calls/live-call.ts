@@ -107,9 +107,11 @@ export class LiveCall implements Call {
     this.hooks = hooks;
     this.#ingress = callRequest.ingress;
     this.#onOutcome = init.onOutcome;
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve;
-    });
+    this.ended =
+      of?.ended ??
+      new Promise((resolve) => {
+        this.#end = resolve;
+      });
     Object.freeze(this);
   }
 

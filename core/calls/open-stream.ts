@@ -4,7 +4,7 @@ import { GatewayError } from '../contract/errors.ts';
 import type { SseEvent, StreamDecoder } from '../contract/provider.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
-import { decodeResponse, forgetRefused, MAX_RESPONSE_BYTES, parseResponse } from './attempt.ts';
+import { forgetRefused, readJson } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { type OpenedChat, openChat } from './chat.ts';
 import { chunksOfResponse, hasContent } from './chat-chunks.ts';
@@ -119,9 +119,8 @@ async function* readWholeStream(opened: OpenedChat): Batches {
   yield batchOf(await readWhole(opened));
 }
 
-async function readWhole({ upstreamResponse, codec, codecCall, call }: OpenedChat): Promise<readonly ChatChunk[]> {
-  const bytes = await upstreamResponse.readAll(MAX_RESPONSE_BYTES);
-  return chunksOfResponse(decodeResponse(call, () => codec.response(parseResponse(bytes), codecCall)));
+async function readWhole({ upstreamResponse, codec, codecCall }: OpenedChat): Promise<readonly ChatChunk[]> {
+  return chunksOfResponse(codec.response(await readJson(upstreamResponse), codecCall));
 }
 
 async function* readEventStream({

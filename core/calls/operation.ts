@@ -1,16 +1,10 @@
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Attempt, AttemptResponse, CallResult, OperationDefinition } from '../contract/operation.ts';
+import type { Attempt, CallResult, OperationDefinition } from '../contract/operation.ts';
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
-import {
-  codecCallOf,
-  forgetRefused,
-  MAX_RESPONSE_BYTES,
-  parseResponse,
-  readFailedAttempt,
-  sendAttempt,
-} from './attempt.ts';
+import type { UpstreamResponse } from '../upstream/upstream.ts';
+import { codecCallOf, forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
 import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
 import type { LiveCall } from './live-call.ts';
 import { responseNotes } from './response-notes.ts';
@@ -105,7 +99,7 @@ class AttemptWork {
   readonly #target: Target;
   readonly #offer: Offer;
   #dropped: readonly string[] = [];
-  #upstream: AttemptResponse | undefined;
+  #upstream: UpstreamResponse | undefined;
 
   constructor(deps: CallDeps, call: LiveCall, target: Target, offer: Offer) {
     this.#deps = deps;
@@ -114,7 +108,7 @@ class AttemptWork {
     this.#offer = offer;
   }
 
-  async #send(http: HttpRequest): Promise<AttemptResponse> {
+  async #send(http: HttpRequest): Promise<UpstreamResponse> {
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http);
     this.#dropped = http.dropped ?? [];
     this.#upstream = response;
@@ -132,7 +126,7 @@ class AttemptWork {
       codecCall: codecCallOf(call, this.#target),
       abortSignal: call.signal,
       send: (http) => this.#send(http),
-      sendForJson: async (http) => parseResponse(await (await this.#send(http)).readAll(MAX_RESPONSE_BYTES)),
+      sendForJson: async (http) => readJson(await this.#send(http)),
       meter: (metered) => {
         call.record.metered = metered;
       },

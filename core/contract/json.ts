@@ -1,3 +1,5 @@
+import { exceedsBounds } from './json-bounds.ts';
+
 /** Any value that JSON can hold. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
@@ -37,10 +39,13 @@ export function readCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.round(value)) : undefined;
 }
 
-/** The JSON value of a text, or undefined when it is not JSON. */
+/**
+ * The JSON value of a text from outside; undefined when it is not JSON, or goes over the bounds of an answer: 128 levels, 600,000 texts,
+ * names, lists and objects, 4,000,000 numbers.
+ */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return exceedsBounds(text) ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -117,7 +117,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
       if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
         return deps.respondOnce(ctx, raw);
-      state.body = deepFreeze(value);
+      state.body = value;
     }
     return handle(ctx);
   };

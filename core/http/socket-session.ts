@@ -8,10 +8,12 @@ import type { DialectConnection, DialectDefinition } from '../contract/dialect.t
 import { type ErrorCode, GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
-import { checkJson } from './check-json.ts';
 import { postLocally } from './inner-requests.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, type RateWatch, watchRate } from './memory.ts';
+import { parseBody } from './parse-body.ts';
 
+/** Levels and values of one message, as of a body. */
+const BOUNDS = { maxDepth: 64, maxValues: 400_000 };
 /** Messages in a row that are no requests, after which the socket is closed. */
 const MAX_BAD = 5;
 /** Bytes that may wait in the socket before the response is read no further. */
@@ -219,25 +221,27 @@ export class SocketSession {
       );
   }
 
-  /** What a message wants; undefined when that is nothing, or it was refused. Throws what the hold refuses with. */
+  /**
+   * What a message wants; undefined when it was refused: some in a row that cannot be read end the socket. Throws what the hold refuses
+   * with, which says nothing about the message.
+   */
   #read({ text, hold }: Message): Wanted | undefined {
-    const heapBytes = this.#attempt(() => checkJson(text, { maxDepth: 64, maxValues: 400_000 }));
-    if (heapBytes === undefined) return undefined;
-    hold.grow(heapBytes);
-    return this.#attempt(() => {
-      const message = parseJson(text);
+    let noRoom: unknown;
+    try {
+      const message = parseBody(Buffer.from(text), BOUNDS, (heapBytes) => {
+        try {
+          hold.grow(heapBytes);
+        } catch (refused) {
+          noRoom = refused;
+          throw refused;
+        }
+      });
       if (!isObject(message)) throw new GatewayError('invalid_json', 'A message must be a JSON object.');
       const wanted = this.#connection.read(message);
       this.#bad = 0;
       return wanted;
-    });
-  }
-
-  /** One step of reading a message. What cannot be read is refused, and some in a row end the socket. */
-  #attempt<T>(read: () => T): T | undefined {
-    try {
-      return read();
     } catch (thrown) {
+      if (noRoom !== undefined) throw noRoom;
       this.#bad += 1;
       this.#refuse(toGatewayError(thrown));
       if (this.#bad >= MAX_BAD) this.#socket.close(1008, 'too many messages that are no requests');

@@ -1,5 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
+import { GatewayError } from '../contract/errors.ts';
+import { parseJson } from '../contract/json.ts';
+import { exceedsBounds } from '../contract/json-bounds.ts';
 import { type SseEvent, StreamFailure } from '../contract/provider.ts';
 
 /** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
@@ -12,7 +15,10 @@ export interface SseReaderOptions {
 
 /** Turns bytes into events, as they come. Comments, `id` and `retry` pass unseen. */
 export interface SseReader {
-  /** The events that these bytes complete. Throws a {@link StreamFailure} for an event that is too long. */
+  /**
+   * The events that these bytes complete. Throws a {@link StreamFailure} for an event that is too long, and
+   * `provider_invalid_response` for one whose JSON holds too many values or is nested too deeply.
+   */
   push(bytes: Uint8Array): readonly SseEvent[];
   /**
    * The bytes came to a clean end. The standard drops an event without its blank line; vendors do end so, therefore one
@@ -36,11 +42,13 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
   let started = false;
   let afterCr = false;
   let tooLong = false;
+  let isBeyondBounds = false;
   const parser = createParser({
     maxBufferSize: maxLength,
     onEvent(event) {
       tooLong ||= event.data.length > maxLength;
-      events.push(event);
+      isBeyondBounds ||= !tooLong && exceedsBounds(event.data);
+      if (!isBeyondBounds) events.push(event);
     },
     onError(error) {
       tooLong ||= error.type === 'max-buffer-size-exceeded';
@@ -52,6 +60,11 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
     if (tooLong) {
       throw new StreamFailure({ class: 'upstream_error', message: `an event is longer than ${maxLength} characters` });
     }
+    if (isBeyondBounds && events.length === 0)
+      throw new GatewayError(
+        'provider_invalid_response',
+        'The provider sent a stream event that holds more values than any needs, or is nested too deeply.',
+      );
     if (events.length === 0) return NONE;
     const batch = events;
     events = [];
@@ -94,12 +107,5 @@ export async function* readEvents(
 }
 
 function isWhole(data: string): boolean {
-  if (data === '[DONE]') return true;
-  if (!data.startsWith('{')) return false;
-  try {
-    JSON.parse(data);
-    return true;
-  } catch {
-    return false;
-  }
+  return data === '[DONE]' || (data.startsWith('{') && parseJson(data) !== undefined);
 }

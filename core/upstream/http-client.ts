@@ -1,4 +1,5 @@
 import type { CancelableRequest, Got } from 'got';
+import { parseJson } from '../contract/json.ts';
 
 /** The longest control-plane answer, in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -15,6 +16,7 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
     timeout: { lookup: 5000, connect: 5000, secureConnect: 5000, response: 15_000, request: 30_000 },
     headers: { 'user-agent': `tollgate/${version}`, accept: 'application/json' },
     enableUnixSockets: false,
+    parseJson: parseAnswer,
     hooks: {
       beforeRequest: [
         (options) => {
@@ -37,4 +39,10 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
       },
     ],
   });
+}
+
+function parseAnswer(text: string): unknown {
+  const value = parseJson(text);
+  if (value === undefined) throw new Error('the answer is not JSON, or holds too many values or levels of it');
+  return value;
 }

@@ -1,3 +1,4 @@
+import { isGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/log.ts';
 import type { AttemptResponse } from '../contract/operation.ts';
 import type { ResponseHeaders, TransportResponse } from '../contract/provider.ts';
@@ -5,6 +6,7 @@ import { type Attempt, errorCode } from './attempt.ts';
 import type { Connection, Connections } from './connections.ts';
 import { NetworkResponse } from './network-response.ts';
 import type { PreparedRequest } from './prepare-request.ts';
+import { MEMORY_PER_BYTE, type ResponseBudget, type ResponseHold } from './response-budget.ts';
 
 /** What a socket or undici says when the other end is gone. */
 const RESET_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
@@ -81,11 +83,25 @@ class Traffic {
 export interface UpstreamResponse extends AttemptResponse {
   /** Read once. Who stops reading stops the vendor, who leaves hangs up. */
   readonly body: AsyncIterable<Buffer>;
+  /** Reserves so much more memory than `readAll` did, for what is made of its bytes; throws where there is none. */
+  reserve(bytes: number): void;
+  /** Gives back the memory of what was read, when nothing is made of it after all. */
+  release(): void;
+}
+
+export interface ResponseRules {
+  readonly maxBytes: number;
+  readonly budget: ResponseBudget;
+  /** Until when what was read as a whole is kept; only while it is read when undefined. */
+  readonly heldUntil: Promise<void> | undefined;
 }
 
 /** Makes the response whose head is there; throws when that head makes it useless whatever its body says. */
-export function openResponse(head: TransportResponse, attempt: Attempt, maxBytes: number): UpstreamResponse {
-  const { status, headers } = head;
+export function openResponse(
+  { status, headers, body }: TransportResponse,
+  attempt: Attempt,
+  { maxBytes, budget, heldUntil }: ResponseRules,
+): UpstreamResponse {
   // Both say that the vendor did no work.
   const refused = { ...USELESS, refused: true };
   if (status >= 300 && status < 400)
@@ -98,11 +114,26 @@ export function openResponse(head: TransportResponse, attempt: Attempt, maxBytes
     // An encoded error page is still an error: its status counts, its text is dropped.
     attempt.leave();
   }
+  let hold: ResponseHold | undefined;
   return {
     status,
     headers,
-    body: readBody(head.body, attempt, maxBytes),
-    readAll: (limit = maxBytes) => readAll(head.body, attempt, Math.min(limit, maxBytes)),
+    body: readBody(body, attempt, maxBytes),
+    async readAll(limit = maxBytes) {
+      const held = budget.open();
+      hold = held;
+      try {
+        return await readAll(body, attempt, Math.min(limit, maxBytes), held);
+      } catch (error) {
+        held.release();
+        throw error;
+      } finally {
+        if (heldUntil) void heldUntil.then(() => held.release());
+        else held.release();
+      }
+    },
+    reserve: (bytes) => hold?.grow(bytes),
+    release: () => hold?.release(),
     destroy: () => attempt.leave(),
   };
 }
@@ -124,7 +155,12 @@ async function* readBody(body: AsyncIterable<Uint8Array>, attempt: Attempt, maxB
   }
 }
 
-async function readAll(body: AsyncIterable<Uint8Array>, attempt: Attempt, maxBytes: number): Promise<Buffer> {
+async function readAll(
+  body: AsyncIterable<Uint8Array>,
+  attempt: Attempt,
+  maxBytes: number,
+  hold: ResponseHold,
+): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   let size = 0;
   try {
@@ -132,10 +168,12 @@ async function readAll(body: AsyncIterable<Uint8Array>, attempt: Attempt, maxByt
       if (attempt.wasLeft) break;
       size += part.byteLength;
       if (size > maxBytes) throw tooLong(attempt, maxBytes);
+      hold.grow(part.byteLength * MEMORY_PER_BYTE);
       parts.push(part);
     }
     attempt.end();
   } catch (error) {
+    if (isGatewayError(error)) throw error;
     if (!attempt.wasLeft) throw attempt.explain(error, 'body');
   } finally {
     attempt.leave();

@@ -3,6 +3,7 @@ import type { Endpoint, HttpRequest, Timeouts, Transport, TransportResponse } fr
 import { Attempt, UpstreamError, type UpstreamPhase } from './attempt.ts';
 import { Connections } from './connections.ts';
 import { createRequestPreparer } from './prepare-request.ts';
+import { createResponseBudget, type ResponseBudget } from './response-budget.ts';
 import { openResponse, sendRequest, type UpstreamResponse } from './send-request.ts';
 
 export { UpstreamError, type UpstreamPhase, type UpstreamResponse };
@@ -34,6 +35,8 @@ const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
 interface UpstreamOptions {
   readonly defaults?: Partial<Timeouts>;
   readonly limits?: Partial<UpstreamLimits>;
+  /** The memory of answers that are read as a whole; one of this process's own unless set. */
+  readonly budget?: ResponseBudget;
   readonly log: Log;
 }
 
@@ -42,6 +45,8 @@ interface SendOptions {
   readonly signal: AbortSignal;
   /** Replaces single clocks for this attempt. */
   readonly deadlines?: Partial<Timeouts>;
+  /** Until when an answer that was read as a whole is kept; only while it is read unless set. */
+  readonly heldUntil?: Promise<void>;
 }
 
 export interface Upstream {
@@ -58,6 +63,7 @@ export interface Upstream {
 export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   const defaults = { ...DEFAULT_TIMEOUTS, ...options.defaults };
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const { budget = createResponseBudget() } = options;
   const prepare = createRequestPreparer();
   /** By origin and connect deadline, which is the socket's. As many as the configuration has endpoints. */
   const pools = new Map<string, Connections>();
@@ -82,14 +88,15 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   }
 
   return {
-    async send(endpoint, request, { signal, deadlines }) {
+    async send(endpoint, request, { signal, deadlines, heldUntil }) {
       const own = endpoint.timeouts || deadlines;
       const timeouts = own ? { ...defaults, ...endpoint.timeouts, ...deadlines } : defaults;
       const attempt = new Attempt(signal, timeouts, running);
       try {
         if (isClosed) throw attempt.abort(CLOSING);
         if (attempt.error) throw attempt.error;
-        return openResponse(await open(endpoint, request, attempt), attempt, limits.maxResponseBytes);
+        const head = await open(endpoint, request, attempt);
+        return openResponse(head, attempt, { maxBytes: limits.maxResponseBytes, budget, heldUntil });
       } catch (error) {
         attempt.leave();
         throw error;

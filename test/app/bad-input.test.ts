@@ -77,12 +77,6 @@ describe('the chat route, given bad input,', function () {
       'max_completion_tokens',
     ],
     [
-      'a model twice',
-      '{"model":"echo/echo","messages":[{"role":"user","content":"x"}],"model":"echo/nope"}',
-      'invalid_json',
-      'model',
-    ],
-    [
       'more than 400,000 values',
       `{"model":"echo/echo","messages":[{"role":"user","content":"x"}],"x":[${'{},'.repeat(400_000)}{}]}`,
       'request_too_large',
@@ -134,6 +128,16 @@ describe('the chat route, given bad input,', function () {
       expect(error.param).to.equal(param);
     });
   }
+
+  it('takes the last of a name that stands twice: it is checked, and it is what is sent', async () => {
+    const messages = '"messages":[{"role":"user","content":"first"}],"messages":[{"role":"user","content":"last"}]';
+    const served = await gateway.post(CHAT, `{"model":"echo/nope","model":"echo/echo",${messages}}`);
+    expect(await served.text())
+      .to.include('"last"')
+      .and.not.include('first');
+    const refused = await gateway.post(CHAT, `{"model":"echo/echo","model":"echo/nope",${messages}}`);
+    expect(await assertError(refused)).to.include({ code: 'unsupported_model' });
+  });
 
   it('names similar providers and models', async () => {
     const model = await assertError(

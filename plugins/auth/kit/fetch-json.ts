@@ -1,3 +1,5 @@
+import { parseJson } from '../../../core/index.ts';
+
 /** A URL that keys and tokens may be fetched from: over https, or on this machine; undefined for others. */
 export function parseSafeUrl(text: string): URL | undefined {
   if (!URL.canParse(text)) return undefined;
@@ -23,7 +25,10 @@ export interface Fetched {
 export async function fetchJson(url: URL, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
   const { status, text } = await fetchBounded(url, { headers });
   if (status !== 200) throw new Error(`${url.href} answered with status ${status}`);
-  return JSON.parse(text);
+  const value = parseJson(text);
+  if (value === undefined)
+    throw new Error(`${url.href} answered with something that is not JSON, or nested too deeply`);
+  return value;
 }
 
 /** What is behind a URL, whatever its status: with the same bounds, and without following redirects. */

@@ -147,12 +147,8 @@ function readTokens({ status, text }: Fetched): Tokens {
 }
 
 function readBody(status: number, text: string): Readonly<Record<string, unknown>> {
-  try {
-    const body = parseJson(text);
-    if (isObject(body)) return body;
-  } catch {
-    // Told below.
-  }
+  const body = parseJson(text);
+  if (isObject(body)) return body;
   throw providerUnavailable(new Error(`the token endpoint answered with status ${status} and no JSON object`));
 }
 

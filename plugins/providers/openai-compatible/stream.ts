@@ -5,6 +5,7 @@ import {
   type CodecCall,
   isObject,
   type JsonObject,
+  parseJson,
   type ReasoningDetail,
   readArray,
   readObject,
@@ -184,11 +185,9 @@ function hasRole(sent: JsonObject): boolean {
 }
 
 function parseChunk(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent a stream event that is not JSON.' });
-  }
+  const chunk = parseJson(json);
+  if (chunk !== undefined) return chunk;
+  throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent a stream event that is not JSON.' });
 }
 
 /** Usage stands at the top, under `x_groq` (Groq) or in the choice (Moonshot). */

@@ -3,12 +3,15 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
+import { measureJson } from '../../../core/contract/json-bounds.ts';
 import { discardBody } from '../../../core/http/error-answer.ts';
+import { parseBody } from '../../../core/http/parse-body.ts';
 import { type JsonBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
 import { until } from '../../support/wait.ts';
 
 const MAX = 64 * 1024;
+const MAX_MIB = 20;
 
 describe('the body of a request', () => {
   let server: http.Server;
@@ -141,6 +144,21 @@ describe('the body of a request', () => {
       });
   });
 
+  it('E28: is refused at the bound of values, however long it is', async () => {
+    const bytes = Buffer.from(`[${'{},'.repeat(MAX_MIB * 349_525)}{}]`);
+    const bounds = { maxDepth: 64, maxValues: 400_000 };
+    expect(measureJson(bytes, bounds)).to.deep.include({ values: 400_001, exceeded: 'values' });
+    expect(() => parseBody(bytes, bounds, () => expect.fail('memory is asked for'))).to.throw(
+      'more than 400000 values',
+    );
+  });
+
+  it('cannot be changed', async () => {
+    const { value } = await read('{"a": [{"b": 1}]}');
+    const { a } = value as { a: object[] };
+    expect([value, a, a[0]].every((each) => Object.isFrozen(each))).to.equal(true);
+  });
+
   it('is cut when its sender does not stop', async () => {
     const socket = net.connect(port, '127.0.0.1');
     let isCut = false;
@@ -168,31 +186,19 @@ describe('the body of a request', () => {
 
   describe('that has a mistake', () => {
     const cases: readonly (readonly [what: string, body: string | Buffer, message: RegExp, param?: string])[] = [
-      ['a comma too many', '{\n  "a": 1,\n}', /a name in double quotes is missing \(line 3, column 1\)/],
-      ['single quotes', "{'a': 1}", /a name in double quotes is missing \(line 1, column 2\)/],
-      ['a missing colon', '{"a" 1}', /":" is missing \(line 1, column 6\)/],
-      ['a missing comma', '[1 2]', /"," or "]" is missing \(line 1, column 4\)/],
-      ['a wrong bracket', '{"a": [1}', /"," or "]" is missing \(line 1, column 9\)/],
-      ['a word', '{"a": undefined}', /a value is missing \(line 1, column 7\)/],
-      ['something after the end', '{} {}', /nothing may follow the value \(line 1, column 4\)/],
-      ['an early end', '{"a": ', /it ends where a value should follow/],
-      ['an open string', '{"a": "b', /it ends where the closing quote should follow/],
-      ['a bad escape', '{"a": "\\x"}', /a valid escape is missing \(line 1, column 8\)/],
-      ['a line end in a string', '{"a": "x\ny"}', /an escape for a control character is missing \(line 1, column 9\)/],
-      ['only blanks', '  \n ', /it ends where a value should follow/],
-      [
-        'a name twice',
-        '{"a": 1, "b": {"c": 1, "c": 1}}',
-        /the name "c" stands here a second time \(line 1, column 24\)/,
-        'b.c',
-      ],
-      [
-        'a name twice, once escaped',
-        '{"model": 1, "\\u006dodel": 1}',
-        /the name "model" stands here a second time/,
-        'model',
-      ],
-      ['nesting', '['.repeat(65) + ']'.repeat(65), /nested deeper than 64 levels \(line 1, column 65\)/],
+      ['a comma too many', '{\n  "a": 1,\n}', /is not valid JSON: .*\(line 3, column 1\)/],
+      ['single quotes', "{'a': 1}", /is not valid JSON: .*\(line 1, column 2\)/],
+      ['a missing colon', '{"a" 1}', /is not valid JSON: .*\(line 1, column 6\)/],
+      ['a missing comma', '[1 2]', /is not valid JSON: .*\(line 1, column 4\)/],
+      ['a wrong bracket', '{"a": [1}', /is not valid JSON: .*\(line 1, column 9\)/],
+      ['a word', '{"a": undefined}', /is not valid JSON: unexpected token 'u'[^"{]*$/],
+      ['something after the end', '{} {}', /is not valid JSON: .*\(line 1, column 4\)/],
+      ['an early end', '{"a": ', /is not valid JSON: unexpected end/],
+      ['an open string', '{"a": "b', /is not valid JSON: unterminated string/],
+      ['a bad escape', '{"a": "\\x"}', /is not valid JSON: bad escaped character .*\(line 1, column 9\)/],
+      ['a line end in a string', '{"a": "x\ny"}', /is not valid JSON: bad control character .*\(line 1, column 9\)/],
+      ['only blanks', '  \n ', /is not valid JSON: unexpected end/],
+      ['nesting', '['.repeat(65) + ']'.repeat(65), /nested deeper than 64 levels/],
       ['bottomless nesting', '['.repeat(60_000), /nested deeper than 64 levels/],
       ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), /not UTF-8/],
       ['half a code point', Buffer.from([0x22, 0xc3, 0x22]), /not UTF-8/],
@@ -224,6 +230,7 @@ describe('the body of a request', () => {
       ['escaped quotes before brackets', JSON.stringify(['\\"[', '\\\\', '"[['.repeat(100)])],
       ['exponents a double can hold', '[1e300, -1E-400, 1.5e+3]'],
       ['words about constructors', '{"constructor": "x", "content": "__proto__ and constructor.prototype"}'],
+      ['a name twice, of which the last one counts', '{"a": 1, "b": {"c": 1, "\\u0063": 2}, "a": 3}'],
       ['a name in several objects', '[{"a": {"a": [{"a": 1}, {"a": 2}]}}, {"a": 1}]'],
       ['names that folding or a prototype would make equal', '{"Model": 1, "model": 2, "toString": 3, "valueOf": 4}'],
       ['escaped pairs', '"\\ud83d\\ude00 \\u00e9"'],
@@ -242,9 +249,7 @@ describe('the body of a request', () => {
         const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
         // Nothing at all is for the route to judge, and is not JSON either way.
         if (bytes.length === 0) expect(result.body).to.include({ empty: true });
-        // The standard lets a reader take the last of two equal names; ours takes neither.
-        else if (name.startsWith('y_') && !name.includes('duplicated_key'))
-          expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
+        else if (name.startsWith('y_')) expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
         else expect(result.code).to.equal('invalid_json');
       });
     }

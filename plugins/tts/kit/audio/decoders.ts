@@ -1,6 +1,7 @@
 import {
   createEventReader,
   GatewayError,
+  parseJson,
   type ResponseHeaders,
   type SseEvent,
   StreamFailure,
@@ -42,7 +43,7 @@ export function decodeJsonSound(read: (body: unknown) => JsonSound | undefined):
       return [];
     },
     end() {
-      const sound = read(parseJson(Buffer.concat(pieces)));
+      const sound = read(parseBody(Buffer.concat(pieces)));
       tokens = sound?.tokens;
       const audio = fromBase64(sound?.base64 ?? '');
       return audio.length > 0 ? [audio] : [];
@@ -85,12 +86,10 @@ export function decodeEventSound(
   };
 }
 
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    throw notSound('broken JSON');
-  }
+function parseBody(bytes: Buffer): unknown {
+  const body = parseJson(bytes.toString('utf8'));
+  if (body === undefined) throw notSound('broken JSON');
+  return body;
 }
 
 /** Strict: a character that is not base64 would otherwise end the sound in silence. */

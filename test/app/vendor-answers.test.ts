@@ -1,0 +1,116 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import type { CallRow, Store } from '../../core/index.ts';
+import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
+import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
+import { answer, type Script } from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
+
+const DEPTH = 20_000;
+const nested = (inner = '') => `${'['.repeat(DEPTH)}${inner}${']'.repeat(DEPTH)}`;
+/** A completion that has this beside its choices. */
+const having = (extra: string) => Buffer.from(`${JSON.stringify(completion()).slice(0, -1)},"extra":${extra}}`);
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const OBJECTS = `[${'{},'.repeat(31_000_000 / 3)}{}]`;
+const BAD: readonly (readonly [what: string, body: Buffer])[] = [
+  ['31 MB of objects', Buffer.from(OBJECTS)],
+  ['a completion with 31 MB of objects', having(OBJECTS)],
+  ['a completion that is nested deeply', having(nested())],
+  ['levels without end', Buffer.from('{"a":'.repeat(1_000_000))],
+];
+
+describe('an answer of a vendor that is too much', function () {
+  this.timeout(120_000);
+  let rig: FaultRig;
+  let store: Store;
+  before(async () => {
+    rig = await startFaultRig();
+    store = await openSqlite({ folder: path.join(rig.gateway.folder, 'data') });
+  });
+  after(async () => {
+    await store?.close();
+    await rig?.stop();
+  });
+  beforeEach(() => rig.second.script(answer(200, completion('rescued'))));
+
+  const ask = (model: string, rest: object = {}): Promise<Response> =>
+    rig.gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'hi' }], ...rest });
+  const codeOf = async (response: Response): Promise<string> =>
+    ((await response.json()) as { error: { code: string } }).error.code;
+  const recordOf = (response: Response): Promise<CallRow> =>
+    eventually(async () => {
+      const { calls } = await store.ledger.calls({ limit: 100 });
+      const found = calls.filter(({ requestId }) => requestId === response.headers.get('x-request-id'));
+      expect(found).to.have.length(1);
+      return found[0] as CallRow;
+    });
+
+  for (const [what, body] of BAD)
+    for (const stream of [false, true]) {
+      const asked = stream ? 'for a stream' : 'for a response';
+      it(`E28: ${what}, asked ${asked}, is provider_invalid_response and leaves its record`, async () => {
+        rig.vendor.script(answer(200, body, JSON_TYPE));
+        const response = await ask('one/m', { stream });
+        expect(response.status).to.equal(503);
+        expect(await codeOf(response)).to.equal('provider_invalid_response');
+        expect(await recordOf(response)).to.include({ outcome: 'error', errorCode: 'provider_invalid_response' });
+      });
+    }
+
+  it('E28: the next target of an alias responds instead of a vendor whose answer is too much', async () => {
+    rig.vendor.script(answer(200, OBJECTS, JSON_TYPE));
+    const response = await ask('both');
+    expect(response.status).to.equal(200);
+    expect(response.headers.get('x-tollgate-provider')).to.equal('two');
+    expect(await response.text()).to.include('rescued');
+    expect(await recordOf(response)).to.include({ outcome: 'ok', attempts: 2, provider: 'two' });
+  });
+
+  it('E28: so does it instead of one whose first event of a stream is nested deeply', async () => {
+    rig.vendor.script(events([having(nested()).toString(), '[DONE]']));
+    rig.second.script(events([delta('rescued', 'stop'), '[DONE]']));
+    const response = await ask('both', { stream: true });
+    expect(response.headers.get('x-tollgate-provider')).to.equal('two');
+    expect(await response.text()).to.include('rescued');
+  });
+
+  for (const [what, extra] of [
+    ['nested deeply', nested()],
+    ['full of objects', `[${'{},'.repeat(1_000_000)}{}]`],
+  ] as const)
+    it(`E28: an event of a stream that is ${what} ends it with an error frame`, async () => {
+      const bad: Script = events([delta('so far'), having(extra).toString(), '[DONE]']);
+      rig.vendor.script(bad);
+      const response = await ask('one/m', { stream: true });
+      const text = await response.text();
+      expect(text).to.include('so far').and.include('"code":"provider_invalid_response"');
+      expect(text).not.to.include('[DONE]');
+      expect(await recordOf(response)).to.include({ outcome: 'error', errorCode: 'provider_invalid_response' });
+    });
+
+  it('E28: arguments of a tool that are nested deeply, as text inside an answer, come through', async () => {
+    const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: nested('1') } };
+    const choice = { index: 0, finish_reason: 'tool_calls', message: { role: 'assistant', tool_calls: [call] } };
+    rig.vendor.script(answer(200, completion('', { choices: [choice] })));
+    for (const [door, body] of [
+      ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] }],
+      ['/v1/messages', { max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] }],
+      ['/v1/responses', { input: 'hi' }],
+    ] as const) {
+      const response = await rig.gateway.post(door, { model: 'one/m', ...body });
+      expect(response.status, `${door} ${await response.clone().text()}`).to.equal(200);
+      await response.text();
+    }
+  });
+
+  for (const status of [400, 500])
+    it(`E28: the body of an error ${status} that is nested deeply is an error of the provider as any other`, async () => {
+      rig.vendor.script(answer(status, `{"error":{"message":"no","param":${nested()}}}`, JSON_TYPE));
+      const response = await ask('one/m');
+      expect(response.status).to.equal(status === 400 ? 400 : 503);
+      expect(await codeOf(response)).to.be.oneOf(['invalid_request', 'provider_unavailable']);
+      await recordOf(response);
+    });
+});

@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import { isGatewayError } from '../../../core/contract/errors.ts';
+import { createResponseBudget, MEMORY_PER_BYTE } from '../../../core/upstream/response-budget.ts';
+import { createUpstream, type Upstream, type UpstreamResponse } from '../../../core/upstream/upstream.ts';
+import { createSilentLog } from '../../support/log.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
+
+const BYTES = 100_000;
+
+describe('the memory of answers', () => {
+  let vendor: ScriptedUpstream;
+  let upstream: Upstream;
+  let call: { readonly ended: Promise<void>; readonly end: () => void };
+  beforeEach(async () => {
+    vendor = await startScriptedUpstream(answer(200, 'x'.repeat(BYTES)));
+    // For two and a half of them.
+    upstream = createUpstream({
+      log: createSilentLog(),
+      budget: createResponseBudget(2.5 * BYTES * MEMORY_PER_BYTE),
+    });
+    let end = (): void => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    call = { ended, end: () => end() };
+  });
+  afterEach(async () => {
+    await upstream.close();
+    await vendor.close();
+  });
+
+  const send = (heldUntil?: Promise<void>): Promise<UpstreamResponse> =>
+    upstream.send(
+      { baseUrl: vendor.url, error: () => ({ class: 'upstream_error', message: '' }) },
+      { path: '/', body: {} },
+      { signal: new AbortController().signal, ...(heldUntil && { heldUntil }) },
+    );
+  const outcomeOf = (work: Promise<Buffer>): Promise<unknown> =>
+    work.then(
+      ({ length }) => length,
+      (error: unknown) => (isGatewayError(error) ? error.code : error),
+    );
+
+  it('E28: four answers at once get no more than there is, and the next ones get it when calls have ended', async () => {
+    const responses = await Promise.all([1, 2, 3, 4].map(() => send(call.ended)));
+    const outcomes = await Promise.all(responses.map((response) => outcomeOf(response.readAll())));
+    const served = outcomes.filter((outcome) => outcome === BYTES);
+    expect(served.length).to.be.within(1, 2);
+    expect(outcomes.filter((outcome) => outcome === 'overloaded')).to.have.length(4 - served.length);
+    for (let kept = served.length; kept < 2; kept += 1) await (await send(call.ended)).readAll();
+    expect(await outcomeOf((await send(call.ended)).readAll())).to.equal('overloaded');
+    call.end();
+    await call.ended;
+    expect(await outcomeOf((await send()).readAll())).to.equal(BYTES);
+  });
+
+  it('is given back at once where nothing is made of an answer, and by one that is only read', async () => {
+    for (let count = 0; count < 5; count += 1) {
+      const response = await send(call.ended);
+      await response.readAll();
+      response.release();
+    }
+    for (let count = 0; count < 5; count += 1) await (await send()).readAll();
+  });
+
+  it('refuses an answer that alone is too large as one of the provider’s, also for what is made of it', async () => {
+    vendor.script(answer(200, 'x'.repeat(3 * BYTES)));
+    expect(await outcomeOf((await send(call.ended)).readAll())).to.equal('provider_invalid_response');
+    vendor.script(answer(200, 'x'));
+    const response = await send(call.ended);
+    await response.readAll();
+    expect(() => response.reserve(3 * BYTES * MEMORY_PER_BYTE)).to.throw('for one answer');
+  });
+
+  it('is not needed by a body that is passed on as it comes', async () => {
+    vendor.script(answer(200, 'x'.repeat(5 * BYTES)));
+    let size = 0;
+    for await (const bytes of (await send(call.ended)).body) size += bytes.length;
+    expect(size).to.equal(5 * BYTES);
+  });
+});
