@@ -7,7 +7,7 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
  */
 
 /** The version of {@link SCHEMA} and of the functions; raise it with every change of either. */
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** The oldest version that is updated. Version 1 was an unreleased build's, whose documents have other names. */
 export const OLDEST_VERSION = 2;
@@ -45,7 +45,13 @@ CREATE TABLE IF NOT EXISTS tollgate.calls (account text, ref text, at bigint NOT
   operation text NOT NULL, provider text NOT NULL, model text NOT NULL, session text, outcome text NOT NULL,
   sums bigint[] NOT NULL, facts text NOT NULL, PRIMARY KEY (account, ref));
 CREATE INDEX IF NOT EXISTS calls_at ON tollgate.calls (at, n);
+ALTER TABLE tollgate.calls ADD COLUMN IF NOT EXISTS request_id text NOT NULL DEFAULT '-';
+-- A list of one of these reads its own records, however many others there are.
 CREATE INDEX IF NOT EXISTS calls_of_account ON tollgate.calls (name, at, n);
+CREATE INDEX IF NOT EXISTS calls_of_user ON tollgate.calls (user_id, at, n);
+CREATE INDEX IF NOT EXISTS calls_of_key ON tollgate.calls (key, at, n);
+CREATE INDEX IF NOT EXISTS calls_of_session ON tollgate.calls (session, at, n) WHERE session IS NOT NULL;
+CREATE INDEX IF NOT EXISTS calls_of_request ON tollgate.calls (request_id, at, n);
 CREATE TABLE IF NOT EXISTS tollgate.rollup (hour bigint, id text, account text NOT NULL, user_id text NOT NULL,
   key text NOT NULL, tags text NOT NULL, operation text NOT NULL, provider text NOT NULL, model text NOT NULL,
   ${SUMS}, PRIMARY KEY (hour, id));

@@ -58,6 +58,23 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   `,
   },
   { version: 4, sql: STEP_4 },
+  {
+    version: 5,
+    sql: `
+  -- A list of one of these reads its own records, however many others there are. Each entry ends with the table's key.
+  ALTER TABLE calls ADD COLUMN account TEXT NOT NULL DEFAULT '-';
+  ALTER TABLE calls ADD COLUMN user TEXT NOT NULL DEFAULT '-';
+  ALTER TABLE calls ADD COLUMN key TEXT NOT NULL DEFAULT '-';
+  ALTER TABLE calls ADD COLUMN request TEXT NOT NULL DEFAULT '-';
+  UPDATE calls SET (account, user, key) = (SELECT account, user, key FROM call_groups WHERE id = group_id),
+    request = coalesce(json_extract(facts, '$.requestId'), '-');
+  CREATE INDEX calls_account ON calls (account, at, tie);
+  CREATE INDEX calls_user ON calls (user, at, tie);
+  CREATE INDEX calls_key ON calls (key, at, tie);
+  CREATE INDEX calls_session ON calls (session, at, tie) WHERE session IS NOT NULL;
+  CREATE INDEX calls_request ON calls (request, at, tie);
+  `,
+  },
 ]);
 
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;
