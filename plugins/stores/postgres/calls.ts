@@ -56,7 +56,7 @@ const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({ ...
  * The column of the index stands in the order and in the bounds of the rows, so that no other index answers it: for a rare
  * value the planner would else go through the calls of all by their time.
  */
-async function readPage(connection: Connection, query: CallQuery): Promise<CallPage> {
+export function pageStatement(query: CallQuery) {
   const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
   const index = chooseIndex(filter);
@@ -78,6 +78,11 @@ async function readPage(connection: Connection, query: CallQuery): Promise<CallP
       ARRAY[f.name, f.user_id, f.key, f.tags, f.operation, f.provider, f.model] AS dimensions,
       (SELECT count(*) FROM looked) AS looked, l.at AS last_at, l.n AS last_n
     FROM (SELECT at, n FROM looked ORDER BY at, n LIMIT 1) AS l LEFT JOIN found AS f ON true ORDER BY f.at DESC, f.n DESC`;
+  return { text, values, limit, looked };
+}
+
+async function readPage(connection: Connection, query: CallQuery): Promise<CallPage> {
+  const { text, values, limit, looked } = pageStatement(query);
   const rows = await connection.read('', text, values);
   const found = rows.filter((row) => row['ref'] !== null);
   const calls = found.slice(0, limit).map(readCall);

@@ -58,9 +58,9 @@ function readPage({ reads }: CallsSql, query: CallQuery): CallPage {
   const step = isAllWanted ? limit + 1 : STEP;
   const until = performance.now() + PIECE_MS;
   const found: Row[] = [];
-  let place = before ?? { at: Number.MAX_SAFE_INTEGER, tie: '' };
+  let place = before && before.at < to ? before : { at: to, tie: '' };
   for (let looked = 0; looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < until); looked += step) {
-    const span = [index?.value ?? null, from, to, place.at, place.tie] as const;
+    const span = [index?.value ?? null, from, place.at, place.tie] as const;
     found.push(...page.all(...span, step, ...wanted, limit + 1 - found.length));
     const last = found[limit - 1];
     if (found.length > limit && last) return { calls: found.slice(0, limit).map(readRow), next: callCursor(placeOf(last)) };
@@ -130,7 +130,7 @@ interface Piece {
 function readHours(sql: CallsSql, _report: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
   const end = sql.endOfHours.get(to, at, tie, PIECE - 1);
   const last = end ? { at: Number(end['at']), tie: Number(end['tie']) } : undefined;
-  const rows = sql.sumHours.all(to, at, tie, last?.at ?? to, last?.tie ?? -1);
+  const rows = sql.sumHours.all(at, tie, last?.at ?? to, last?.tie ?? -1);
   return { rows, ...(last && { end: last }) };
 }
 
@@ -139,11 +139,11 @@ function readCalls({ reads }: CallsSql, { filter, bySession }: Report, { to }: R
   const { session, outcome, requestId } = filter;
   const index = chooseIndex(filter);
   const { endOfPiece, sumCalls, sumSessions } = reads[index?.name ?? 'all'];
-  const start = [index?.value ?? null, to, at, tie] as const;
-  const end = endOfPiece.get(...start, PIECE - 1);
+  const value = index?.value ?? null;
+  const end = endOfPiece.get(value, to, at, tie, PIECE - 1);
   const last = end && placeOf(end);
   const wanted = [session ?? null, outcome ?? null, requestId ?? null] as const;
-  const rows = (bySession ? sumSessions : sumCalls).all(...start, last?.at ?? to, last?.tie ?? '', ...wanted);
+  const rows = (bySession ? sumSessions : sumCalls).all(value, at, tie, last?.at ?? to, last?.tie ?? '', ...wanted);
   return { rows, ...(last && { end: last }) };
 }
 

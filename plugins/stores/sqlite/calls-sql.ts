@@ -25,36 +25,37 @@ const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({
 /** Records by one value of an index, or all of them. The planner is not asked: it has no statistics of them. */
 function recordsOf(columns: string, index: IndexedName | undefined, value: string): string {
   const column = index && INDEX_COLUMNS[index];
-  return `SELECT ${columns} FROM calls ${column ? `INDEXED BY calls_${column}` : 'NOT INDEXED'}
+  return `SELECT ${columns} FROM calls${column ? ` INDEXED BY calls_${column}` : ''}
     WHERE ${column ? `${column} = ${value}` : `${value} IS NULL`}`;
 }
 
 /** What reads records that an index gives; all records without one. */
 function prepareReads(database: Database, index: IndexedName | undefined) {
-  const newest = `at >= ?2 AND at < ?3 AND (at, tie) < (?4, ?5) ORDER BY at DESC, tie DESC`;
-  const piece = `at < ?2 AND (at, tie) > (?3, ?4)`;
+  // One bound at each end: of two at one end the planner may search for the wider one, and read what is between.
+  const newest = 'at >= ?2 AND (at, tie) < (?3, ?4) ORDER BY at DESC, tie DESC';
   const sums = (kept: string): Statement =>
     database.prepare(`SELECT group_id${kept}, count(*) AS requests,
         ${RECORDED.map((name) => `sum(${name}) AS ${name}`).join(', ')}
-      FROM (${recordsOf('*', index, '?1')} AND ${piece} AND (at, tie) <= (?5, ?6)) WHERE (?7 IS NULL OR session = ?7)
-        AND (?8 IS NULL OR outcome = ?8) AND (?9 IS NULL OR request = ?9) GROUP BY group_id${kept}`);
+      FROM (${recordsOf('*', index, '?1')} AND (at, tie) > (?2, ?3) AND (at, tie) <= (?4, ?5))
+      WHERE (?6 IS NULL OR session = ?6) AND (?7 IS NULL OR outcome = ?7) AND (?8 IS NULL OR request = ?8) GROUP BY group_id${kept}`);
   return {
-    /** ?6: how many to look at; then what must hold beside the index; ?17: how many. */
+    /** ?5: how many to look at; then what must hold beside the index; ?16: how many. */
     page: database.prepare(`SELECT c.at, c.tie, c.request, c.session, c.outcome, c.cost, c.facts,
         ${ROLLUP_DIMENSIONS.map((name) => `g.${name}`).join(', ')}
-      FROM (${recordsOf('*', index, '?1')} AND ${newest} LIMIT ?6) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
-      WHERE (?7 IS NULL OR g.account = ?7) AND (?8 IS NULL OR g.user = ?8) AND (?9 IS NULL OR g.key = ?9)
-        AND (?10 IS NULL OR EXISTS (SELECT 1 FROM json_each(g.tags) WHERE value = ?10))
-        AND (?11 IS NULL OR g.provider = ?11) AND (?12 IS NULL OR g.model = ?12) AND (?13 IS NULL OR g.operation = ?13)
-        AND (?14 IS NULL OR c.session = ?14) AND (?15 IS NULL OR c.outcome = ?15) AND (?16 IS NULL OR c.request = ?16)
-      ORDER BY c.at DESC, c.tie DESC LIMIT ?17`),
-    /** Where the record is that has ?6 others before it in that order. */
-    lastOfPage: database.prepare(`${recordsOf('at, tie', index, '?1')} AND ${newest} LIMIT 1 OFFSET ?6`),
-    /** The sums of records behind a place, before ?2, up to another place; with and without their sessions. */
+      FROM (${recordsOf('*', index, '?1')} AND ${newest} LIMIT ?5) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
+      WHERE (?6 IS NULL OR g.account = ?6) AND (?7 IS NULL OR g.user = ?7) AND (?8 IS NULL OR g.key = ?8)
+        AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(g.tags) WHERE value = ?9))
+        AND (?10 IS NULL OR g.provider = ?10) AND (?11 IS NULL OR g.model = ?11) AND (?12 IS NULL OR g.operation = ?12)
+        AND (?13 IS NULL OR c.session = ?13) AND (?14 IS NULL OR c.outcome = ?14) AND (?15 IS NULL OR c.request = ?15)
+      ORDER BY c.at DESC, c.tie DESC LIMIT ?16`),
+    /** Where the record is that has ?5 others before it in that order. */
+    lastOfPage: database.prepare(`${recordsOf('at, tie', index, '?1')} AND ${newest} LIMIT 1 OFFSET ?5`),
+    /** The sums of records behind a place up to another one; with and without their sessions. */
     sumCalls: sums(''),
     sumSessions: sums(', session'),
     /** Where the record is that has ?5 others before it behind that place. */
-    endOfPiece: database.prepare(`${recordsOf('at, tie', index, '?1')} AND ${piece} ORDER BY at, tie LIMIT 1 OFFSET ?5`),
+    endOfPiece: database.prepare(`${recordsOf('at, tie', index, '?1')} AND at < ?2 AND (at, tie) > (?3, ?4)
+      ORDER BY at, tie LIMIT 1 OFFSET ?5`),
   };
 }
 
@@ -86,7 +87,7 @@ export function prepareCalls(database: Database) {
       requestId: prepareReads(database, 'requestId'),
     },
     sumHours: database.prepare(`SELECT group_id, ${SUM_NAMES.map((name) => `sum(${name}) AS ${name}`).join(', ')}
-      FROM rollup WHERE hour < ?1 AND (hour, group_id) > (?2, ?3) AND (hour, group_id) <= (?4, ?5) GROUP BY group_id`),
+      FROM rollup WHERE (hour, group_id) > (?1, ?2) AND (hour, group_id) <= (?3, ?4) GROUP BY group_id`),
     endOfHours: database.prepare(`SELECT hour AS at, group_id AS tie FROM rollup
       WHERE hour < ?1 AND (hour, group_id) > (?2, ?3) ORDER BY hour, group_id LIMIT 1 OFFSET ?4`),
     forget: database.prepare(
