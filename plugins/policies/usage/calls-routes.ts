@@ -25,7 +25,8 @@ const LIST: Schema = {
     data: { type: 'array', items: CALL },
     has_more: {
       type: 'boolean',
-      description: 'Also true for a page that holds few calls or none: by anything but account, user, key, session and request a page looks at some thousands of records, and `next` goes on behind them.',
+      description:
+        'Also true for a page that holds few calls or none: by anything but account, user, key, session and request a page looks at some thousands of records, and `next` goes on behind them.',
     },
     next: { type: 'string', description: 'The `after` of the next page.' },
   },

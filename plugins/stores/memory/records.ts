@@ -5,8 +5,8 @@ import {
   chooseIndex,
   cleanFilter,
   indexedBy,
-  matchesCall,
   MOST_LOOKED_AT,
+  matchesCall,
   readCallSpan,
 } from '../kit/call-filter.ts';
 import { dimensionsOf, hourOf, negated, nextHour, sumsOf } from '../kit/call-rows.ts';

@@ -1,5 +1,12 @@
 import type { CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
-import { callCursor, chooseIndex, cleanFilter, type IndexedName, MOST_LOOKED_AT, readCallSpan } from '../kit/call-filter.ts';
+import {
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  type IndexedName,
+  MOST_LOOKED_AT,
+  readCallSpan,
+} from '../kit/call-filter.ts';
 import { hourOf, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import type { Connection, Row, Value } from './connection.ts';

@@ -1,5 +1,5 @@
 import type { CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
-import { callCursor, chooseIndex, cleanFilter, matchesCall, MOST_LOOKED_AT, readCallSpan } from '../kit/call-filter.ts';
+import { callCursor, chooseIndex, cleanFilter, MOST_LOOKED_AT, matchesCall, readCallSpan } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import { type Connection, runScript } from './client.ts';

@@ -1,5 +1,12 @@
 import type { CallPage, CallQuery, CallRow, Ledger, ReportQuery, ReportRow } from '../../../core/index.ts';
-import { type CallCursor, callCursor, chooseIndex, cleanFilter, MOST_LOOKED_AT, readCallSpan } from '../kit/call-filter.ts';
+import {
+  type CallCursor,
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  MOST_LOOKED_AT,
+  readCallSpan,
+} from '../kit/call-filter.ts';
 import { hourOf, ROLLUP_DIMENSIONS, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
@@ -11,7 +18,7 @@ import type { Writer } from './writer.ts';
 /** How many records one statement looks at: the clock is looked at between two of them. */
 const STEP = 250;
 /** How many rows of the rollup, or records, one statement of a report sums. */
-const PIECE = 1000;
+const PIECE = 5000;
 /** How many records one transaction deletes. */
 const FORGET_BATCH = 2000;
 
@@ -63,7 +70,8 @@ function readPage({ reads }: CallsSql, query: CallQuery): CallPage {
     const span = [index?.value ?? null, from, place.at, place.tie] as const;
     found.push(...page.all(...span, step, ...wanted, limit + 1 - found.length));
     const last = found[limit - 1];
-    if (found.length > limit && last) return { calls: found.slice(0, limit).map(readRow), next: callCursor(placeOf(last)) };
+    if (found.length > limit && last)
+      return { calls: found.slice(0, limit).map(readRow), next: callCursor(placeOf(last)) };
     const end = lastOfPage.get(...span, step - 1);
     if (!end) return { calls: found.map(readRow) };
     place = placeOf(end);

@@ -1,5 +1,5 @@
-import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import type { IndexedName } from '../kit/call-filter.ts';
+import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import type { Database, Statement } from './driver.ts';
 
 export type CallsSql = ReturnType<typeof prepareCalls>;

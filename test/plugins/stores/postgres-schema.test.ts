@@ -14,6 +14,9 @@ const EARLIER =
 interface PlanNode extends Readonly<Record<string, unknown>> {
   readonly Plans?: readonly PlanNode[];
 }
+interface PlanRoot {
+  readonly Plan: PlanNode;
+}
 const flatten = (node: PlanNode): readonly PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)];
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 
@@ -77,9 +80,12 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
           for (const rest of [{}, { outcome: 'error' } as const]) {
             const { text, values } = pageStatement({ [name]: own, limit: 50, ...rest });
             const plan = await pool.query({ text: `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values: [...values] });
-            const [{ Plan: root }] = plan.rows[0]?.['QUERY PLAN'] as [{ readonly Plan: PlanNode }];
-            const nodes = flatten(root).filter((node) => node['Relation Name'] === 'calls');
-            expect(nodes.map((node) => node['Index Name']), `${name} ${own}`).to.deep.equal([index]);
+            const found = plan.rows.map((row) => (row['QUERY PLAN'] as readonly PlanRoot[])[0]?.Plan ?? {});
+            const nodes = found.flatMap(flatten).filter((node) => node['Relation Name'] === 'calls');
+            expect(
+              nodes.map((node) => node['Index Name']),
+              `${name} ${own}`,
+            ).to.deep.equal([index]);
             const looked = Number(nodes[0]?.['Actual Rows']) + Number(nodes[0]?.['Rows Removed by Filter'] ?? 0);
             if (index === 'calls_at' || 'outcome' in rest) expect(looked).to.be.at.most(2000);
             else expect(looked).to.equal(read);

@@ -157,7 +157,11 @@ describe('lists and reports of a sqlite store with many calls', () => {
         .map((text) => database.prepare(`EXPLAIN QUERY PLAN ${text}`).all())
         .map((plan) => plan.map((row) => String(row['detail'])).join('\n'));
     // Both ends of what is read are found by a search: pages and pieces, in that order, with the one that looks for an end.
-    const [before, between, behind] = ['at>? AND (at,tie)<(?,?)', '(at,tie)>(?,?) AND (at,tie)<(?,?)', '(at,tie)>(?,?) AND at<?'];
+    const [before, between, behind] = [
+      'at>? AND (at,tie)<(?,?)',
+      '(at,tie)>(?,?) AND (at,tie)<(?,?)',
+      '(at,tie)>(?,?) AND at<?',
+    ];
     const all = plans('?1 IS NULL');
     const ends = [before, before, between, between, behind];
     expect(all).to.have.length(ends.length);
@@ -165,7 +169,8 @@ describe('lists and reports of a sqlite store with many calls', () => {
     for (const column of ['account', 'user', 'key', 'session', 'request']) {
       const own = plans(`INDEXED BY calls_${column}`);
       expect(own).to.have.length(ends.length);
-      for (const [n, end] of ends.entries()) expect(own[n]).to.include(`INDEX calls_${column} (${column}=? AND ${end})`);
+      for (const [n, end] of ends.entries())
+        expect(own[n]).to.include(`INDEX calls_${column} (${column}=? AND ${end})`);
     }
     const [hours, end] = plans('FROM rollup\n').concat(plans('FROM rollup WHERE (hour'));
     expect(hours).to.include('SEARCH rollup USING PRIMARY KEY ((hour,group_id)>(?,?) AND hour<?)');

@@ -137,6 +137,26 @@ describe('the schema of the sqlite store', () => {
     expect(versionOf(database)).to.equal(newest);
   });
 
+  it('E27: of version 4 is taken to the newest, and its calls are found by what they are indexed by', async () => {
+    await leaveOld(
+      4,
+      `INSERT INTO call_groups VALUES (1, 'a', 'ann', 'k1', '[]', 'chat', 'p', 'm');
+       INSERT INTO calls VALUES (${NOW}, '["call_1","a"]', 1, 's1', 'ok', 0, 0, 0, 3, 5, 0, 0, 0, 10, 0, '{"requestId":"req_1","units":{}}');`,
+    );
+    const store = await openSqlite({ folder });
+    for (const filter of [
+      { account: 'a' },
+      { userId: 'ann' },
+      { key: 'k1' },
+      { session: 's1' },
+      { requestId: 'req_1' },
+    ]) {
+      const { calls } = await store.ledger.calls({ ...filter, limit: 10 });
+      expect(calls.map(({ id, requestId }) => [id, requestId])).to.deep.equal([['call_1', 'req_1']]);
+    }
+    await store.close();
+  });
+
   describe('of version 3', () => {
     const withStore = async (use: (ledger: Ledger) => Promise<void>): Promise<void> => {
       await leaveOld(3, VERSION_3);
