@@ -49,9 +49,14 @@ export interface CallRow extends CallFacts {
   readonly at: number;
 }
 
-/** Which calls; what is absent does not matter. All of it must hold. */
+/**
+ * Which calls; what is absent does not matter. All of it must hold. By account, user, key, session and request a store has an index:
+ * how many calls others made does not matter there. The rest is looked for among what the index gives, page by page.
+ */
 export interface CallFilter {
   readonly account?: string;
+  /** The id of the HTTP request that it was made for. */
+  readonly requestId?: string;
   readonly userId?: string;
   readonly key?: string;
   /** One of its tags, `name=value`. */
@@ -72,7 +77,10 @@ export interface CallQuery extends CallFilter {
   readonly after?: string;
 }
 
-/** Newest first. A page may hold fewer calls than were asked for, or none: there are more exactly while `next` is told. */
+/**
+ * Newest first. A page looks at a few thousand records at most, and keeps the event loop for some 10 ms at most: it may hold fewer
+ * calls than were asked for, or none. There may be more exactly while `next` is told.
+ */
 export interface CallPage {
   readonly calls: readonly CallRow[];
   readonly next?: string;

@@ -200,6 +200,41 @@ export function testCalls(subject: StoreUnderTest): void {
       );
     });
 
+    it('E27: is on the first page of its account, user, key, session and request, however many newer calls others made', async () => {
+      const [crowd, rare] = [subject.name('account'), subject.name('account')];
+      const facts = {
+        userId: subject.name('user'),
+        key: subject.name('key'),
+        session: subject.name('session'),
+        requestId: subject.name('request'),
+      };
+      for (const n of [0, 1, 2]) await call(rare, `r${n}`, facts, { now: NOW + n });
+      // More than a page looks at; some are errors, which no index has.
+      for (let first = 0; first < 2400; first += 200)
+        await Promise.all(
+          Array.from({ length: 200 }, (_, n) => {
+            const outcome = (first + n) % 100 === 0 ? 'error' : 'ok';
+            return call(crowd, `c${first + n}`, { key: 'crowd', outcome }, { now: NOW + 10 + first + n });
+          }),
+        );
+      for (const filter of [{ account: rare }, ...Object.entries(facts).map(([name, value]) => ({ [name]: value }))]) {
+        const first = await ledger().calls({ ...filter, limit: 2 });
+        const ids = first.calls.map(({ id }) => id);
+        assert.deepEqual(ids, ['r2', 'r1'], JSON.stringify(filter));
+        assert.ok(first.next !== undefined);
+        const { calls, next } = await ledger().calls({ ...filter, limit: 2, after: first.next });
+        assert.deepEqual([calls.map(({ id }) => id), next], [['r0'], undefined]);
+        const [row] = await ledger().report({ edges: [NOW, NOW + 10], by: [], ...filter });
+        assert.equal(row?.requests, 3);
+      }
+      const errors = await readAll({ account: crowd, outcome: 'error' });
+      assert.deepEqual(
+        errors.map(({ id }) => id),
+        Array.from({ length: 24 }, (_, n) => `c${2300 - 100 * n}`),
+      );
+      assert.equal((await readAll({ account: crowd })).length, 2400);
+    });
+
     it('refuses a cursor that no page told', async () => {
       for (const after of ['x', "1' OR '1'='1", '', 'WzEsMV0', Buffer.from('{}').toString('base64url')])
         await assert.rejects(ledger().calls({ limit: 3, after }), { code: 'invalid_request' }, after);

@@ -9,6 +9,9 @@ import { FILTER_WORDS, type Words, wordsOfOptions, wrongWord } from './words.ts'
 
 type Calls = Pick<Ledger, 'calls'>;
 
+/** How long a page looks for calls: nothing else waits in this process. */
+const MOST_MS = 5000;
+
 /** How many calls come before those that are followed. */
 const DEFAULT_RECENT = 10;
 
@@ -30,7 +33,7 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
     async run(input) {
       const words = readSince(wordsOfOptions(input.options));
       if (input.options['follow'] === true) return follow(ledger, words, input);
-      const { calls, next } = await listCalls(ledger, readCallsQuery(words, Date.now()));
+      const { calls, next } = await listCalls(ledger, readCallsQuery(words, Date.now()), MOST_MS);
       const data = { object: 'list', data: calls.map(tellCall), has_more: next !== undefined };
       input.io.result({ ...data, ...(next !== undefined && { next }) }, formatCalls(calls, input.io));
       if (next !== undefined) input.io.note(`There may be more: --after ${next}`);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { CallFacts, CallFilter, CallPage, CallRow, Ledger } from '../../../core/index.ts';
 import { readRange } from './range.ts';
 import { readFilter, readLimit, type Words, wrongWord } from './words.ts';
@@ -8,8 +9,6 @@ const OUTCOMES: readonly CallFacts['outcome'][] = Object.freeze(['ok', 'error', 
 /** A page of calls as it was asked for. */
 export interface CallsQuery {
   readonly filter: CallFilter;
-  /** Calls made for the HTTP request with this id. */
-  readonly request?: string;
   /** Absent: all that is kept. */
   readonly from?: number;
   readonly to?: number;
@@ -28,35 +27,37 @@ export function readCallsQuery(words: Words, now: number): CallsQuery {
   const isRanged = [from, to, last, period].some((word) => word !== undefined);
   const range = isRanged || tz !== undefined ? readRange({ from, to, last, period, tz }, now) : undefined;
   return {
-    filter: { ...readFilter(words), ...(known && { outcome: known }) },
+    filter: {
+      ...readFilter(words),
+      ...(known && { outcome: known }),
+      ...(request !== undefined && { requestId: request }),
+    },
     ...(range && isRanged && { from: range.from, to: range.to }),
     limit: readLimit(words['limit'], DEFAULT_LIMIT),
     ...(after !== undefined && { after }),
-    ...(request !== undefined && { request }),
   };
 }
 
-/** How many pages of the store one page of ours may take: a filter may fit few of many calls. */
-const MAX_PAGES = 50;
+/** How long one page looks for calls unless said: others wait no longer for the processor than that, however rare what it looks for is. */
+const MOST_MS = 40;
 
-/** As many records as a store gives at once. */
-const WHOLE_PAGE = 1000;
-
-/** A page of calls, newest first; it may be short, and even empty, while there is a `next`. */
-export async function listCalls(ledger: Pick<Ledger, 'calls'>, query: CallsQuery): Promise<CallPage> {
-  const { filter, limit, after, request, ...range } = query;
+/** A page of calls, newest first; it may be short, and even empty, while there is a `next`: then it looked for `mostMs`. */
+export async function listCalls(
+  ledger: Pick<Ledger, 'calls'>,
+  { filter, limit, after, from, to }: CallsQuery,
+  mostMs = MOST_MS,
+): Promise<CallPage> {
+  const range = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
   const calls: CallRow[] = [];
-  let next = after;
-  for (let page = 0; page < MAX_PAGES && calls.length < limit; page += 1) {
+  const until = performance.now() + mostMs;
+  for (let next = after; ; ) {
     const cursor = next === undefined ? {} : { after: next };
-    const wanted = request === undefined ? limit - calls.length : WHOLE_PAGE;
-    const found = await ledger.calls({ ...filter, ...range, ...cursor, limit: wanted });
-    const own = request === undefined ? found.calls : found.calls.filter(({ requestId }) => requestId === request);
-    calls.push(...own);
-    next = found.next;
-    if (next === undefined) break;
-    // The calls of one request lie together.
-    if (request !== undefined && own.length === 0 && calls.length > 0) break;
+    const page = await ledger.calls({ ...filter, ...range, ...cursor, limit: limit - calls.length });
+    calls.push(...page.calls);
+    next = page.next;
+    if (next === undefined) return { calls };
+    if (calls.length >= limit || performance.now() >= until) return { calls, next };
+    // A store may answer at once: what else waits comes first.
+    await setImmediate();
   }
-  return next === undefined ? { calls } : { calls, next };
 }

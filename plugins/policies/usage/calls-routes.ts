@@ -11,7 +11,7 @@ export type FindBodies = (id: string) => Promise<object | undefined>;
 
 const LIST_WORDS = Object.freeze({
   outcome: 'Calls that ended so: ok, error, aborted, expired or unknown.',
-  request: 'Calls made for the HTTP request with this id (`x-request-id`); looked for among the newest records.',
+  request: 'Calls made for the HTTP request with this id (`x-request-id`).',
   ...RANGE_WORDS,
   limit: `The most calls of a page, 1 to ${MAX_LIMIT}; 50 unless given.`,
   after: 'The `next` of the page before.',
@@ -25,7 +25,8 @@ const LIST: Schema = {
     data: { type: 'array', items: CALL },
     has_more: {
       type: 'boolean',
-      description: 'Also true for a page that holds few calls or none, where a filter fits few of many.',
+      description:
+        'Also true for a page that holds few calls or none: by anything but account, user, key, session and request a page looks at some thousands of records, and `next` goes on behind them.',
     },
     next: { type: 'string', description: 'The `after` of the next page.' },
   },

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type CallRow, GatewayError, type Ledger } from '../../../core/index.ts';
 
 const MINUTE_MS = 60_000;
@@ -41,6 +42,7 @@ export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string): Promi
       if (call) return call;
       after = found.next;
       pages += 1;
+      await setImmediate();
     } while (after !== undefined && pages < MAX_PAGES);
     from = to;
   }

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate, setTimeout as wait } from 'node:timers/promises';
 import type { CallFilter, CallRow, Ledger } from '../../../core/index.ts';
 import { listCalls } from './calls-query.ts';
 
@@ -19,6 +19,8 @@ export interface FollowOptions {
  */
 const OVERLAP_MS = 10_000;
 const PAGE = 500;
+/** How long one look takes at most, with pauses for other work. */
+const LOOK_MS = 1000;
 /** The most calls that one look takes in. */
 const MAX_LOOK = 20_000;
 
@@ -35,7 +37,7 @@ export async function* followCalls(
 ): AsyncGenerator<Followed, void, undefined> {
   const told = new Map<string, number>();
   let mark = timeOfEvent(lastId) ?? now();
-  const first = recent > 0 ? (await listCalls(ledger, { filter, limit: recent })).calls : [];
+  const first = recent > 0 ? (await listCalls(ledger, { filter, limit: recent }, LOOK_MS)).calls : [];
   const look = await lookSince(ledger, filter, mark - OVERLAP_MS);
   const fresh = firstToTell(look.calls, recent > 0 ? first : undefined, lastId);
   for (const { id, at } of look.calls) told.set(id, at);
@@ -58,12 +60,14 @@ function waitFor(ms: number, signal: AbortSignal): Promise<boolean> {
 /** Calls since a time, in the order in which they were settled. */
 async function lookSince(ledger: Pick<Ledger, 'calls'>, filter: CallFilter, from: number): Promise<Followed> {
   const calls: CallRow[] = [];
+  const until = performance.now() + LOOK_MS;
   let after: string | undefined;
   do {
     const page = await ledger.calls({ ...filter, from, limit: PAGE, ...(after !== undefined && { after }) });
     calls.push(...page.calls);
     after = page.next;
-  } while (after !== undefined && calls.length < MAX_LOOK);
+    await setImmediate();
+  } while (after !== undefined && calls.length < MAX_LOOK && performance.now() < until);
   return { calls: calls.reverse(), isCut: after !== undefined };
 }
 

@@ -5,6 +5,7 @@ import { factText } from './facts.ts';
 /** What a filter may name. */
 const FILTERS = Object.freeze([
   'account',
+  'requestId',
   'userId',
   'key',
   'tag',
@@ -32,6 +33,31 @@ export function matchesCall(filter: CallFilter, call: CallRow): boolean {
     return name === 'tag' ? call.tags.includes(wanted) : call[name] === wanted;
   });
 }
+
+/** What stores have an index by, the one that fits fewest calls first. */
+const INDEXED = Object.freeze(['requestId', 'session', 'key', 'userId', 'account'] as const);
+
+export type IndexedName = (typeof INDEXED)[number];
+
+/** The index that answers a filter with the fewest records to look at; undefined when it names nothing that has one. */
+export function chooseIndex(filter: CallFilter): { readonly name: IndexedName; readonly value: string } | undefined {
+  for (const name of INDEXED) {
+    const value = filter[name];
+    if (value !== undefined) return { name, value };
+  }
+  return undefined;
+}
+
+/** What a record is indexed by. */
+export function indexedBy(call: CallRow): readonly (readonly [name: IndexedName, value: string])[] {
+  return INDEXED.flatMap((name) => {
+    const value = call[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+}
+
+/** How many records one page looks at, however few of them its filter fits. */
+export const MOST_LOOKED_AT = 2000;
 
 /** Where a page of calls begins: the calls before this one, newest first; calls of one moment are ordered by `tie`. */
 export interface CallCursor {

@@ -74,11 +74,10 @@ export function nextHour(at: number): number {
 
 /** What of clean facts is neither a dimension nor a column to filter by, as JSON. */
 export function packFacts(facts: CallFacts): string {
-  const { requestId, requested, stream, errorCode, attempts, lane, startedAt, durationMs, firstByteMs } = facts;
+  const { requested, stream, errorCode, attempts, lane, startedAt, durationMs, firstByteMs } = facts;
   const { units, estimated, priced, saved } = facts;
   // One literal: spread together, the same costs five times as much for every call.
   return JSON.stringify({
-    requestId,
     requested,
     stream,
     errorCode,
@@ -95,7 +94,7 @@ export function packFacts(facts: CallFacts): string {
 }
 
 /** A record as stores keep it. */
-export interface PackedCall extends Pick<CallRow, 'id' | 'cost' | 'at' | 'outcome'> {
+export interface PackedCall extends Pick<CallRow, 'id' | 'requestId' | 'cost' | 'at' | 'outcome'> {
   readonly dimensions: Dimensions;
   readonly session: string | undefined;
   /** What {@link packFacts} made. */
@@ -103,10 +102,10 @@ export interface PackedCall extends Pick<CallRow, 'id' | 'cost' | 'at' | 'outcom
 }
 
 /** The record of a call out of what the store kept of it. Throws when that is not what {@link packFacts} made. */
-export function unpackCall({ id, cost, at, outcome, dimensions, session, packed }: PackedCall): CallRow {
+export function unpackCall({ id, requestId, cost, at, outcome, dimensions, session, packed }: PackedCall): CallRow {
   const [account = '-', userId = '-', key = '-', tags = '[]', operation = '-', provider = '-', model = '-'] =
     dimensions;
-  const { requestId, ...rest } = JSON.parse(packed) as CallFacts;
+  const rest = JSON.parse(packed) as Omit<CallFacts, 'requestId'>;
   return {
     ...{ id, account, requestId, userId, key, tags: JSON.parse(tags) as readonly string[] },
     ...(session !== undefined && { session }),

@@ -78,8 +78,8 @@ function checkQuery({ edges, by }: ReportQuery): void {
 }
 
 /** Whether a filter asks for what the rollup does not have. */
-function needsRecords({ session, outcome }: CallFilter): boolean {
-  return session !== undefined || outcome !== undefined;
+function needsRecords({ session, outcome, requestId }: CallFilter): boolean {
+  return session !== undefined || outcome !== undefined || requestId !== undefined;
 }
 
 function planSpans(edges: readonly number[], wholeBefore: number, fromRecords: boolean): readonly ReportSpan[] {

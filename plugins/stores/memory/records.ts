@@ -1,14 +1,26 @@
 import type { CallFacts, CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../core/index.ts';
-import { callCursor, cleanFilter, matchesCall, readCallSpan } from '../kit/call-filter.ts';
+import {
+  type CallCursor,
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  indexedBy,
+  MOST_LOOKED_AT,
+  matchesCall,
+  readCallSpan,
+} from '../kit/call-filter.ts';
 import { dimensionsOf, hourOf, negated, nextHour, sumsOf } from '../kit/call-rows.ts';
 import { cleanFacts, factText } from '../kit/facts.ts';
 import { createReport, findSpan } from '../kit/report.ts';
+import { PIECE_MS, Turns } from '../kit/turns.ts';
 import { Rollup } from './rollup.ts';
 
 /** How many records are kept; the oldest beyond that go. */
 const MAX_RECORDS = 50_000;
 /** How many go at once. */
 const FORGOTTEN = 1000;
+/** How many rows of a report are between two looks at the clock. */
+const LOOK_AT_CLOCK = 256;
 
 /** What of a call its record is made of. */
 export interface Ended {
@@ -25,7 +37,7 @@ export interface CallRecords {
   /** Replaces what was told of a call by what it came to. */
   correct(before: Ended, after: Ended): void;
   calls(query: CallQuery): CallPage;
-  report(query: ReportQuery): readonly ReportRow[];
+  report(query: ReportQuery): Promise<readonly ReportRow[]>;
   forget(before: number): number;
 }
 
@@ -36,16 +48,18 @@ export function createCallRecords(): CallRecords {
 class Records implements CallRecords {
   /** Oldest first; those of one moment by their tie. */
   #rows: CallRow[] = [];
+  /** The same rows in the same order, by {@link indexedBy}. */
+  readonly #indexes = new Map<string, CallRow[]>();
   readonly #rollup = new Rollup();
+  readonly #turns = new Turns();
   #wholeBefore = 0;
 
   add(call: Ended): void {
     const facts = cleanFacts(call.facts);
     const account = factText(call.account);
     const row = { ...facts, id: factText(call.id), account, cost: call.cost, at: call.at };
-    const place = this.#placeOf(row);
-    if (place === this.#rows.length) this.#rows.push(row);
-    else this.#rows.splice(place, 0, row);
+    insert(this.#rows, row);
+    for (const [name, value] of indexedBy(row)) this.#index(row, name, value);
     this.#rollup.add(call.at, dimensionsOf(account, facts), sumsOf(facts, call.cost));
     if (this.#rows.length > MAX_RECORDS + FORGOTTEN) this.#forgetOldest();
   }
@@ -57,73 +71,144 @@ class Records implements CallRecords {
     this.#rollup.add(at, dimensionsOf(account, old), negated(sumsOf(old, before.cost)));
     this.#rollup.add(at, dimensionsOf(account, facts), sumsOf(facts, after.cost));
     const row = { ...facts, id: factText(before.id), account, cost: after.cost, at };
-    const place = this.#placeOf(row) - 1;
-    const known = this.#rows[place];
-    if (known && compareCalls(known, row) === 0) this.#rows[place] = row;
+    const known = remove(this.#rows, row);
+    if (!known) return;
+    for (const [name, value] of indexedBy(known)) remove(this.#indexes.get(keyOf(name, value)) ?? [], row);
+    insert(this.#rows, row);
+    for (const [name, value] of indexedBy(row)) this.#index(row, name, value);
   }
 
   calls(query: CallQuery): CallPage {
     const { from, to, limit, before } = readCallSpan(query);
     const filter = cleanFilter(query);
-    const found: CallRow[] = [];
-    for (let place = this.#rows.length - 1; place >= 0 && found.length <= limit; place--) {
-      const row = this.#rows[place];
+    const index = chooseIndex(filter);
+    const rows = index ? (this.#indexes.get(keyOf(index.name, index.value)) ?? []) : this.#rows;
+    const end = before && before.at < to ? { at: before.at, tie: before.tie } : { at: to, tie: '' };
+    const calls: CallRow[] = [];
+    let last: CallRow | undefined;
+    for (let place = placeBefore(rows, end), looked = 0; place > 0; place--, looked++) {
+      const row = rows[place - 1];
       if (!row || row.at < from) break;
-      const isNext = before === undefined || row.at < before.at || (row.at === before.at && tieOf(row) < before.tie);
-      if (row.at < to && isNext && matchesCall(filter, row)) found.push(row);
+      const isWanted = matchesCall(filter, row);
+      if (last && (looked === MOST_LOOKED_AT || (isWanted && calls.length === limit)))
+        return { calls, next: callCursor({ at: last.at, tie: tieOf(last) }) };
+      if (isWanted) calls.push(row);
+      last = row;
     }
-    const calls = found.slice(0, limit);
-    const last = calls.at(-1);
-    return { calls, ...(last && found.length > limit && { next: callCursor({ at: last.at, tie: tieOf(last) }) }) };
+    return { calls };
   }
 
-  report(query: ReportQuery): readonly ReportRow[] {
+  async report(query: ReportQuery): Promise<readonly ReportRow[]> {
     const report = createReport(query, Math.max(this.#wholeBefore, this.#rollup.daysBefore));
     const hours = report.spans.filter(({ of }) => of === 'hours');
     const calls = report.spans.filter(({ of }) => of === 'calls');
-    if (hours.length > 0)
-      for (const [hour, { dimensions, sums }] of this.#rollup) {
-        const span = report.takes(dimensions) ? findSpan(hours, hour) : undefined;
-        if (span) report.add(span.interval, dimensions, undefined, sums);
-      }
-    if (calls.length > 0)
-      for (const row of this.#rows) {
-        const span = findSpan(calls, row.at);
-        if (span && matchesCall(report.filter, row))
-          report.add(span.interval, dimensionsOf(row.account, row), row.session, sumsOf(row, row.cost));
-      }
+    // Copies, which are quick: a report is of one moment, also while calls come between its pieces.
+    const groups = hours.length > 0 ? [...this.#rollup] : [];
+    const rows = calls.length > 0 ? [...this.#rows] : [];
+    await this.#inPieces(groups, ([hour, { dimensions, sums }]) => {
+      const span = report.takes(dimensions) ? findSpan(hours, hour) : undefined;
+      if (span) report.add(span.interval, dimensions, undefined, sums);
+    });
+    await this.#inPieces(rows, (row) => {
+      const span = findSpan(calls, row.at);
+      if (span && matchesCall(report.filter, row))
+        report.add(span.interval, dimensionsOf(row.account, row), row.session, sumsOf(row, row.cost));
+    });
     return report.rows();
   }
 
   forget(before: number): number {
     const whole = hourOf(before);
-    const kept = this.#rows.filter(({ at }) => at >= whole);
-    const forgotten = this.#rows.length - kept.length;
-    if (forgotten > 0) this.#rows = kept;
+    const forgotten = placeBefore(this.#rows, { at: whole, tie: '' });
+    if (forgotten > 0) this.#drop(forgotten);
     this.#wholeBefore = Math.max(this.#wholeBefore, whole);
     return forgotten;
   }
 
+  #index(row: CallRow, name: string, value: string): void {
+    const key = keyOf(name, value);
+    const rows = this.#indexes.get(key);
+    if (rows) insert(rows, row);
+    else this.#indexes.set(key, [row]);
+  }
+
   #forgetOldest(): void {
-    const last = this.#rows.splice(0, FORGOTTEN).at(-1);
+    const last = this.#drop(FORGOTTEN).at(-1);
     if (last) this.#wholeBefore = Math.max(this.#wholeBefore, nextHour(last.at + 1));
   }
 
-  /** Where a row goes: behind all that are older. Almost always the end. */
-  #placeOf(row: CallRow): number {
-    let place = this.#rows.length;
-    for (let before = this.#rows[place - 1]; before && compareCalls(before, row) > 0; before = this.#rows[place - 1])
-      place -= 1;
-    return place;
+  /** Drops the oldest rows, which are the oldest of each index too. */
+  #drop(count: number): readonly CallRow[] {
+    const dropped = this.#rows.splice(0, count);
+    const counts = new Map<string, number>();
+    for (const row of dropped)
+      for (const [name, value] of indexedBy(row)) {
+        const key = keyOf(name, value);
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+    for (const [key, gone] of counts) {
+      const rows = this.#indexes.get(key) ?? [];
+      rows.splice(0, gone);
+      if (rows.length === 0) this.#indexes.delete(key);
+    }
+    return dropped;
+  }
+
+  /** Does something with each, and gives way to other work between. */
+  async #inPieces<T>(each: readonly T[], work: (one: T) => void): Promise<void> {
+    let until = performance.now() + PIECE_MS;
+    for (const [at, one] of each.entries()) {
+      if (at % LOOK_AT_CLOCK === 0 && performance.now() > until) {
+        await this.#turns.next();
+        until = performance.now() + PIECE_MS;
+      }
+      work(one);
+    }
   }
 }
 
-function tieOf({ id, account }: CallRow): string {
+/** No text of a record holds a NUL. */
+function keyOf(name: string, value: string): string {
+  return `${name}\0${value}`;
+}
+
+/** How many rows are before this place in the order of time. */
+function placeBefore(rows: readonly CallRow[], place: CallCursor): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const row = rows[middle];
+    if (row && comparePlaces(row, place) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function insert(rows: CallRow[], row: CallRow): void {
+  const newest = rows.at(-1);
+  // Almost always the end.
+  if (!newest || newest.at < row.at) rows.push(row);
+  else rows.splice(placeBefore(rows, placeOf(row)), 0, row);
+}
+
+/** Takes the row out that is in this one's place. */
+function remove(rows: CallRow[], { id, account, at }: CallRow): CallRow | undefined {
+  const tie = tieOf({ id, account });
+  const place = placeBefore(rows, { at, tie });
+  const known = rows[place];
+  return known && comparePlaces(known, { at, tie }) === 0 ? rows.splice(place, 1)[0] : undefined;
+}
+
+function placeOf(row: CallRow): CallCursor {
+  return { at: row.at, tie: tieOf(row) };
+}
+
+function tieOf({ id, account }: Pick<CallRow, 'id' | 'account'>): string {
   return JSON.stringify([id, account]);
 }
 
-function compareCalls(a: CallRow, b: CallRow): number {
-  if (a.at !== b.at) return a.at - b.at;
-  const [left, right] = [tieOf(a), tieOf(b)];
-  return left < right ? -1 : Number(left > right);
+function comparePlaces(row: CallRow, { at, tie }: CallCursor): number {
+  if (row.at !== at) return row.at - at;
+  const own = tieOf(row);
+  return own < tie ? -1 : Number(own > tie);
 }

@@ -1,18 +1,21 @@
 import type { CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
-import { callCursor, cleanFilter, readCallSpan } from '../kit/call-filter.ts';
+import {
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  type IndexedName,
+  MOST_LOOKED_AT,
+  readCallSpan,
+} from '../kit/call-filter.ts';
 import { hourOf, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import type { Connection, Row, Value } from './connection.ts';
 import { whole } from './ledger-reads.ts';
-import { readInSlices } from './slices.ts';
 
 const COST = SUM_NAMES.indexOf('cost') + 1;
-const BOUNDS = 'SELECT min(at) AS first, max(at) AS last FROM tollgate.calls';
-/** How many slices one page reads; what they did not find is for the next page. */
-const MOST_SLICES = 60;
-
 /** What of a filter is in which column; the names of accounts are in another one in each table. */
 const COLUMNS = Object.freeze({
+  requestId: 'request_id',
   userId: 'user_id',
   key: 'key',
   provider: 'provider',
@@ -52,30 +55,50 @@ export function createCallReads(connection: Connection): Pick<Ledger, 'calls' | 
   };
 }
 
-async function readPage(connection: Connection, query: CallQuery): Promise<CallPage> {
-  const { limit, before, ...wanted } = readCallSpan(query);
+/** The column of each name that has an index together with `at, n`. */
+const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({ ...COLUMNS, account: 'name' });
+
+/**
+ * One statement: it looks at some records in the order of an index, keeps those that the filter means, and says where it stopped.
+ * The column of the index stands in the order and in the bounds of the rows, so that no other index answers it: for a rare
+ * value the planner would else go through the calls of all by their time.
+ */
+export function pageStatement(query: CallQuery) {
+  const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
-  const [bounds = {}] = await connection.read('calls_bounds', BOUNDS, []);
-  if (bounds['last'] === null) return { calls: [] };
-  const span = {
-    from: Math.max(wanted.from, whole(bounds['first'])),
-    to: Math.min(wanted.to, whole(bounds['last']) + 1, (before?.at ?? Number.MAX_SAFE_INTEGER - 1) + 1),
-  };
-  const cursor = before ?? { at: span.to, tie: '' };
-  const rows: Row[] = [];
-  const stopped = await readInSlices(span, async (slice, count) => {
-    const values: Value[] = [slice.from, slice.to, cursor.at, readTie(cursor.tie), limit + 1 - rows.length];
-    const text = `SELECT ref, at, n, sums[${COST}] AS cost, session, outcome, facts,
-      ARRAY[name, user_id, key, tags, operation, provider, model] AS dimensions FROM tollgate.calls WHERE at >= $1 AND at < $2
-      AND (at, n) < ($3, $4)${filterSql(filter, 'name', values)} ORDER BY at DESC, n DESC LIMIT $5`;
-    rows.push(...(await connection.read('', text, values)));
-    return rows.length <= limit && count < MOST_SLICES;
-  });
-  const calls = rows.slice(0, limit).map(readCall);
-  const last = rows[limit - 1];
-  if (rows.length > limit && last !== undefined)
+  const index = chooseIndex(filter);
+  const end = before && before.at < to ? before : { at: to, tie: '' };
+  const values: Value[] = [from, end.at, readTie(end.tie), limit + 1];
+  let order = 'at DESC, n DESC';
+  let bounds = 'at >= $1 AND (at, n) < ($2, $3)';
+  if (index) {
+    const column = INDEX_COLUMNS[index.name];
+    const value = `$${values.push(index.value)}::text`;
+    order = `${column} DESC, ${order}`;
+    bounds = `(${column}, at) >= (${value}, $1) AND (${column}, at, n) < (${value}, $2, $3) AND ${column} IS NOT NULL`;
+  }
+  const isAllWanted = Object.keys(filter).length === Number(index !== undefined);
+  const looked = isAllWanted ? limit + 1 : MOST_LOOKED_AT;
+  const text = `WITH looked AS MATERIALIZED (SELECT * FROM tollgate.calls WHERE ${bounds} ORDER BY ${order} LIMIT ${looked}),
+      found AS (SELECT * FROM looked WHERE true${filterSql(filter, 'name', values)} ORDER BY at DESC, n DESC LIMIT $4)
+    SELECT f.ref, f.at, f.n, f.sums[${COST}] AS cost, f.request_id, f.session, f.outcome, f.facts,
+      ARRAY[f.name, f.user_id, f.key, f.tags, f.operation, f.provider, f.model] AS dimensions,
+      (SELECT count(*) FROM looked) AS looked, l.at AS last_at, l.n AS last_n
+    FROM (SELECT at, n FROM looked ORDER BY at, n LIMIT 1) AS l LEFT JOIN found AS f ON true ORDER BY f.at DESC, f.n DESC`;
+  return { text, values, limit, looked };
+}
+
+async function readPage(connection: Connection, query: CallQuery): Promise<CallPage> {
+  const { text, values, limit, looked } = pageStatement(query);
+  const rows = await connection.read('', text, values);
+  const found = rows.filter((row) => row['ref'] !== null);
+  const calls = found.slice(0, limit).map(readCall);
+  const last = found[limit - 1];
+  if (found.length > limit && last !== undefined)
     return { calls, next: callCursor({ at: whole(last['at']), tie: String(last['n']) }) };
-  return { calls, ...(stopped !== undefined && stopped > span.from && { next: callCursor({ at: stopped, tie: '' }) }) };
+  const [{ looked: count, last_at: at, last_n: n } = {}] = rows;
+  if (whole(count) < looked) return { calls };
+  return { calls, next: callCursor({ at: whole(at), tie: String(n) }) };
 }
 
 /** The place in the table that a cursor tells; one that tells none is before all calls of its moment. */
@@ -87,6 +110,7 @@ function readCall(row: Row): CallRow {
   try {
     return unpackCall({
       id: String(row['ref']),
+      requestId: String(row['request_id']),
       cost: whole(row['cost']),
       at: whole(row['at']),
       outcome: row['outcome'] as CallRow['outcome'],

@@ -84,7 +84,7 @@ function callValues({ account, facts, cost }: Ended): readonly Value[] {
   const dimensions = dimensionsOf(factText(account), clean);
   return [
     digest(JSON.stringify(dimensions)),
-    dimensions,
+    [...dimensions, clean.requestId],
     sumsOf(clean, cost),
     clean.session ?? null,
     clean.outcome,

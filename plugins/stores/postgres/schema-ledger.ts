@@ -10,7 +10,7 @@ const SUMS_ADDED = SUM_NAMES.map((name) => `${name} = r.${name} + excluded.${nam
 
 /**
  * Functions of the ledger, replaced whenever the version rises. `deadline` is in milliseconds of the server's clock, `d` the
- * dimensions of a call and `c` its sums, as the kit has them; `row_` names its row of the rollup.
+ * dimensions of a call and behind them the id of its request, `c` its sums, as the kit has them; `row_` names its row of the rollup.
  */
 export const FUNCTIONS = `
 CREATE OR REPLACE FUNCTION tollgate.in_time(deadline double precision) RETURNS void LANGUAGE plpgsql AS $$
@@ -84,11 +84,11 @@ END $$;
 
 CREATE OR REPLACE FUNCTION tollgate.record_call(account_ text, ref_ text, at_ bigint, d text[], c bigint[], session_ text,
   outcome_ text, facts_ text) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO tollgate.calls AS r (account, ref, at, name, user_id, key, tags, operation, provider, model, session, outcome, sums, facts)
-    VALUES (account_, ref_, at_, d[1], d[2], d[3], d[4], d[5], d[6], d[7], session_, outcome_, c, facts_)
+  INSERT INTO tollgate.calls AS r (account, ref, at, name, user_id, key, tags, operation, provider, model, request_id, session, outcome,
+    sums, facts) VALUES (account_, ref_, at_, d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], session_, outcome_, c, facts_)
     ON CONFLICT (account, ref) DO UPDATE SET at = excluded.at, user_id = excluded.user_id, key = excluded.key,
     tags = excluded.tags, operation = excluded.operation, provider = excluded.provider, model = excluded.model,
-    session = excluded.session, outcome = excluded.outcome, sums = excluded.sums, facts = excluded.facts;
+    request_id = excluded.request_id, session = excluded.session, outcome = excluded.outcome, sums = excluded.sums, facts = excluded.facts;
 $$;
 
 -- Replaces what the sweeper charged by what the request came to; its entry is of a kind of its own, which reads as a charge.

@@ -10,7 +10,7 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
  * The version of {@link SCHEMA} and of the functions. A change of either raises it, with a migration of the version before and a
  * test of that. Earlier versions were of builds that were not released: they are refused.
  */
-export const VERSION = 3;
+export const VERSION = 4;
 
 const SUMS = SUM_NAMES.map((name) => `${name} bigint NOT NULL`).join(', ');
 
@@ -42,10 +42,15 @@ CREATE TABLE IF NOT EXISTS tollgate.entries (account text, n bigint, kind text N
 
 CREATE TABLE IF NOT EXISTS tollgate.calls (account text, ref text, at bigint NOT NULL,
   n bigint GENERATED ALWAYS AS IDENTITY, name text NOT NULL, user_id text NOT NULL, key text NOT NULL, tags text NOT NULL,
-  operation text NOT NULL, provider text NOT NULL, model text NOT NULL, session text, outcome text NOT NULL,
+  operation text NOT NULL, provider text NOT NULL, model text NOT NULL, request_id text NOT NULL, session text, outcome text NOT NULL,
   sums bigint[] NOT NULL, facts text NOT NULL, PRIMARY KEY (account, ref));
 CREATE INDEX IF NOT EXISTS calls_at ON tollgate.calls (at, n);
+-- A list of one of these reads its own records, however many others there are.
 CREATE INDEX IF NOT EXISTS calls_of_account ON tollgate.calls (name, at, n);
+CREATE INDEX IF NOT EXISTS calls_of_user ON tollgate.calls (user_id, at, n);
+CREATE INDEX IF NOT EXISTS calls_of_key ON tollgate.calls (key, at, n);
+CREATE INDEX IF NOT EXISTS calls_of_session ON tollgate.calls (session, at, n) WHERE session IS NOT NULL;
+CREATE INDEX IF NOT EXISTS calls_of_request ON tollgate.calls (request_id, at, n);
 CREATE TABLE IF NOT EXISTS tollgate.rollup (hour bigint, id text, account text NOT NULL, user_id text NOT NULL,
   key text NOT NULL, tags text NOT NULL, operation text NOT NULL, provider text NOT NULL, model text NOT NULL,
   ${SUMS}, PRIMARY KEY (hour, id));

@@ -1,5 +1,5 @@
-import type { CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
-import { callCursor, cleanFilter, matchesCall, readCallSpan } from '../kit/call-filter.ts';
+import type { CallFilter, CallPage, CallQuery, CallRow, Ledger } from '../../../core/index.ts';
+import { callCursor, chooseIndex, cleanFilter, MOST_LOOKED_AT, matchesCall, readCallSpan } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import { type Connection, runScript } from './client.ts';
@@ -8,16 +8,14 @@ import { readJson } from './ledger-reads.ts';
 import { FORGET, READ_CALLS } from './record-scripts.ts';
 
 /** How many records one script reads or forgets. */
-const BATCH = 500;
-/** How many records one page looks at; what they did not find is for the next page. */
-const MOST_READ = 10_000;
+const BATCH = 250;
 
-/** Which records to read: settled from `from` to `to` (exclusive), and before that one when it is told; of one account or of all. */
+/** Which records to read: settled from `from` to `to` (exclusive), and before that one when it is told; those of the filter's index, or all. */
 export interface RecordSpan {
   readonly from: number;
   readonly to: number;
   readonly before?: { readonly at: number; readonly tie: string } | undefined;
-  readonly account?: string | undefined;
+  readonly filter: CallFilter;
 }
 
 /** A record that was found, and where: a cursor with it goes on behind it. Without a call when it is gone. */
@@ -51,10 +49,10 @@ async function readPage(connection: Connection, keys: Keys, query: CallQuery): P
   const calls: CallRow[] = [];
   let last: Found | undefined;
   let count = 0;
-  for await (const batch of readRecords(connection, keys, { ...span, account: filter.account })) {
+  for await (const batch of readRecords(connection, keys, { ...span, filter })) {
     for (const found of batch) {
       const isWanted = found.call !== undefined && matchesCall(filter, found.call);
-      if (last && ((isWanted && calls.length === limit) || count >= MOST_READ))
+      if (last && ((isWanted && calls.length === limit) || count >= MOST_LOOKED_AT))
         return { calls, next: callCursor(last) };
       if (isWanted) calls.push(found.call);
       last = found;
@@ -68,13 +66,16 @@ async function readPage(connection: Connection, keys: Keys, query: CallQuery): P
 export async function* readRecords(
   connection: Connection,
   keys: Keys,
-  { from, to, before, account }: RecordSpan,
+  { from, to, before, filter }: RecordSpan,
 ): AsyncGenerator<readonly Found[]> {
   const first = `[${placeOf(from)}`;
   let end = `(${placeOf(to)}`;
   if (before !== undefined && before.at < to) end = `(${placeOf(before.at)}:${before.tie}`;
-  if (account !== undefined) {
-    yield* readList(connection, keys, keys.callsOf(digestOfName(account)), end, first);
+  const index = chooseIndex(filter);
+  if (index !== undefined) {
+    const { name, value } = index;
+    const list = name === 'account' ? keys.callsOf(digestOfName(value)) : keys.callsBy(name, value);
+    yield* readList(connection, keys, list, end, first);
     return;
   }
   const newest = hourOf(Math.min(to - 1, before?.at ?? to));

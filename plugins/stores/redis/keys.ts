@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { hourOf } from '../kit/call-rows.ts';
 import { digest, storeKey } from '../kit/check.ts';
 
@@ -46,6 +47,9 @@ export function createKeys(prefix: string) {
     rollup: (hour: number): string => `${ledger}:rollup:${hour}`,
     calls: (at: number): string => `${ledger}:calls:${hourOf(at)}`,
     callsOf: (accountDigest: string): string => `${ledger}:calls-of:${accountDigest}`,
+    /** The ids of calls by what they have of this name; hashed as the scripts hash it. */
+    callsBy: (name: string, value: string): string =>
+      `${ledger}:calls-by:${name}:${createHash('sha1').update(value).digest('hex')}`,
     set: (name: string): string => `${prefix}:set:${digest(name)}`,
     window: (key: string): string => `${prefix}:window:${digest(key)}`,
     lease: (key: string): string => `${prefix}:lease:${digest(key)}`,

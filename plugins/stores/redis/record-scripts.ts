@@ -2,12 +2,23 @@ import { defineScript, defineWrite } from './client.ts';
 
 /*
  * The record of a call is a field of `records:<hour>`: `<cost> <facts as JSON>`, under its id `<at, 16 digits>:<member>`. The
- * ids of an hour are in `calls:<hour>` and those of an account in `calls-of:<digest>`, both in order. What an hour came to
+ * ids of an hour are in `calls:<hour>`, those of an account in `calls-of:<digest>`, and those of a user, a key, a session and a
+ * request in `calls-by:<name>:<SHA-1 of it>`, all in order. What an hour came to
  * is in `rollup:<hour>`: by the dimensions of calls as JSON, their sums with blanks between. Hours are Unix milliseconds.
  */
 
 /** Longer than records are kept: should nobody forget them, they go by themselves. */
 const LONGEST_MS = 800 * 86_400_000;
+
+/** Calls `each` with each list, but those of hour and account, that the call of a record is in. */
+const LISTS = `
+local function lists_of(facts, each)
+  local call = cjson.decode(facts)
+  for _, name in ipairs({'requestId', 'session', 'key', 'userId'}) do
+    if call[name] then each(prefix .. ':calls-by:' .. name .. ':' .. redis.sha1hex(call[name])) end
+  end
+end
+`;
 
 /** Lua functions that write records and the rollup; `prefix` is what all keys of the ledger begin with. */
 export const RECORDS = `
@@ -27,6 +38,7 @@ local function count(at, field, sums, sign)
   if not was then redis.call('ZADD', prefix .. ':hours', hour_of(at), hour_of(at)) end
 end
 
+${LISTS}
 local function record_id(at, member) return string.format('%016.0f', tonumber(at)) .. ':' .. member end
 
 local function record(at, member, value)
@@ -39,16 +51,28 @@ local function record(at, member, value)
     redis.call('PEXPIRE', records, ${LONGEST_MS})
     redis.call('ZADD', prefix .. ':record-hours', hour, hour)
   end
-  local own = prefix .. ':calls-of:' .. string.match(member, '^[^:]+')
-  redis.call('ZADD', own, 0, id)
-  redis.call('PEXPIRE', own, ${LONGEST_MS})
+  local function list(key)
+    redis.call('ZADD', key, 0, id)
+    redis.call('PEXPIRE', key, ${LONGEST_MS})
+  end
+  list(prefix .. ':calls-of:' .. string.match(member, '^[^:]+'))
+  lists_of(string.match(value, '^%S+ (.*)$'), list)
 end
 
 -- Another cost for a record that is kept, and other facts unless they are ''.
 local function replace_record(at, member, cost, facts)
   local records, id = prefix .. ':records:' .. hour_of(at), record_id(at, member)
   local kept = redis.call('HGET', records, id)
-  if kept then redis.call('HSET', records, id, cost .. ' ' .. (facts ~= '' and facts or string.match(kept, '^%S+ (.*)$'))) end
+  if not kept then return end
+  local before = string.match(kept, '^%S+ (.*)$')
+  if facts ~= '' then
+    lists_of(before, function(key) redis.call('ZREM', key, id) end)
+    lists_of(facts, function(key)
+      redis.call('ZADD', key, 0, id)
+      redis.call('PEXPIRE', key, ${LONGEST_MS})
+    end)
+  end
+  redis.call('HSET', records, id, cost .. ' ' .. (facts ~= '' and facts or before))
 end
 `;
 
@@ -71,8 +95,13 @@ if tonumber(redis.call('GET', prefix .. ':records-from') or '0') < tonumber(ARGV
 end
 if hour == '' then return 0 end
 local calls, records = prefix .. ':calls:' .. hour, prefix .. ':records:' .. hour
+${LISTS}
 local ids = redis.call('ZRANGE', calls, 0, tonumber(ARGV[5]) - 1)
-for _, id in ipairs(ids) do redis.call('ZREM', prefix .. ':calls-of:' .. string.match(id, '^%d+:([^:]+)'), id) end
+for _, id in ipairs(ids) do
+  redis.call('ZREM', prefix .. ':calls-of:' .. string.match(id, '^%d+:([^:]+)'), id)
+  local record = redis.call('HGET', records, id)
+  if record then lists_of(string.match(record, '^%S+ (.*)$'), function(key) redis.call('ZREM', key, id) end) end
+end
 if #ids > 0 then
   redis.call('ZREM', calls, unpack(ids))
   redis.call('HDEL', records, unpack(ids))

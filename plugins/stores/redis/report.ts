@@ -85,7 +85,7 @@ async function readSpan(
   most: number,
 ): Promise<number> {
   let count = 0;
-  for await (const batch of readRecords(connection, keys, { from, to, account: report.filter.account })) {
+  for await (const batch of readRecords(connection, keys, { from, to, filter: report.filter })) {
     count += batch.length;
     if (count > most) throw tooManyRecords();
     for (const { call } of batch) {

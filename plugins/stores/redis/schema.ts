@@ -7,7 +7,7 @@ import { nodesOf, type RedisClient } from './client.ts';
  * The version of the keys and of what is in them. A change that an earlier gateway cannot read raises it, with a migration of the
  * version before and a test of that. Earlier versions were of builds that were not released: they are refused.
  */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** The first build wrote keys of its own names, and no version. */
 const FIRST_BUILD = 1;

@@ -1,16 +1,24 @@
-import { setImmediate } from 'node:timers/promises';
 import type { CallPage, CallQuery, CallRow, Ledger, ReportQuery, ReportRow } from '../../../core/index.ts';
-import { callCursor, cleanFilter, readCallSpan } from '../kit/call-filter.ts';
-import { HOUR_MS, hourOf, ROLLUP_DIMENSIONS, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
+import {
+  type CallCursor,
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  MOST_LOOKED_AT,
+  readCallSpan,
+} from '../kit/call-filter.ts';
+import { hourOf, ROLLUP_DIMENSIONS, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
-import type { CallsTables } from './call-records.ts';
+import { PIECE_MS, Turns } from '../kit/turns.ts';
+import type { CallGroups, CallsTables } from './call-records.ts';
+import type { CallsSql } from './calls-sql.ts';
 import type { Statement } from './driver.ts';
 import type { Writer } from './writer.ts';
 
-/** How many records a page with a filter looks at: a bounded pause, however rare what it looks for is. */
-const LOOKED_AT = 10_000;
-/** How much of a report is read at once: other work goes on between. */
-const PART_MS = 48 * HOUR_MS;
+/** How many records one statement looks at: the clock is looked at between two of them. */
+const STEP = 250;
+/** How many rows of the rollup, or records, one statement of a report sums. */
+const PIECE = 5000;
 /** How many records one transaction deletes. */
 const FORGET_BATCH = 2000;
 
@@ -19,12 +27,16 @@ type Row = ReturnType<Statement['all']>[number];
 /** What the ledger answers about calls, and how it forgets them. */
 export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledger, 'calls' | 'report' | 'forgetCalls'> {
   const wholeBefore = () => Number(tables.sql.wholeBefore.get()?.['value'] ?? 0);
+  const turns = new Turns();
   return {
-    calls: (query) => writer.readLatest(() => readPage(tables, query)),
+    async calls(query) {
+      await turns.next();
+      return writer.readLatest(() => readPage(tables.sql, query));
+    },
     async report(query) {
       for (;;) {
         const known = await writer.readLatest(wholeBefore);
-        const rows = await readReport(tables, writer, query, known);
+        const rows = await readReport(tables, writer, turns, query, known);
         // Records that went away meanwhile may be missing: then once more, without them.
         if ((await writer.readLatest(wholeBefore)) === known) return rows;
       }
@@ -40,24 +52,42 @@ export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledge
   };
 }
 
-function readPage({ sql }: CallsTables, query: CallQuery): CallPage {
+/** Looks at records step by step until the page is full, there are no more, or it has looked at as many or as long as it may. */
+function readPage({ reads }: CallsSql, query: CallQuery): CallPage {
   const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
-  const isFiltered = Object.keys(filter).length > 0;
-  const span = [from, to, before?.at ?? Number.MAX_SAFE_INTEGER, before?.tie ?? ''] as const;
-  const { account, userId, key, tag, provider, model, operation, session, outcome } = filter;
-  const wanted = [account, userId, key, tag, provider, model, operation, session, outcome].map((text) => text ?? null);
-  const rows = sql.page.all(...span, isFiltered ? LOOKED_AT : limit + 1, ...wanted, limit + 1);
-  const calls = rows.slice(0, limit);
-  const last = rows.length > limit ? calls.at(-1) : isFiltered ? sql.lastOfPage.get(...span, LOOKED_AT - 1) : undefined;
-  const next = last && callCursor({ at: Number(last['at']), tie: String(last['tie']) });
-  return { calls: calls.map(readRow), ...(next !== undefined && { next }) };
+  const { account, userId, key, tag, provider, model, operation, session, outcome, requestId } = filter;
+  const texts = [account, userId, key, tag, provider, model, operation, session, outcome, requestId];
+  const wanted = texts.map((text) => text ?? null);
+  const index = chooseIndex(filter);
+  const { page, lastOfPage } = reads[index?.name ?? 'all'];
+  const isAllWanted = Object.keys(filter).length === Number(index !== undefined);
+  const step = isAllWanted ? limit + 1 : STEP;
+  const until = performance.now() + PIECE_MS;
+  const found: Row[] = [];
+  let place = before && before.at < to ? before : { at: to, tie: '' };
+  for (let looked = 0; looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < until); looked += step) {
+    const span = [index?.value ?? null, from, place.at, place.tie] as const;
+    found.push(...page.all(...span, step, ...wanted, limit + 1 - found.length));
+    const last = found[limit - 1];
+    if (found.length > limit && last)
+      return { calls: found.slice(0, limit).map(readRow), next: callCursor(placeOf(last)) };
+    const end = lastOfPage.get(...span, step - 1);
+    if (!end) return { calls: found.map(readRow) };
+    place = placeOf(end);
+  }
+  return { calls: found.map(readRow), next: callCursor(place) };
+}
+
+function placeOf(row: Row): CallCursor {
+  return { at: Number(row['at']), tie: String(row['tie']) };
 }
 
 function readRow(row: Row): CallRow {
   const [id = ''] = JSON.parse(String(row['tie'])) as readonly string[];
   return unpackCall({
     id,
+    requestId: String(row['request']),
     cost: Number(row['cost']),
     at: Number(row['at']),
     outcome: row['outcome'] as CallRow['outcome'],
@@ -70,26 +100,62 @@ function readRow(row: Row): CallRow {
 async function readReport(
   tables: CallsTables,
   writer: Writer,
+  turns: Turns,
   query: ReportQuery,
   wholeBefore: number,
 ): Promise<readonly ReportRow[]> {
   const report = createReport(query, wholeBefore);
-  const { first, last } = (await writer.readLatest(() => tables.sql.hours.get())) ?? {};
-  // Where nothing is, nothing is looked for: a report may ask for all times.
-  const [earliest, latest] = [Number(first ?? 0), Number(last ?? 0) + HOUR_MS];
-  for (const span of report.spans)
-    for (let from = Math.max(span.from, earliest), end = Math.min(span.to, latest); from < end; from += PART_MS) {
-      const part = { ...span, from, to: Math.min(from + PART_MS, end) };
-      await writer.readLatest(() => addPart(tables, report, part));
-      await setImmediate();
+  await turns.next();
+  let until = performance.now() + PIECE_MS;
+  for (const span of report.spans) {
+    const read = span.of === 'hours' ? readHours : readCalls;
+    for (let place: Place | undefined = { at: span.from, tie: span.of === 'hours' ? -1 : '' }; place; ) {
+      const start: Place = place;
+      // Added afterwards: what runs in the writer may run twice.
+      const piece = await writer.readLatest(() => read(tables.sql, report, span, start));
+      addSums(tables.groups, report, span.interval, piece.rows);
+      place = piece.end;
+      if (performance.now() < until) continue;
+      await turns.next();
+      until = performance.now() + PIECE_MS;
     }
+  }
   return report.rows();
 }
 
-function addPart({ sql, groups }: CallsTables, report: Report, { interval, from, to, of }: ReportSpan): void {
-  const { session, outcome } = report.filter;
-  const records = report.bySession ? sql.sumSessions : sql.sumCalls;
-  const rows = of === 'hours' ? sql.sumHours.all(from, to) : records.all(from, to, session ?? null, outcome ?? null);
+/** Behind which row a piece of a report begins. */
+interface Place {
+  readonly at: number;
+  readonly tie: number | string;
+}
+
+/** The sums of some rows by group; `end` is where the next piece begins, absent for the last. */
+interface Piece {
+  readonly rows: readonly Row[];
+  readonly end?: Place;
+}
+
+function readHours(sql: CallsSql, _report: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
+  const end = sql.endOfHours.get(to, at, tie, PIECE - 1);
+  const last = end ? { at: Number(end['at']), tie: Number(end['tie']) } : undefined;
+  const rows = sql.sumHours.all(at, tie, last?.at ?? to, last?.tie ?? -1);
+  return { rows, ...(last && { end: last }) };
+}
+
+/** As {@link readHours}, of the records: those of an index where the filter has one. */
+function readCalls({ reads }: CallsSql, { filter, bySession }: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
+  const { session, outcome, requestId } = filter;
+  const index = chooseIndex(filter);
+  const { endOfPiece, sumCalls, sumSessions } = reads[index?.name ?? 'all'];
+  const value = index?.value ?? null;
+  const end = endOfPiece.get(value, to, at, tie, PIECE - 1);
+  const last = end && placeOf(end);
+  const wanted = [session ?? null, outcome ?? null, requestId ?? null] as const;
+  const rows = (bySession ? sumSessions : sumCalls).all(value, at, tie, last?.at ?? to, last?.tie ?? '', ...wanted);
+  return { rows, ...(last && { end: last }) };
+}
+
+function addSums(groups: CallGroups, report: Report, interval: number, rows: readonly Row[]): void {
   for (const row of rows) {
     const dimensions = groups.dimensionsOf(Number(row['group_id']));
     if (!report.takes(dimensions)) continue;

@@ -78,7 +78,7 @@ export function recordCall({ sql, groups }: CallsTables, { of, facts, cost, at }
   const clean = cleanFacts(facts);
   const group = groups.idOf(dimensionsOf(factText(of.name), clean));
   const sums = sumsOf(clean, cost);
-  sql.add.run(at, tieOf(of), group, ...columnsOf(clean), ...sums.slice(1));
+  sql.add.run(at, tieOf(of), group, ...columnsOf(factText(of.name), clean), ...sums.slice(1));
   sql.count.run(hourOf(at), group, ...sums);
 }
 
@@ -97,11 +97,12 @@ export function correctCall({ sql, groups }: CallsTables, before: EndedCall, fac
   count(old, negated(sumsOf(old, before.cost)));
   const sums = sumsOf(clean, cost);
   const group = count(clean, sums);
-  sql.replace.run(group, ...columnsOf(clean), ...sums.slice(1), at, tieOf(of));
+  sql.replace.run(group, ...columnsOf(name, clean), ...sums.slice(1), at, tieOf(of));
 }
 
-function columnsOf(facts: CallFacts) {
-  return [facts.session ?? null, facts.outcome, packFacts(facts)] as const;
+function columnsOf(account: string, facts: CallFacts) {
+  const { userId, key, requestId, session, outcome } = facts;
+  return [account, userId, key, requestId, session ?? null, outcome, packFacts(facts)] as const;
 }
 
 /** What tells calls of one moment apart, and orders them. */

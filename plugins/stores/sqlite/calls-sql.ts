@@ -1,5 +1,6 @@
+import type { IndexedName } from '../kit/call-filter.ts';
 import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
-import type { Database } from './driver.ts';
+import type { Database, Statement } from './driver.ts';
 
 export type CallsSql = ReturnType<typeof prepareCalls>;
 
@@ -8,12 +9,57 @@ const SUMS = SUM_NAMES.join(', ');
 const ADDED = SUM_NAMES.map((name) => `${name} = ${name} + excluded.${name}`).join(', ');
 /** A record is one request: it has no column for that. */
 const RECORDED = SUM_NAMES.slice(1);
+/** What a record says of its call beside numbers. */
+const DESCRIBED = Object.freeze(['group_id', 'account', 'user', 'key', 'request', 'session', 'outcome', 'facts']);
 const marks = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
 
-/** The records of a span by group; `kept` are further columns to group by. */
-const sumRecords = (kept: string): string => `SELECT group_id${kept}, count(*) AS requests,
-  ${RECORDED.map((name) => `sum(${name}) AS ${name}`).join(', ')} FROM calls WHERE at >= ?1 AND at < ?2
-  AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR outcome = ?4) GROUP BY group_id${kept}`;
+/** The column of each name that has an index; the index is called `calls_` and the column. */
+const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({
+  requestId: 'request',
+  session: 'session',
+  key: 'key',
+  userId: 'user',
+  account: 'account',
+});
+
+/** Records by one value of an index, or all of them. The planner is not asked: it has no statistics of them. */
+function recordsOf(columns: string, index: IndexedName | undefined, value: string): string {
+  const column = index && INDEX_COLUMNS[index];
+  return `SELECT ${columns} FROM calls${column ? ` INDEXED BY calls_${column}` : ''}
+    WHERE ${column ? `${column} = ${value}` : `${value} IS NULL`}`;
+}
+
+/** What reads records that an index gives; all records without one. */
+function prepareReads(database: Database, index: IndexedName | undefined) {
+  // One bound at each end: of two at one end the planner may search for the wider one, and read what is between.
+  const newest = 'at >= ?2 AND (at, tie) < (?3, ?4) ORDER BY at DESC, tie DESC';
+  const sums = (kept: string): Statement =>
+    database.prepare(`SELECT group_id${kept}, count(*) AS requests,
+        ${RECORDED.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+      FROM (${recordsOf('*', index, '?1')} AND (at, tie) > (?2, ?3) AND (at, tie) <= (?4, ?5))
+      WHERE (?6 IS NULL OR session = ?6) AND (?7 IS NULL OR outcome = ?7) AND (?8 IS NULL OR request = ?8) GROUP BY group_id${kept}`);
+  return {
+    /** ?5: how many to look at; then what must hold beside the index; ?16: how many. */
+    page: database.prepare(`SELECT c.at, c.tie, c.request, c.session, c.outcome, c.cost, c.facts,
+        ${ROLLUP_DIMENSIONS.map((name) => `g.${name}`).join(', ')}
+      FROM (${recordsOf('*', index, '?1')} AND ${newest} LIMIT ?5) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
+      WHERE (?6 IS NULL OR g.account = ?6) AND (?7 IS NULL OR g.user = ?7) AND (?8 IS NULL OR g.key = ?8)
+        AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(g.tags) WHERE value = ?9))
+        AND (?10 IS NULL OR g.provider = ?10) AND (?11 IS NULL OR g.model = ?11) AND (?12 IS NULL OR g.operation = ?12)
+        AND (?13 IS NULL OR c.session = ?13) AND (?14 IS NULL OR c.outcome = ?14) AND (?15 IS NULL OR c.request = ?15)
+      ORDER BY c.at DESC, c.tie DESC LIMIT ?16`),
+    /** Where the record is that has ?5 others before it in that order. */
+    lastOfPage: database.prepare(`${recordsOf('at, tie', index, '?1')} AND ${newest} LIMIT 1 OFFSET ?5`),
+    /** The sums of records behind a place up to another one; with and without their sessions. */
+    sumCalls: sums(''),
+    sumSessions: sums(', session'),
+    /** Where the record is that has ?5 others before it behind that place. */
+    endOfPiece: database.prepare(`${recordsOf('at, tie', index, '?1')} AND at < ?2 AND (at, tie) > (?3, ?4)
+      ORDER BY at, tie LIMIT 1 OFFSET ?5`),
+  };
+}
+
+export type RecordReads = ReturnType<typeof prepareReads>;
 
 /** The prepared statements of records and their rollup. */
 export function prepareCalls(database: Database) {
@@ -28,28 +74,22 @@ export function prepareCalls(database: Database) {
     count: database.prepare(`INSERT INTO rollup (hour, group_id, ${SUMS}) VALUES (${marks(SUM_NAMES.length + 2)})
       ON CONFLICT DO UPDATE SET ${ADDED}`),
     dropEmpty: database.prepare('DELETE FROM rollup WHERE hour = ? AND group_id = ? AND requests = 0'),
-    add: database.prepare(`INSERT INTO calls (at, tie, group_id, session, outcome, facts, ${RECORDED.join(', ')})
-      VALUES (${marks(RECORDED.length + 6)})`),
-    replace: database.prepare(`UPDATE calls SET group_id = ?, session = ?, outcome = ?, facts = ?,
-      ${RECORDED.map((name) => `${name} = ?`).join(', ')} WHERE at = ? AND tie = ?`),
-    page: database.prepare(`SELECT c.at, c.tie, c.session, c.outcome, c.cost, c.facts,
-        ${ROLLUP_DIMENSIONS.map((name) => `g.${name}`).join(', ')}
-      FROM (SELECT * FROM calls WHERE at >= ?1 AND at < ?2 AND (at, tie) < (?3, ?4)
-        ORDER BY at DESC, tie DESC LIMIT ?5) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
-      WHERE (?6 IS NULL OR g.account = ?6) AND (?7 IS NULL OR g.user = ?7) AND (?8 IS NULL OR g.key = ?8)
-        AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(g.tags) WHERE value = ?9))
-        AND (?10 IS NULL OR g.provider = ?10) AND (?11 IS NULL OR g.model = ?11) AND (?12 IS NULL OR g.operation = ?12)
-        AND (?13 IS NULL OR c.session = ?13) AND (?14 IS NULL OR c.outcome = ?14)
-      ORDER BY c.at DESC, c.tie DESC LIMIT ?15`),
-    /** The last call that a page looks at. */
-    lastOfPage: database.prepare(`SELECT at, tie FROM calls WHERE at >= ? AND at < ? AND (at, tie) < (?, ?)
-      ORDER BY at DESC, tie DESC LIMIT 1 OFFSET ?`),
-    /** The first hour and the last one that anything was counted in. */
-    hours: database.prepare('SELECT (SELECT min(hour) FROM rollup) AS first, (SELECT max(hour) FROM rollup) AS last'),
+    add: database.prepare(`INSERT INTO calls (at, tie, ${DESCRIBED.join(', ')}, ${RECORDED.join(', ')})
+      VALUES (${marks(2 + DESCRIBED.length + RECORDED.length)})`),
+    replace: database.prepare(`UPDATE calls SET
+      ${[...DESCRIBED, ...RECORDED].map((name) => `${name} = ?`).join(', ')} WHERE at = ? AND tie = ?`),
+    reads: {
+      all: prepareReads(database, undefined),
+      account: prepareReads(database, 'account'),
+      userId: prepareReads(database, 'userId'),
+      key: prepareReads(database, 'key'),
+      session: prepareReads(database, 'session'),
+      requestId: prepareReads(database, 'requestId'),
+    },
     sumHours: database.prepare(`SELECT group_id, ${SUM_NAMES.map((name) => `sum(${name}) AS ${name}`).join(', ')}
-      FROM rollup WHERE hour >= ? AND hour < ? GROUP BY group_id`),
-    sumCalls: database.prepare(sumRecords('')),
-    sumSessions: database.prepare(sumRecords(', session')),
+      FROM rollup WHERE (hour, group_id) > (?1, ?2) AND (hour, group_id) <= (?3, ?4) GROUP BY group_id`),
+    endOfHours: database.prepare(`SELECT hour AS at, group_id AS tie FROM rollup
+      WHERE hour < ?1 AND (hour, group_id) > (?2, ?3) ORDER BY hour, group_id LIMIT 1 OFFSET ?4`),
     forget: database.prepare(
       'DELETE FROM calls WHERE (at, tie) IN (SELECT at, tie FROM calls WHERE at < ? ORDER BY at, tie LIMIT ?)',
     ),

@@ -11,11 +11,11 @@ export interface Migration {
 /**
  * All steps, in ascending order; the first one makes a new file. To change the schema, append a step with the next
  * version and a test that takes a file with rows of the version before through it. A step that was released is never
- * edited. Versions before 4 were of builds that were not released: their files are refused.
+ * edited. Versions before 5 were of builds that were not released: their files are refused.
  */
 export const MIGRATIONS: readonly Migration[] = Object.freeze([
   {
-    version: 4,
+    version: 5,
     sql: `
   CREATE TABLE documents (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, expires INTEGER,
     PRIMARY KEY (namespace, key)) WITHOUT ROWID;
@@ -48,12 +48,18 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
     completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
     characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL,
     PRIMARY KEY (hour, group_id)) WITHOUT ROWID;
-  -- One table in the order of time and no index: a record costs the page that the record before it is in.
+  -- One table in the order of time. A list of one account, user, key, session or request reads its own records by its index,
+  -- however many others there are; each entry of an index ends with the table's key.
   CREATE TABLE calls (at INTEGER NOT NULL, tie TEXT NOT NULL, group_id INTEGER NOT NULL, session TEXT, outcome TEXT NOT NULL,
     errors INTEGER NOT NULL, estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
-    characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL, facts TEXT NOT NULL,
-    PRIMARY KEY (at, tie)) WITHOUT ROWID;
+    characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL, facts TEXT NOT NULL, account TEXT NOT NULL,
+    user TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL, PRIMARY KEY (at, tie)) WITHOUT ROWID;
+  CREATE INDEX calls_account ON calls (account, at, tie);
+  CREATE INDEX calls_user ON calls (user, at, tie);
+  CREATE INDEX calls_key ON calls (key, at, tie);
+  CREATE INDEX calls_session ON calls (session, at, tie) WHERE session IS NOT NULL;
+  CREATE INDEX calls_request ON calls (request, at, tie);
   CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 
   CREATE TABLE members (name TEXT NOT NULL, member TEXT NOT NULL, PRIMARY KEY (name, member)) WITHOUT ROWID;

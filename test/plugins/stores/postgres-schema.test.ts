@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import pg from 'pg';
+import { pageStatement } from '../../../plugins/stores/postgres/calls.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { VERSION } from '../../../plugins/stores/postgres/schema.ts';
 import { NOW } from '../../conformance/store.ts';
@@ -9,7 +10,14 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
-  /^The postgres store was made by an earlier version of Tollgate \(schema [12]\).*set store to a new database\. Nothing in it was changed\.$/;
+  /^The postgres store was made by an earlier version of Tollgate \(schema [123]\).*set store to a new database\. Nothing in it was changed\.$/;
+interface PlanNode extends Readonly<Record<string, unknown>> {
+  readonly Plans?: readonly PlanNode[];
+}
+interface PlanRoot {
+  readonly Plan: PlanNode;
+}
+const flatten = (node: PlanNode): readonly PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)];
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 
 describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
@@ -48,7 +56,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     ),
   ];
 
-  for (const version of [1, 2])
+  for (const version of [1, 2, 3])
     it(`of version ${version}, which was not released, is refused with what to do, also by gateways that start at the same time, and nothing of it is touched`, async () => {
       await leaveSchema(version);
       const before = await readSchema();
@@ -59,6 +67,45 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
       }
       expect(await readSchema()).to.deep.equal(before);
     });
+  it('E27: answers a list of one account, user, key, session or request from its index, whatever else is asked for', async () => {
+    await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
+    const store = await openPostgres({ url: server.url });
+    await query(`INSERT INTO tollgate.calls (account, ref, at, name, user_id, key, tags, operation, provider, model, request_id,
+        session, outcome, sums, facts) SELECT 'a' || i % 7, 'r' || i, i, 'a' || i % 7, 'u' || i % 7, 'k' || i % 7, '[]', 'chat',
+        'p', 'm', 'q' || i % 7, 's' || i % 7, 'ok', array_fill(0::bigint, ARRAY[11]), '{}' FROM generate_series(1, 20000) AS i`);
+    await query('ANALYZE tollgate.calls');
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    try {
+      for (const [name, value, index] of [
+        ['account', 'a', 'calls_of_account'],
+        ['userId', 'u', 'calls_of_user'],
+        ['key', 'k', 'calls_of_key'],
+        ['session', 's', 'calls_of_session'],
+        ['requestId', 'q', 'calls_of_request'],
+        ['model', 'none', 'calls_at'],
+      ] as const)
+        for (const [own, read] of [
+          ['of-nobody', 0],
+          [`${value}3`, 51],
+        ] as const)
+          for (const rest of [{}, { outcome: 'error' } as const]) {
+            const { text, values } = pageStatement({ [name]: own, limit: 50, ...rest });
+            const plan = await pool.query({ text: `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values: [...values] });
+            const found = plan.rows.map((row) => (row['QUERY PLAN'] as readonly PlanRoot[])[0]?.Plan ?? {});
+            const nodes = found.flatMap(flatten).filter((node) => node['Relation Name'] === 'calls');
+            expect(
+              nodes.map((node) => node['Index Name']),
+              `${name} ${own}`,
+            ).to.deep.equal([index]);
+            const looked = Number(nodes[0]?.['Actual Rows']) + Number(nodes[0]?.['Rows Removed by Filter'] ?? 0);
+            if (index === 'calls_at' || 'outcome' in rest) expect(looked).to.be.at.most(2000);
+            else expect(looked).to.equal(read);
+          }
+    } finally {
+      await pool.end();
+      await store.close();
+    }
+  });
 
   it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
     await leaveSchema(99);

@@ -8,7 +8,7 @@ import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../
 import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
-  /^The redis store was made by an earlier version of Tollgate \(schema [12]\).*set prefix to a new one\. Nothing in it was changed\.$/;
+  /^The redis store was made by an earlier version of Tollgate \(schema [123]\).*set prefix to a new one\. Nothing in it was changed\.$/;
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 /** Keys and values, sorted by key. */
 const READ_ALL = `local all = redis.call('KEYS', 'tollgate*') table.sort(all)
@@ -66,15 +66,16 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     expect(await readAll()).to.equal(before);
   });
 
-  it('of version 2, which was not released, is refused with what to do, and nothing of it is touched', async () => {
-    await askRedis(server.port, 'SET', 'tollgate:schema', '2');
-    await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
-    const before = await readAll();
-    const error = await openErrorOf(open());
-    expect(error.code).to.equal('store_unavailable');
-    expect(error.message).to.match(EARLIER);
-    expect(await readAll()).to.equal(before);
-  });
+  for (const version of [2, 3])
+    it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
+      await askRedis(server.port, 'SET', 'tollgate:schema', String(version));
+      await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
+      const before = await readAll();
+      const error = await openErrorOf(open());
+      expect(error.code).to.equal('store_unavailable');
+      expect(error.message).to.match(EARLIER);
+      expect(await readAll()).to.equal(before);
+    });
 
   it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
     await askRedis(server.port, 'SET', 'tollgate:schema', '99');

@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import type { CallPage, CallQuery, CallRow } from '../../../../core/index.ts';
+import { listCalls, readCallsQuery } from '../../../../plugins/policies/usage/calls-query.ts';
+import { FACTS, NOW } from '../../../conformance/store.ts';
+
+/** A ledger that answers at once with empty pages, `pages` of them before the one that has a call. */
+function createSparse(pages: number) {
+  const asked: CallQuery[] = [];
+  const row: CallRow = { ...FACTS, id: 'call_1', account: 'a', cost: 1, at: NOW };
+  return {
+    asked,
+    async calls(query: CallQuery): Promise<CallPage> {
+      asked.push(query);
+      const page = Number(query.after ?? 0);
+      return page < pages ? { calls: [], next: String(page + 1) } : { calls: [row] };
+    },
+  };
+}
+
+describe('a list of calls', () => {
+  it('E27: gives the event loop back between the pages of the store', async () => {
+    const ledger = createSparse(20);
+    let turns = 0;
+    const turn = (): void => {
+      turns += 1;
+      if (ledger.asked.length < 21) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const { calls, next } = await listCalls(ledger, { filter: {}, limit: 5 }, 60_000);
+    expect([calls.length, next]).to.deep.equal([1, undefined]);
+    expect(turns).to.be.at.least(20);
+  });
+
+  it('E27: ends when its time is over, and its cursor goes on where it stopped until all is found', async () => {
+    const ledger = createSparse(5);
+    const found: string[] = [];
+    for (let after: string | undefined, page = 0; page === 0 || after !== undefined; page++) {
+      const list = await listCalls(ledger, { filter: {}, limit: 5, ...(after !== undefined && { after }) }, 0);
+      found.push(...list.calls.map(({ id }) => id));
+      after = list.next;
+    }
+    expect(found).to.deep.equal(['call_1']);
+    // Each page of ours was one of the store's: no time, no second look.
+    expect(ledger.asked.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
+  });
+
+  it('E27: asks the store for the calls of a request, which has an index for them', async () => {
+    const ledger = createSparse(0);
+    await listCalls(ledger, readCallsQuery({ request: 'req_7' }, NOW));
+    expect(ledger.asked).to.deep.equal([{ requestId: 'req_7', limit: 50 }]);
+  });
+});

@@ -1,0 +1,179 @@
+import { expect } from 'chai';
+import type { CallFacts, CallPage, CallQuery, Ledger } from '../../../core/index.ts';
+import { createCallReads } from '../../../plugins/stores/sqlite/call-reads.ts';
+import { CallGroups, callKeys, recordCall } from '../../../plugins/stores/sqlite/call-records.ts';
+import { type CallsSql, prepareCalls, type RecordReads } from '../../../plugins/stores/sqlite/calls-sql.ts';
+import { closeDatabase, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
+import type { Database, Statement } from '../../../plugins/stores/sqlite/driver.ts';
+import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
+import { FACTS, NOW } from '../../conformance/store.ts';
+import { useTempFolder } from '../../support/folders.ts';
+
+const CALLS = 60_000;
+
+/** Calls of five keys; the three oldest are another one's. */
+function callOf(n: number): CallFacts {
+  if (n < 3) return { ...FACTS, userId: 'rare', key: 'rare', session: 'rare', requestId: 'rare', model: 'rare' };
+  return {
+    ...FACTS,
+    userId: `u${n % 5}`,
+    key: `k${n % 5}`,
+    session: `s${n % 100}`,
+    requestId: `req_${n}`,
+    outcome: n % 500 === 0 ? 'error' : 'ok',
+  };
+}
+
+describe('lists and reports of a sqlite store with many calls', () => {
+  const folder = useTempFolder('sqlite-lists');
+  let database: Database;
+  let ledger: Pick<Ledger, 'calls' | 'report'>;
+  /** How many records each statement was allowed to look at. */
+  let looked: number[] = [];
+
+  before(async function () {
+    this.timeout(60_000);
+    database = await openDatabase({ folder });
+    const sql = prepareCalls(database);
+    const groups = new CallGroups(sql);
+    database.exec('BEGIN');
+    for (let n = 0; n < CALLS; n++) {
+      const facts = callOf(n);
+      recordCall({ sql, groups }, { of: callKeys(facts.userId, `call_${n}`), facts, cost: 1, at: NOW + n });
+    }
+    database.exec('COMMIT');
+    ledger = createCallReads({ sql: counted(sql), groups }, new Writer(database, 'tollgate.db'));
+  });
+  after(() => closeDatabase(database));
+  beforeEach(() => {
+    looked = [];
+  });
+
+  function counted(sql: CallsSql): CallsSql {
+    const count = (reads: RecordReads): RecordReads => ({ ...reads, page: countPage(reads.page) });
+    const { all, account, userId, key, session, requestId } = sql.reads;
+    const reads = {
+      ...{ all: count(all), account: count(account), userId: count(userId) },
+      ...{ key: count(key), session: count(session), requestId: count(requestId) },
+    };
+    return { ...sql, reads };
+  }
+  function countPage(page: Statement): Statement {
+    return {
+      run: (...values) => page.run(...values),
+      get: (...values) => page.get(...values),
+      all: (...values) => {
+        looked.push(Number(values[4]));
+        return page.all(...values);
+      },
+    };
+  }
+  const idsOf = ({ calls }: CallPage) => calls.map(({ id }) => id);
+  /** How often the event loop turned while something was done. */
+  const turnsDuring = async (work: Promise<unknown>): Promise<number> => {
+    let turns = 0;
+    let isDone = false;
+    const turn = (): void => {
+      turns += 1;
+      if (!isDone) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await work;
+    isDone = true;
+    return turns;
+  };
+
+  for (const filter of [
+    { account: 'rare' },
+    { userId: 'rare' },
+    { key: 'rare' },
+    { session: 'rare' },
+    { requestId: 'rare' },
+    { account: 'rare', key: 'rare' },
+  ])
+    it(`E27: looks at no call of others for ${JSON.stringify(filter)}`, async () => {
+      const page = await ledger.calls({ ...filter, limit: 50 });
+      expect(idsOf(page)).to.deep.equal(['call_2', 'call_1', 'call_0']);
+      expect(page.next).to.equal(undefined);
+      expect(looked).to.have.length(1);
+    });
+
+  it('E27: a page looks at a bounded number of calls where no index helps, and its cursor goes on behind them', async () => {
+    const page = await ledger.calls({ model: 'rare', limit: 50 });
+    expect(page.calls).to.deep.equal([]);
+    expect(page.next).to.be.a('string');
+    expect(looked.reduce((sum, each) => sum + each)).to.be.at.most(2000);
+  });
+
+  it('E27: the pages of a filter without an index have each call once, and the loop turns before each', async () => {
+    const ids: string[] = [];
+    let pages = 0;
+    const readAll = async (): Promise<void> => {
+      for (let query: CallQuery | undefined = { outcome: 'error', limit: 50 }; query; pages++) {
+        const page: CallPage = await ledger.calls(query);
+        ids.push(...idsOf(page));
+        query = page.next === undefined ? undefined : { ...query, after: page.next };
+      }
+    };
+    const turns = await turnsDuring(readAll());
+    expect(ids).to.deep.equal(Array.from({ length: 119 }, (_, n) => `call_${CALLS - 500 * (n + 1)}`));
+    expect(pages).to.be.at.least(CALLS / 2000);
+    expect(turns).to.be.at.least(pages);
+  });
+
+  it('E27: five reports at once leave the loop to others between their pieces', async () => {
+    const query = { edges: [NOW, NOW + CALLS], by: ['session'] as const };
+    let reports: Awaited<ReturnType<Ledger['report']>>[] = [];
+    const work = Promise.all(Array.from({ length: 5 }, () => ledger.report(query)));
+    const turns = await turnsDuring(
+      work.then((found) => {
+        reports = found;
+      }),
+    );
+    for (const rows of reports) {
+      expect(rows).to.have.length(101);
+      expect(rows.reduce((sum, { requests }) => sum + requests, 0)).to.equal(CALLS);
+    }
+    expect(turns).to.be.at.least(5);
+  });
+
+  it('E27: a report of one session reads that session alone', async () => {
+    const [row] = await ledger.report({ edges: [NOW, NOW + CALLS], by: ['user'], session: 'rare' });
+    expect([row?.user, row?.requests, row?.cost]).to.deep.equal(['rare', 3, 3]);
+  });
+
+  it('E27: each list and report of an index searches it, and sorts nothing but what it found', () => {
+    const prepared: string[] = [];
+    prepareCalls({
+      ...{ exec: () => undefined, close: () => undefined },
+      prepare: (text) => {
+        prepared.push(text);
+        return database.prepare(text);
+      },
+    });
+    const plans = (mark: string) =>
+      prepared
+        .filter((text) => text.includes(mark))
+        .map((text) => database.prepare(`EXPLAIN QUERY PLAN ${text}`).all())
+        .map((plan) => plan.map((row) => String(row['detail'])).join('\n'));
+    // Both ends of what is read are found by a search: pages and pieces, in that order, with the one that looks for an end.
+    const [before, between, behind] = [
+      'at>? AND (at,tie)<(?,?)',
+      '(at,tie)>(?,?) AND (at,tie)<(?,?)',
+      '(at,tie)>(?,?) AND at<?',
+    ];
+    const all = plans('?1 IS NULL');
+    const ends = [before, before, between, between, behind];
+    expect(all).to.have.length(ends.length);
+    for (const [n, end] of ends.entries()) expect(all[n]).to.include(`SEARCH calls USING PRIMARY KEY (${end})`);
+    for (const column of ['account', 'user', 'key', 'session', 'request']) {
+      const own = plans(`INDEXED BY calls_${column}`);
+      expect(own).to.have.length(ends.length);
+      for (const [n, end] of ends.entries())
+        expect(own[n]).to.include(`INDEX calls_${column} (${column}=? AND ${end})`);
+    }
+    const [hours, end] = plans('FROM rollup\n').concat(plans('FROM rollup WHERE (hour'));
+    expect(hours).to.include('SEARCH rollup USING PRIMARY KEY ((hour,group_id)>(?,?) AND hour<?)');
+    expect(end).to.include('SEARCH rollup USING PRIMARY KEY ((hour,group_id)>(?,?) AND (hour,group_id)<(?,?))');
+  });
+});
