@@ -89,10 +89,12 @@ function createHandler(
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
-  const handle = async (ctx: Koa.Context): Promise<void> => {
+  const run = (ctx: Koa.Context): unknown => {
     const work = () => route.handler(ctx as RouteContext);
     // Core itself handles the routes of dialects.
-    await (owner === CORE || dialect ? work() : runOwned(owner, work));
+    return owner === CORE || dialect ? work() : runOwned(owner, work);
+  };
+  const assertResponded = (ctx: Koa.Context): void => {
     // Koa would say 404 for a handler that forgot its response.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
@@ -108,13 +110,17 @@ function createHandler(
       read ??= readBodyBytes(ctx.req, { maxBytes, hold });
       return read;
     };
-    const principal = await authenticate?.(ctx as Asking, bytes);
+    const found = authenticate?.(ctx as Asking, bytes);
+    const principal = found instanceof Promise ? await found : found;
     if (principal && countAdmin) await countAdmin(principal);
     state.session = sessionOf(ctx.headers);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
-    if (route.form) return handleForm(ctx, route.form, await read, validateBody, handle);
+    if (route.form) return handleForm(ctx, route.form, await read, validateBody, async () => {
+        await run(ctx);
+        assertResponded(ctx);
+      });
     if (validateBody) {
       const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, bytes });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
@@ -122,7 +128,9 @@ function createHandler(
         return deps.respondOnce(ctx, raw);
       state.body = deepFreeze(value);
     }
-    return handle(ctx);
+    const work = run(ctx);
+    if (work) await work;
+    assertResponded(ctx);
   };
 }
 
@@ -132,7 +140,7 @@ async function handleForm(
   limits: FormLimits,
   bytes: Uint8Array | undefined,
   validate: Validate | undefined,
-  handle: Handler,
+  handle: () => Promise<void>,
 ): Promise<void> {
   const { fields, files, remove } = await readForm(ctx, limits, bytes);
   try {
@@ -140,7 +148,7 @@ async function handleForm(
     const state = ctx.state as RequestState;
     state.body = deepFreeze(fields);
     state.files = deepFreeze(files);
-    await handle(ctx);
+    await handle();
   } finally {
     await remove();
   }

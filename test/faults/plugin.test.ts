@@ -73,7 +73,7 @@ describe('a plugin at fault', function () {
       isRequest: () => true,
       isResponse: () => true,
       onObserverError: () => {},
-      track: () => {},
+      begin: () => () => {},
     });
     mock.timers.enable({ apis: ['setTimeout'] });
     try {

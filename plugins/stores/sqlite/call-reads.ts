@@ -20,21 +20,21 @@ type Row = ReturnType<Statement['all']>[number];
 export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledger, 'calls' | 'report' | 'forgetCalls'> {
   const wholeBefore = () => Number(tables.sql.wholeBefore.get()?.['value'] ?? 0);
   return {
-    calls: (query) => writer.readLatest(() => readPage(tables, query)),
+    calls: (query) => writer.readLatest('ledger.calls', () => readPage(tables, query)),
     async report(query) {
       for (;;) {
-        const known = await writer.readLatest(wholeBefore);
+        const known = await writer.readLatest('ledger.report', wholeBefore);
         const rows = await readReport(tables, writer, query, known);
         // Records that went away meanwhile may be missing: then once more, without them.
-        if ((await writer.readLatest(wholeBefore)) === known) return rows;
+        if ((await writer.readLatest('ledger.report', wholeBefore)) === known) return rows;
       }
     },
     async forgetCalls(before) {
       const whole = hourOf(before);
-      await writer.write(() => tables.sql.markWhole.run(whole));
+      await writer.write('ledger.forgetCalls', () => tables.sql.markWhole.run(whole));
       let total = 0;
       for (let deleted = FORGET_BATCH; deleted === FORGET_BATCH; total += deleted)
-        deleted = await writer.write(() => Number(tables.sql.forget.run(whole, FORGET_BATCH).changes));
+        deleted = await writer.write('ledger.forgetCalls', () => Number(tables.sql.forget.run(whole, FORGET_BATCH).changes));
       return total;
     },
   };
@@ -74,13 +74,13 @@ async function readReport(
   wholeBefore: number,
 ): Promise<readonly ReportRow[]> {
   const report = createReport(query, wholeBefore);
-  const { first, last } = (await writer.readLatest(() => tables.sql.hours.get())) ?? {};
+  const { first, last } = (await writer.readLatest('ledger.report', () => tables.sql.hours.get())) ?? {};
   // Where nothing is, nothing is looked for: a report may ask for all times.
   const [earliest, latest] = [Number(first ?? 0), Number(last ?? 0) + HOUR_MS];
   for (const span of report.spans)
     for (let from = Math.max(span.from, earliest), end = Math.min(span.to, latest); from < end; from += PART_MS) {
       const part = { ...span, from, to: Math.min(from + PART_MS, end) };
-      await writer.readLatest(() => addPart(tables, report, part));
+      await writer.readLatest('ledger.report', () => addPart(tables, report, part));
       await setImmediate();
     }
   return report.rows();

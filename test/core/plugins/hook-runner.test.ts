@@ -30,7 +30,7 @@ function compile(
     isRequest: (value: unknown) => typeof value === 'object' && value !== null && 'model' in value,
     isResponse: () => false,
     onObserverError,
-    track: () => {},
+    begin: () => () => {},
   };
   return compileHooks(entries, options) as unknown as Record<HookName, Loose>;
 }
