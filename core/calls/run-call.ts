@@ -42,8 +42,7 @@ export async function runCall<T>(
     const admitted = hooks.admit?.(call);
     if (admitted) await admitted;
     const prepared = hooks.prepare?.(call, call.request);
-    if (prepared)
-      call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
+    if (prepared) call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
     const given = hooks.answer?.(call);
     const atOnce = given instanceof Promise ? await given : given;
     if (atOnce) return await answered(call, atOnce);

@@ -82,7 +82,7 @@ interface FrameWriter extends Omit<DialectStream, 'push'> {
 
 function ofChunks(stream: DialectStream): FrameWriter {
   return {
-    ...stream,
+    ...endsOf(stream),
     write({ chunks }) {
       let frames = '';
       for (const chunk of chunks) frames += stream.push(chunk);
@@ -92,7 +92,19 @@ function ofChunks(stream: DialectStream): FrameWriter {
 }
 
 function ofEvents(stream: ReturnType<NonNullable<DialectDefinition['native']>['stream']>): FrameWriter {
-  return { ...stream, write: ({ events }) => events.map((event) => stream.push(event)).join('') };
+  return { ...endsOf(stream), write: ({ events }) => events.map((event) => stream.push(event)).join('') };
+}
+
+/** All of a stream but `push`; its methods may be those of a class. */
+function endsOf(stream: Omit<DialectStream, 'push'>): Omit<DialectStream, 'push'> {
+  const { contentType, keepAlive } = stream;
+  return {
+    end: () => stream.end(),
+    fail: (error, requestId) => stream.fail(error, requestId),
+    response: () => stream.response?.(),
+    ...(contentType !== undefined && { contentType }),
+    ...(keepAlive !== undefined && { keepAlive }),
+  };
 }
 
 function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers: Record<string, string>): void {

@@ -117,7 +117,8 @@ function createHandler(
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
-    if (route.form) return handleForm(ctx, route.form, await read, validateBody, async () => {
+    if (route.form)
+      return handleForm(ctx, route.form, await read, validateBody, async () => {
         await run(ctx);
         assertResponded(ctx);
       });

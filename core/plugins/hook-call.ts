@@ -78,7 +78,7 @@ export function awaitStep(
     fail: () => onError(attributeError(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
   };
   running.add(own);
-  timer ??= setTimeout(failLateSteps, HOOK_TIMEOUT_MS).unref();
+  timer ??= setTimeout(watchSteps, HOOK_TIMEOUT_MS).unref();
   work.then(
     (result) => {
       if (running.delete(own)) onResult(result);
@@ -92,17 +92,20 @@ export function awaitStep(
 /** A timer may fire a little before the time that `performance.now()` says. */
 const TOLERANCE_MS = 5;
 
-function failLateSteps(): void {
-  timer = undefined;
+function watchSteps(): void {
   const nowMs = performance.now();
+  const nextMs = failLateSteps(nowMs + TOLERANCE_MS);
+  timer = nextMs === undefined ? undefined : setTimeout(watchSteps, nextMs - nowMs).unref();
+}
+
+/** Fails the steps whose time is over at `nowMs`, of the clock of `performance.now()`; returns when the next one's is. */
+export function failLateSteps(nowMs: number): number | undefined {
   for (const step of running) {
-    if (step.untilMs > nowMs + TOLERANCE_MS) {
-      timer = setTimeout(failLateSteps, step.untilMs - nowMs).unref();
-      return;
-    }
+    if (step.untilMs > nowMs) return step.untilMs;
     running.delete(step);
     step.fail();
   }
+  return undefined;
 }
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */

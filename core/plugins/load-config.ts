@@ -153,7 +153,6 @@ function isProblem(value: unknown): value is Problem {
 /** Whether an instance is of a plugin that comes with the package. */
 export function isBuiltinOwner(owner: string, { config, builtins }: LoadedConfig): boolean {
   return config.instances.some(
-    ({ name, kind, plugin }) =>
-      name === owner && builtins.some((each) => each.kind === kind && each.name === plugin),
+    ({ name, kind, plugin }) => name === owner && builtins.some((each) => each.kind === kind && each.name === plugin),
   );
 }

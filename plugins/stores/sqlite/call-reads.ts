@@ -34,7 +34,9 @@ export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledge
       await writer.write('ledger.forgetCalls', () => tables.sql.markWhole.run(whole));
       let total = 0;
       for (let deleted = FORGET_BATCH; deleted === FORGET_BATCH; total += deleted)
-        deleted = await writer.write('ledger.forgetCalls', () => Number(tables.sql.forget.run(whole, FORGET_BATCH).changes));
+        deleted = await writer.write('ledger.forgetCalls', () =>
+          Number(tables.sql.forget.run(whole, FORGET_BATCH).changes),
+        );
       return total;
     },
   };

@@ -31,7 +31,9 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
     settle: ({ account, requestId, ...rest }) =>
       writer.write('ledger.settle', () => settle(tables, { of: callKeys(account, requestId), ...rest })),
     release: (account, requestId, facts, now = Date.now()) =>
-      writer.write('ledger.release', () => release(tables, { of: callKeys(account, requestId), amount: 0, facts, now })),
+      writer.write('ledger.release', () =>
+        release(tables, { of: callKeys(account, requestId), amount: 0, facts, now }),
+      ),
     credit: (account, id, amount, reason, now) =>
       writer.write('ledger.credit', () => addCredit(tables, account, id, amount, reason, now)),
     balance: (account) => writer.readLatest('ledger.balance', () => readBalance(sql.balance.get(storeKey(account)))),

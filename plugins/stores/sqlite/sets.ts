@@ -28,7 +28,9 @@ export function createSqliteSets(database: Database, writer: Writer): Sets {
     remove: (set, member) => writer.write('sets.remove', () => Boolean(remove.run(storeKey(set), member).changes)),
     has: (set, member) => writer.read('sets.has', () => find.get(storeKey(set), member) !== undefined),
     list: (set, { limit, after = '' }) =>
-      writer.read('sets.list', () => page.all(storeKey(set), after, pageLimit(limit)).map((row) => String(row['member']))),
+      writer.read('sets.list', () =>
+        page.all(storeKey(set), after, pageLimit(limit)).map((row) => String(row['member'])),
+      ),
     size: (set) => writer.read('sets.size', () => sizeOf(storeKey(set))),
   };
 }

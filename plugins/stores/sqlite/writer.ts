@@ -50,10 +50,7 @@ export class Writer {
   write<T>(operation: string, change: () => T): Promise<T> {
     if (this.#isClosed) return this.#refuse(operation, storeClosed());
     if (this.#queue.length >= MAX_QUEUED)
-      return this.#refuse(
-        operation,
-        storeUnavailable('The sqlite store cannot keep up: too many changes wait.'),
-      );
+      return this.#refuse(operation, storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
     return this.#add(operation, change);
   }
 
