@@ -78,7 +78,8 @@ export function createAuthenticator(
         path,
         // Copied for those who read them: schemes that sign a request, and cookies.
         get headers() {
-          return (shown ??= Object.freeze({ ...headers }));
+          shown ??= Object.freeze({ ...headers });
+          return shown;
         },
         rawBody: () => rawBody().catch(tellAborted),
         address: ctx.state.ip,

@@ -132,7 +132,8 @@ function conversationOf(
     created: Math.floor(Date.now() / 1000),
     // Only one dialect reads it.
     get estimatedInputTokens() {
-      return (inputTokens ??= estimateInputTokens(request));
+      inputTokens ??= estimateInputTokens(request);
+      return inputTokens;
     },
     responder: () => responder,
     seal(data) {

@@ -78,7 +78,7 @@ export function awaitStep(
     fail: () => onError(attributeError(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
   };
   running.add(own);
-  timer ??= setTimeout(watchSteps, HOOK_TIMEOUT_MS).unref();
+  if (!timer) timer = setTimeout(watchSteps, HOOK_TIMEOUT_MS).unref();
   work.then(
     (result) => {
       if (running.delete(own)) onResult(result);
