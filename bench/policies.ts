@@ -110,7 +110,7 @@ async function call(deps: CallDeps, credential: string | undefined): Promise<voi
   await completeChat(deps, asked, { requestId: 'req_bench', principal, signal: new AbortController().signal });
 }
 
-function authenticate(deps: CallDeps, credential: string): Promise<Principal | undefined> | undefined {
+async function authenticate(deps: CallDeps, credential: string): Promise<Principal | undefined> {
   return deps.partsOf('chat').hooks.authenticate?.({
     ...{ credential, bearer: true, now: Date.now(), method: 'POST', path: '/v1/chat/completions' },
     ...{ headers: {}, address: '127.0.0.1', rawBody: async () => new Uint8Array() },

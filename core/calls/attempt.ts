@@ -34,13 +34,18 @@ export async function sendAttempt(
   request: HttpRequest,
 ): Promise<UpstreamResponse> {
   assertConfigured(endpoint, target);
-  const outgoing = (await call.hooks.send?.(call, request, target)) ?? request;
+  const changed = call.hooks.send?.(call, request, target) ?? request;
+  const outgoing = changed instanceof Promise ? await changed : changed;
   const { record } = call;
   record.target = target;
   record.attempts += 1;
   const startedMs = performance.now();
   try {
-    const response = await send(deps, call, target, endpoint, outgoing);
+    const response = await deps.upstream.send(endpoint, outgoing, {
+      signal: record.attemptSignal ?? call.signal,
+      heldUntil: call.ended,
+      ...(record.clocks && { deadlines: record.clocks }),
+    });
     record.status = response.status;
     if (isContent(response.status)) {
       record.sentTo.push(target);
@@ -49,6 +54,10 @@ export async function sendAttempt(
     }
     // An error status is a response that no vendor charges for.
     throw new StreamFailure(await classify(endpoint, response));
+  } catch (error) {
+    // One that may have reached its vendor is noted, also when no response comes.
+    if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
+    throw error;
   } finally {
     record.upstreamMs += performance.now() - startedMs;
   }
@@ -56,26 +65,6 @@ export async function sendAttempt(
 
 function isContent(status: number): boolean {
   return status >= 200 && status < 300 && status !== 204 && status !== 205;
-}
-
-/** Sends a request; one that may have reached its vendor is noted, also when no response comes. */
-async function send(
-  deps: CallDeps,
-  { record, signal, ended }: LiveCall,
-  target: Target,
-  endpoint: Endpoint,
-  request: HttpRequest,
-): Promise<UpstreamResponse> {
-  try {
-    return await deps.upstream.send(endpoint, request, {
-      signal: record.attemptSignal ?? signal,
-      heldUntil: ended,
-      ...(record.clocks && { deadlines: record.clocks }),
-    });
-  } catch (error) {
-    if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
-    throw error;
-  }
 }
 
 /** Reads or decodes a response; an error inside it means that its provider did not do the work, so the attempt owes nothing. */

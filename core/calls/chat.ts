@@ -29,16 +29,22 @@ export interface ChatResult extends ResponseNotes {
 export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
   return runCall(deps, callRequest, init, {
     answered: (call, answered) => respond(call, noteAnswered(call, answered)),
-    callTargets: async (call) =>
-      respond(call, await tryTargets(deps, call, (target, own) => callTarget(deps, own, target))),
+    callTargets: (call) =>
+      tryTargets(deps, call, (target, own) => callTarget(deps, own, target)).then((result) => respond(call, result)),
   });
 }
 
 /** Lets hooks see a response on its way out, and ends the call. */
-async function respond(call: LiveCall, result: ChatResult): Promise<ChatResult> {
-  let { response } = result;
+function respond(call: LiveCall, result: ChatResult): ChatResult | Promise<ChatResult> {
+  const received = call.hooks.receive?.(call, result.response) ?? result.response;
+  return received instanceof Promise
+    ? received.then((response) => end(call, result, response as ChatResponse))
+    : end(call, result, received as ChatResponse);
+}
+
+function end(call: LiveCall, result: ChatResult, received: ChatResponse): ChatResult {
+  let response = received;
   let { native } = result;
-  if (call.hooks.receive) response = (await call.hooks.receive(call, response)) as ChatResponse;
   if (response !== result.response) native = undefined;
   if (call.record.lane === 'native' && response !== result.response) call.record.lane = 'mixed';
   // What was charged is what is told, also where the vendor told no count of its own or a hook left it out.

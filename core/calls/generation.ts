@@ -210,7 +210,7 @@ function createCallDeps(
       isResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
-      track: (work, what) => pending.track(work, what),
+      begin: (what) => pending.begin(what),
     });
   };
   const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {

@@ -84,7 +84,7 @@ export class LiveCall implements Call {
   readonly ended: Promise<void>;
   #end: () => void = () => {};
   readonly #onOutcome: CallInit['onOutcome'];
-  #finished: Promise<void> | undefined;
+  #hasFinished = false;
 
   constructor(callRequest: CallRequest, init: CallInit, hooks: CompiledHooks, of?: LiveCall) {
     this.id = of ? of.id : createOrderedId('call_');
@@ -201,19 +201,27 @@ export class LiveCall implements Call {
    * done; they never reject.
    */
   finish(status: OutcomeStatus, error?: GatewayError): Promise<void> {
-    this.#finished ??= this.#finish(this.#outcome(status, error));
-    return this.#finished;
+    if (!this.#hasFinished) {
+      this.#hasFinished = true;
+      this.#finish(this.#outcome(status, error));
+    }
+    return this.ended;
   }
 
-  async #finish(outcome: Outcome): Promise<void> {
+  #finish(outcome: Outcome): void {
     const { running } = this.#record;
     // A stream that the vendor broke off was reported already; one that the caller cut says nothing.
     if (outcome.status === 'ok') running?.report({ kind: 'success', stream: true });
     else running?.leave();
-    // What a plugin's own listener throws is logged as what nobody caught; the books are written all the same.
-    void (async () => this.#onOutcome?.(this, outcome))();
-    await this.hooks.finish?.(this, outcome);
-    this.#end();
+    try {
+      this.#onOutcome?.(this, outcome);
+    } catch (thrown) {
+      // What a plugin's own listener throws is logged like any uncaught error; the books are written all the same.
+      void Promise.reject(thrown);
+    }
+    const work = this.hooks.finish?.(this, outcome);
+    if (work) void work.then(this.#end);
+    else this.#end();
   }
 
   #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {

@@ -15,7 +15,7 @@ import { assertAllowed } from './targets.ts';
 
 /** How an operation responds: what a hook answered at once, or what a target says. */
 export interface CallWork<T> {
-  answered(call: LiveCall, answered: Answered): Promise<T>;
+  answered(call: LiveCall, answered: Answered): T | Promise<T>;
   callTargets(call: LiveCall): Promise<T>;
 }
 
@@ -35,19 +35,26 @@ export async function runCall<T>(
     assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
     assertNamedModels(call, catalog);
     if (call.ingress) assertOwnBlocks(call.ingress);
-    if (call.ingress) call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
+    if (call.ingress?.needs.some(({ kind }) => kind === 'server tool'))
+      call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
     if (call.operation === 'chat') assertPublicMedia(call.request as ChatRequest);
-    await hooks.admit?.(call);
-    if (hooks.prepare) call.replaceRequest((await hooks.prepare(call, call.request)) as typeof call.request);
-    const atOnce = await hooks.answer?.(call);
+    // What is there at once is not awaited: hooks are seldom asynchronous, and each wait costs two promises.
+    const admitted = hooks.admit?.(call);
+    if (admitted) await admitted;
+    const prepared = hooks.prepare?.(call, call.request);
+    if (prepared) call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
+    const given = hooks.answer?.(call);
+    const atOnce = given instanceof Promise ? await given : given;
     if (atOnce) return await answered(call, atOnce);
-    const routed = await hooks.route?.(call);
+    const chosen = hooks.route?.(call);
+    const routed = chosen instanceof Promise ? await chosen : chosen;
     if (routed) {
       assertAllowed(catalog, call.principal, routed);
       call.replaceTargets(routed);
     } else applyRoute(deps, call);
     if (call.operation === 'chat') preferReaders(deps, call);
-    await hooks.reserve?.(call);
+    const reserved = hooks.reserve?.(call);
+    if (reserved) await reserved;
     return await callTargets(call);
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
@@ -83,7 +90,11 @@ export async function endWithError(deps: CallDeps, call: LiveCall, thrown: unkno
   const isDrained = isShutdown(call.signal);
   const hasLeft = call.signal.aborted && !isDrained;
   let error = isDrained ? shuttingDown() : toGatewayError(thrown);
-  if (!hasLeft && call.hooks.error) error = await call.hooks.error(call, error).catch(toGatewayError);
+  try {
+    if (!hasLeft && call.hooks.error) error = await call.hooks.error(call, error);
+  } catch (thrownByHook) {
+    error = toGatewayError(thrownByHook);
+  }
   if (error.code === 'internal_error' && !hasLeft)
     deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
   meterUnfinished(deps, call);

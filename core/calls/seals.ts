@@ -53,10 +53,13 @@ export function createSeals(sets: () => Sets): Seals {
   };
   return {
     ready() {
-      reading ??= read().catch((error: unknown) => {
+      if (reading) return reading;
+      reading = read().catch((error: unknown) => {
         reading = undefined;
         throw error;
       });
+      // For those who do not wait for it: chat seldom seals anything, so it goes on where the store is down.
+      reading.catch(() => undefined);
       return reading;
     },
     seal(account, deployment, data) {

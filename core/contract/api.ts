@@ -173,10 +173,11 @@ interface DialectApi extends PluginApi {
 /** A store plugin is set up before there is a store, and registers nothing but how to open one. */
 type StoreApi = Pick<PluginApi, 'instance' | 'log' | 'settings' | 'onClose'> & {
   /**
+   * `open` may tell `observe` what each operation took (`ledger.reserve`, `counters.take`, `documents.get`), for the metrics of the store.
    * `probe`, for `tollgate check --connect`: whether `open` would work and what it would find, in a few words, such as `schema 4`.
    * It makes and changes nothing, and rejects as `open` does.
    */
-  store(open: () => Promise<Store>, probe?: () => Promise<string>): void;
+  store(open: (observe: StoreWatcher) => Promise<Store>, probe?: () => Promise<string>): void;
 };
 
 /** What the plugins of each kind may do. */

@@ -8,21 +8,22 @@ import { RequestAborted } from './read-body.ts';
 import type { RequestState } from './request-state.ts';
 
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
-export type Authenticate = (request: AuthRequest) => Promise<Principal | undefined>;
+export type Authenticate = (request: AuthRequest) => Principal | undefined | Promise<Principal | undefined>;
 
 /** The same without users whom an operator blocked, however they prove who they are. */
 export function withoutBlocked(
   authenticate: Authenticate | undefined,
   refuseBlocked: (userId: string) => void | Promise<void>,
 ): Authenticate | undefined {
-  return (
-    authenticate &&
-    (async (request) => {
-      const principal = await authenticate(request);
-      if (principal) await refuseBlocked(principal.userId);
-      return principal;
-    })
-  );
+  if (!authenticate) return undefined;
+  const admit = (principal: Principal | undefined): ReturnType<Authenticate> => {
+    const looking = principal && refuseBlocked(principal.userId);
+    return looking ? looking.then(() => principal) : principal;
+  };
+  return (request) => {
+    const principal = authenticate(request);
+    return principal instanceof Promise ? principal.then(admit) : admit(principal);
+  };
 }
 
 /** What an authenticator reads of a request. */
@@ -30,8 +31,8 @@ export type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & 
   readonly state: Pick<RequestState, 'ip'>;
 };
 
-/** Finds out who calls; throws a 401 or 403 for a caller that may not use the route. */
-export type Authenticator = (ctx: Asking, rawBody: () => Promise<Uint8Array>) => Promise<Principal>;
+/** Finds out who calls; throws, or rejects with, a 401 or 403 for a caller that may not use the route. */
+export type Authenticator = (ctx: Asking, rawBody: () => Promise<Uint8Array>) => Principal | Promise<Principal>;
 
 /** Finds the credential of a request; throws for one that may not be where it is. */
 export type CredentialReader = (ctx: Pick<Asking, 'req' | 'path'>) => PresentedCredential | undefined;
@@ -49,34 +50,44 @@ export function createAuthenticator(
   const wanted = describeWanted(auth);
   // No credential would do: that is the operator's to change, so the caller is not asked for one.
   if (credentials && !kinds.some((kind) => credentials.has(kind)))
-    return async () => {
+    return () => {
       throw new GatewayError(
         'feature_disabled',
         `This route needs ${wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
       );
     };
   const canSignIn = kinds.includes('session') && credentials?.has('session');
-  return async (ctx, rawBody) => {
-    const presented = readPresented(ctx);
-    const { method, path, headers } = ctx;
-    const principal = await authenticate?.(
-      Object.freeze({
-        credential: presented?.credential ?? '',
-        bearer: presented?.bearer ?? false,
-        now: Date.now(),
-        method,
-        path,
-        headers: Object.freeze({ ...headers }),
-        rawBody: () => rawBody().catch(tellAborted),
-        address: ctx.state.ip,
-      }),
-    );
+  const check = (principal: Principal | undefined, presented: PresentedCredential | undefined): Principal => {
     if (!principal && !presented)
       throw new GatewayError(
         'missing_api_key',
         `This route needs ${wanted}: send "Authorization: Bearer …"${auth.includes('key') ? ' or "x-api-key: …"' : ''}${canSignIn ? ', or sign in with a browser' : ''}.`,
       );
     return admitPrincipal(principal, route, wanted);
+  };
+  return (ctx, rawBody) => {
+    const presented = readPresented(ctx);
+    const { method, path, headers } = ctx;
+    let shown: AuthRequest['headers'] | undefined;
+    const principal = authenticate?.(
+      Object.freeze({
+        credential: presented?.credential ?? '',
+        bearer: presented?.bearer ?? false,
+        now: Date.now(),
+        method,
+        path,
+        // Copied for those who read them: schemes that sign a request, and cookies.
+        get headers() {
+          shown ??= Object.freeze({ ...headers });
+          return shown;
+        },
+        rawBody: () => rawBody().catch(tellAborted),
+        address: ctx.state.ip,
+      }),
+    );
+    return principal instanceof Promise
+      ? principal.then((found) => check(found, presented))
+      : check(principal, presented);
   };
 }
 

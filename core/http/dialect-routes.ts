@@ -19,6 +19,7 @@ import type {
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
+import { callOwned, own, runAs, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { withoutCredentials } from './credentials.ts';
 import { type Conversation, respondCount, respondStream } from './respond.ts';
@@ -29,7 +30,7 @@ export interface DialectRoutes {
   dialectOf(route: Route): DialectDefinition | undefined;
 }
 
-/** Makes the routes by which clients chat: read, call, write, each in the client's own format. Takes owned dialects. */
+/** Makes the routes by which clients chat: read, call, write, each in the client's own format. */
 export function createDialectRoutes(
   dialects: readonly Owned<DialectDefinition>[],
   deps: CallDeps,
@@ -39,11 +40,17 @@ export function createDialectRoutes(
   const counter = createCounter(deps);
   const routes = dialects.flatMap(({ owner, value: dialect }) =>
     dialect.routes.map((row) => {
-      const route = routeOf(dialect, row, async (ctx) =>
-        row.action === 'count'
-          ? respondCount(counter, dialect, ctx, await readConversation(deps, dialect, row, ctx))
-          : handleChat(deps, dialect, row, ctx, keepAliveMs),
-      );
+      const respond = (ctx: RouteContext, conversation: Conversation): Promise<void> => {
+        if (row.action === 'count') return respondCount(counter, dialect, ctx, conversation);
+        if (conversation.callRequest.stream) return respondStream(deps, dialect, ctx, conversation, keepAliveMs);
+        return respondWhole(deps, dialect, ctx, conversation);
+      };
+      const route = routeOf(dialect, row, (ctx) => {
+        const reading = readConversation(deps, { owner, value: dialect }, row, ctx);
+        return reading instanceof Promise
+          ? reading.then((conversation) => respond(ctx, conversation))
+          : respond(ctx, reading);
+      });
       spoken.set(route, dialect);
       return { owner, value: route };
     }),
@@ -63,22 +70,19 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   };
 }
 
-async function handleChat(
+async function respondWhole(
   deps: CallDeps,
   dialect: DialectDefinition,
-  row: DialectRoute,
   ctx: RouteContext,
-  keepAliveMs: number,
+  conversation: Conversation,
 ): Promise<void> {
-  const conversation = await readConversation(deps, dialect, row, ctx);
-  const { context, callRequest, init } = conversation;
+  const { context, callRequest, init, owner } = conversation;
   try {
-    if (callRequest.stream) return await respondStream(deps, dialect, ctx, conversation, keepAliveMs);
     const { native, response, headers, call } = await completeChat(deps, callRequest, init);
     conversation.onCall(call);
     const body =
       native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
-    await dialect.remember?.(body, context, init.principal);
+    if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, init.principal));
     ctx.status = 200;
     ctx.set(headers());
     ctx.type = 'application/json; charset=utf-8';
@@ -88,30 +92,49 @@ async function handleChat(
   }
 }
 
-async function readConversation(
+function readConversation(
   deps: CallDeps,
-  dialect: DialectDefinition,
+  spoken: Owned<DialectDefinition>,
   row: DialectRoute,
   ctx: RouteContext,
-): Promise<Conversation> {
-  const { principal, requestId } = ctx.state;
+): Conversation | Promise<Conversation> {
+  const { owner, value: dialect } = spoken;
+  const { principal } = ctx.state;
   const keys = deps.seals.ready();
-  // Chat seldom seals anything, so it goes on where the store is down.
-  if (dialect.native) await keys;
-  else keys.catch(() => undefined);
   const sent = inputOf(ctx, dialect, row);
-  const input = dialect.expand ? await dialect.expand(sent, principal) : sent;
-  const read = dialect.read(input);
+  const expand = (): Conversation | Promise<Conversation> =>
+    dialect.expand
+      ? runOwned(owner, () => dialect.expand?.(sent, principal) ?? sent).then((input) =>
+          conversationOf(deps, spoken, input, ctx),
+        )
+      : conversationOf(deps, spoken, sent, ctx);
+  // Only a dialect with a native lane seals what it writes.
+  return dialect.native ? keys.then(expand) : expand();
+}
+
+function conversationOf(
+  deps: CallDeps,
+  { owner, value: dialect }: Owned<DialectDefinition>,
+  input: DialectInput,
+  ctx: RouteContext,
+): Conversation {
+  const { principal, requestId } = ctx.state;
+  const read = callOwned(owner, () => dialect.read(input));
   const request = deepFreeze(read.request);
   const ingress = ingressOf(dialect, input, request, read);
   let responder: Target | undefined;
+  let inputTokens: number | undefined;
   const context: DialectContext = {
     input,
     request,
     requestId,
     id: createId(''),
     created: Math.floor(Date.now() / 1000),
-    estimatedInputTokens: estimateInputTokens(request),
+    // Only one dialect reads it.
+    get estimatedInputTokens() {
+      inputTokens ??= estimateInputTokens(request);
+      return inputTokens;
+    },
     responder: () => responder,
     seal(data) {
       const provider = responder?.provider ?? '';
@@ -128,10 +151,12 @@ async function readConversation(
     context,
     callRequest: { operation: 'chat', request, ingress, stream, targets, requested, alias, follows: input.follows },
     init: callInitOf(ctx),
+    owner,
     onCall({ record: { target } }) {
       responder = target;
     },
-    atCallersPlace: (thrown) => atCallersPlace(thrown, read),
+    // A call ends in GatewayErrors only, so anything else was thrown by the dialect.
+    atCallersPlace: (thrown) => (isGatewayError(thrown) ? atCallersPlace(thrown, read) : own(thrown, owner)),
   };
 }
 
@@ -192,8 +217,8 @@ function callInitOf({ state, headers }: RouteContext): CallInit {
 }
 
 /** An error about a place of the canonical request, as one about the caller's own body. */
-function atCallersPlace(thrown: unknown, { place }: DialectRequest): unknown {
-  if (!place || !isGatewayError(thrown) || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
+function atCallersPlace(thrown: GatewayError, { place }: DialectRequest): GatewayError {
+  if (!place || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
   const param = place(thrown.param);
   if (param === thrown.param) return thrown;
   const { code, message, retryAfterMs, headers, cause } = thrown;

@@ -10,9 +10,9 @@ import type { RequestState } from './request-state.ts';
 
 /**
  * Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`; a caller
- * that hung up before its request was complete is told nothing. `plugin` is whose error it is where the error does not know.
+ * that hung up before its request was complete is told nothing. `findOwner` says whose error it is where that was not noted.
  */
-export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, plugin?: string): void {
+export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, findOwner?: FindOwner): void {
   const state = ctx.state as RequestState;
   const { requestId } = state;
   if (isAborted(thrown)) {
@@ -25,14 +25,14 @@ export function answerError(ctx: Koa.Context, thrown: unknown, log: Log, plugin?
   if (state.outer) state.outer.error = error;
   // The pipeline logs what ends a call, since a stream has no error answer.
   if (error.code === 'internal_error' && !state.outcomes?.some(({ outcome }) => outcome.error === error))
-    logFailure(log, requestId, error, plugin);
+    logFailure(log, requestId, error, findOwner);
   if (ctx.headerSent || ctx.respond === false) {
     ctx.res.destroy();
     return;
   }
   for (const name of ctx.res.getHeaderNames())
     if (name.startsWith('content-') || name === 'transfer-encoding' || name === 'etag') ctx.res.removeHeader(name);
-  const { body, status } = describeError(state, withNote(ctx, error, log), log);
+  const { body, status } = describeError(state, withNote(ctx, error, log), log, findOwner);
   ctx.status = status ?? error.status;
   ctx.set(errorHeaders(error));
   ctx.type = 'application/json; charset=utf-8';
@@ -54,11 +54,12 @@ function withNote({ req, state }: Koa.Context, error: GatewayError, log: Log): G
     return error;
   }
 }
+type FindOwner = (error: unknown) => string | undefined;
 
 /** Tells the operator of a failure, with the plugin that it comes from. */
-function logFailure(log: Log, requestId: string, error: GatewayError, suspect?: string): void {
+function logFailure(log: Log, requestId: string, error: GatewayError, findOwner?: FindOwner): void {
   const cause = error.cause ?? error;
-  const plugin = ownerOf(cause) ?? suspect;
+  const plugin = ownerOf(cause) ?? findOwner?.(cause);
   log.error({ request_id: requestId, ...(plugin !== undefined && { plugin }), err: cause }, 'internal error');
 }
 
@@ -67,12 +68,13 @@ function describeError(
   { dialect, requestId }: RequestState,
   error: GatewayError,
   log: Log,
+  findOwner: FindOwner | undefined,
 ): { readonly body: unknown; readonly status?: number } {
   const body = error.toBody(requestId);
   try {
     return dialect?.error(error, requestId) ?? { body };
   } catch (thrown) {
-    logFailure(log, requestId, toGatewayError(thrown));
+    logFailure(log, requestId, toGatewayError(thrown), findOwner);
     return { body };
   }
 }

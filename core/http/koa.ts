@@ -41,6 +41,8 @@ export interface KoaDeps {
   readonly inner?: InnerRequests;
   /** Whether a parameter of a URL that may be a credential is one, where no dialect takes it as such. */
   readonly isUrlCredential?: (credential: UrlCredential) => boolean;
+  /** The plugin of an error that nothing on its way noted as that plugin's own. */
+  readonly findOwner?: (error: unknown) => string | undefined;
 }
 
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
@@ -56,6 +58,7 @@ export function createKoa(
     prefixes = createDialectPrefixes([]),
     inner,
     isUrlCredential = () => true,
+    findOwner = () => undefined,
   }: KoaDeps,
 ): Koa {
   const app = new Koa();
@@ -89,7 +92,7 @@ export function createKoa(
       if (path !== ctx.path) ctx.path = path;
       await next();
     } catch (thrown) {
-      answerError(ctx, thrown, log);
+      answerError(ctx, thrown, log, findOwner);
     }
     // After all who listen for the end, such as the access log.
     if (res.closed) process.nextTick(release, state);
@@ -113,7 +116,7 @@ function answerLateErrors(app: Koa, log: Log): void {
       onerror.call(this, error);
       return;
     }
-    answerError(this, error, log, (this.state as RequestState).plugin);
+    answerError(this, error, log, () => (this.state as RequestState).plugin);
     if (this.respond !== false) this.res.end(this.body);
   };
 }

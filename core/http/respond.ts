@@ -7,7 +7,7 @@ import type { Batch } from '../calls/open-stream.ts';
 import type { DialectContext, DialectDefinition, DialectStream } from '../contract/dialect.ts';
 import { isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { RouteContext } from '../contract/plugin.ts';
-import { ownerOf } from '../plugins/attribution.ts';
+import { ownerOf, runAs } from '../plugins/attribution.ts';
 import { createSseWriter, type SseWriter } from './sse-writer.ts';
 
 /** A request as its dialect read it. */
@@ -15,6 +15,8 @@ export interface Conversation {
   readonly context: DialectContext;
   readonly callRequest: CallRequest<'chat'>;
   readonly init: CallInit;
+  /** The plugin of the dialect. */
+  readonly owner: string;
   /** Notes which call it became: its target is whose sealed texts the response has. */
   onCall(call: LiveCall): void;
   /** An error as one about the caller's own body. */
@@ -32,7 +34,7 @@ export async function respondStream(
   conversation: Conversation,
   keepAliveMs: number,
 ): Promise<void> {
-  const { context, callRequest, init } = conversation;
+  const { context, callRequest, init, owner } = conversation;
   const { signal, requestId } = ctx.state;
   let written: FrameWriter = ofChunks(dialect.stream(context));
   const { contentType, keepAlive = dialect.keepAlive } = written;
@@ -58,14 +60,14 @@ export async function respondStream(
     const last = written.end();
     const response = dialect.remember && written.response?.();
     // Before the last frame: what follows it may refer to this response at once.
-    if (response !== undefined) await dialect.remember?.(response, context, init.principal);
+    if (response !== undefined) await runAs(owner, () => dialect.remember?.(response, context, init.principal));
     writer.write(last);
     writer.end();
   } catch (thrown) {
     const error = conversation.atCallersPlace(thrown);
     if (!writer.started) throw error;
     if (!isGatewayError(error) && !signal.aborted)
-      deps.log.error({ request_id: requestId, plugin: ownerOf(error), err: error }, 'internal error');
+      deps.log.error({ request_id: requestId, plugin: ownerOf(error) ?? owner, err: error }, 'internal error');
     if (isGatewayError(error) || !signal.aborted) writer.write(written.fail(toGatewayError(error), requestId));
     writer.end();
   } finally {
@@ -80,7 +82,7 @@ interface FrameWriter extends Omit<DialectStream, 'push'> {
 
 function ofChunks(stream: DialectStream): FrameWriter {
   return {
-    ...stream,
+    ...endsOf(stream),
     write({ chunks }) {
       let frames = '';
       for (const chunk of chunks) frames += stream.push(chunk);
@@ -90,7 +92,19 @@ function ofChunks(stream: DialectStream): FrameWriter {
 }
 
 function ofEvents(stream: ReturnType<NonNullable<DialectDefinition['native']>['stream']>): FrameWriter {
-  return { ...stream, write: ({ events }) => events.map((event) => stream.push(event)).join('') };
+  return { ...endsOf(stream), write: ({ events }) => events.map((event) => stream.push(event)).join('') };
+}
+
+/** All of a stream but `push`; its methods may be those of a class. */
+function endsOf(stream: Omit<DialectStream, 'push'>): Omit<DialectStream, 'push'> {
+  const { contentType, keepAlive } = stream;
+  return {
+    end: () => stream.end(),
+    fail: (error, requestId) => stream.fail(error, requestId),
+    response: () => stream.response?.(),
+    ...(contentType !== undefined && { contentType }),
+    ...(keepAlive !== undefined && { keepAlive }),
+  };
 }
 
 function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers: Record<string, string>): void {

@@ -83,10 +83,12 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
-  const handle = async (ctx: Koa.Context): Promise<void> => {
+  const run = (ctx: Koa.Context): unknown => {
     const work = () => route.handler(ctx as RouteContext);
     // Core itself handles the routes of dialects.
-    await (owner === CORE || dialect ? work() : runOwned(owner, work));
+    return owner === CORE || dialect ? work() : runOwned(owner, work);
+  };
+  const assertResponded = (ctx: Koa.Context): void => {
     // Koa would say 404 for a handler that forgot its response.
     if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
       throw new Error(`plugin "${owner}": ${label} answered nothing`);
@@ -104,14 +106,19 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       read ??= readBodyBytes(ctx.req, { maxBytes, hold, memory });
       return read;
     };
-    const principal = await authenticate?.(ctx as Asking, bytes);
+    const found = authenticate?.(ctx as Asking, bytes);
+    const principal = found instanceof Promise ? await found : found;
     if (principal) hold.assign(ownerOf(principal));
     if (principal && countAdmin) await countAdmin(principal);
     state.session = sessionOf(ctx.headers);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
-    if (route.form) return handleForm(ctx, route.form, { hold, memory, bytes: await read }, validateBody, handle);
+    if (route.form)
+      return handleForm(ctx, route.form, { hold, memory, bytes: await read }, validateBody, async () => {
+        await run(ctx);
+        assertResponded(ctx);
+      });
     if (validateBody) {
       const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, memory, bytes });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
@@ -119,7 +126,9 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
         return deps.respondOnce(ctx, raw);
       state.body = value;
     }
-    return handle(ctx);
+    const work = run(ctx);
+    if (work) await work;
+    assertResponded(ctx);
   };
 }
 
@@ -129,7 +138,7 @@ async function handleForm(
   limits: FormLimits,
   source: FormSource,
   validate: Validate | undefined,
-  handle: Handler,
+  handle: () => Promise<void>,
 ): Promise<void> {
   const { fields, files, remove } = await readForm(ctx, limits, source);
   try {
@@ -137,7 +146,7 @@ async function handleForm(
     const state = ctx.state as RequestState;
     state.body = deepFreeze(fields);
     state.files = deepFreeze(files);
-    await handle(ctx);
+    await handle();
   } finally {
     await remove();
   }

@@ -6,7 +6,9 @@ import type { Schema } from '../contract/json.ts';
 import type { Plugin, Route } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
+import { isBuiltinOwner } from '../plugins/load-config.ts';
 import type { Owned } from '../plugins/registry.ts';
+import { findStrayOwner } from '../plugins/stray-owner.ts';
 import type { CountAdmin } from './admin-rate.ts';
 import { createAuthenticator, withoutBlocked } from './authenticate.ts';
 import { readCredential, type UrlCredential } from './credentials.ts';
@@ -19,7 +21,6 @@ import { createKoa } from './koa.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Memory } from './memory.ts';
 import { createOpenApi } from './openapi.ts';
-import { ownDialect } from './own-dialect.ts';
 import { createRouter } from './router.ts';
 import { coreRoutes } from './routes/index.ts';
 import type { SocketRules } from './websockets.ts';
@@ -44,7 +45,7 @@ export interface ServeDeps {
 export function serveGeneration(generation: Generation, { lifecycle, memory, inner, countAdmin }: ServeDeps): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
-  const owned = [...registry.dialects.values()].map(({ owner, value }) => ({ owner, value: ownDialect(owner, value) }));
+  const owned = [...registry.dialects.values()];
   const spoken = owned.map(({ value }) => value);
   const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
   let openApi: Schema | undefined;
@@ -53,7 +54,7 @@ export function serveGeneration(generation: Generation, { lifecycle, memory, inn
   const own = coreRoutes({
     catalog,
     aliases: deps.aliases,
-    dialects: spoken,
+    dialects: owned,
     phase: () => lifecycle.phase,
     reloadProblem: () => lifecycle.reloadProblem,
     storeHealth: () => foundation.store.health(),
@@ -85,11 +86,12 @@ export function serveGeneration(generation: Generation, { lifecycle, memory, inn
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
   });
-  const middleware = registry.middleware.map(
-    ({ owner, value }): typeof value =>
-      (ctx, next) =>
-        // What comes after it is not its own: neither what that starts nor what it throws.
-        runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
+  const middleware = registry.middleware.map(({ owner, value }): typeof value =>
+    isBuiltinOwner(owner, generation.loaded)
+      ? value
+      : (ctx, next) =>
+          // What comes after it is not its own: neither what that starts nor what it throws.
+          runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
   );
   const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
   const errorNotes = new Map(
@@ -98,6 +100,7 @@ export function serveGeneration(generation: Generation, { lifecycle, memory, inn
   const koa = createKoa([...middleware, router], {
     ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, inner },
     isUrlCredential: urlCredentials(routes, isCredential),
+    findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
   return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi: describe };
 }

@@ -1,6 +1,7 @@
 import type { Call, Operation, Principal, RequestOf } from '../contract/call.ts';
 import type { ModelCatalog } from '../contract/catalog.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
+import type { StoreWatcher } from '../contract/figures.ts';
 import type { Log } from '../contract/log.ts';
 import type { CallResult, Metered } from '../contract/operation.ts';
 import type { CallContext, GatewaySettings, ModelRow, OperationContext, Plugin } from '../contract/plugin.ts';
@@ -23,6 +24,9 @@ export interface CallServices {
   routing(): RoutingState;
 }
 
+/** Opens the store; it tells the watcher of each of its operations. */
+export type OpenStore = (observe: StoreWatcher) => Promise<Store>;
+
 /** What the APIs of all instances of a generation are made with. */
 export interface ApiDeps {
   readonly registry: Registry;
@@ -39,7 +43,7 @@ export interface ApiDeps {
   /** The gateway's own records; absent as `audit` is. */
   readonly records?: <T>(name: string) => Records<T>;
   readonly services: () => CallServices | undefined;
-  readonly openStore: (owner: string, open: () => Promise<Store>, probe?: () => Promise<string>) => void;
+  readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
   readonly redact: (text: string) => string;
 }

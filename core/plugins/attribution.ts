@@ -31,12 +31,12 @@ export function runningPlugin(): string | undefined {
   return owner === CORE ? undefined : owner;
 }
 
-/** The same for what is waited for: an error that it throws or rejects with is known as its own too. */
+/** Runs code of a plugin and waits for it: an error that it throws or rejects with is known as its own too. */
 export async function runOwned<T>(owner: string, run: () => T | Promise<T>): Promise<T> {
   try {
     return await runAs(owner, run);
   } catch (thrown) {
-    throw claimError(thrown, owner);
+    throw own(thrown, owner);
   }
 }
 
@@ -45,12 +45,12 @@ export function callOwned<T>(owner: string, run: () => T): T {
   try {
     return run();
   } catch (thrown) {
-    throw claimError(thrown, owner);
+    throw own(thrown, owner);
   }
 }
 
-/** Notes whose an error is, unless it is somebody's already. What is no object becomes an Error. */
-function claimError(thrown: unknown, owner: string): unknown {
+/** Notes the owner of an error where it is caught, unless it has one. What is no object becomes an Error. */
+export function own(thrown: unknown, owner: string): unknown {
   const error = typeof thrown === 'object' && thrown !== null ? thrown : new Error(String(thrown));
   if (!owners.has(error)) owners.set(error, owner);
   return error;

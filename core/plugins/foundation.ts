@@ -1,8 +1,10 @@
 import { listSecrets } from '../config/config-secrets.ts';
+import type { StoreWatcher } from '../contract/figures.ts';
 import type { Log } from '../contract/log.ts';
 import type { Plugin } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import { createUpstream, type Upstream } from '../upstream/upstream.ts';
+import type { OpenStore } from './api-deps.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';
 import type { LoadedConfig } from './load-config.ts';
@@ -10,12 +12,15 @@ import { createPluginApi } from './plugin-api.ts';
 import { createRedactor } from './redact-text.ts';
 import { PluginError, Registry } from './registry.ts';
 import { runClosers, setUpPlugins } from './set-up.ts';
-import { type StoreWatch, watchStore } from './store-watch.ts';
+
+/** The watchers of the store's operations: those of the generation that serves. */
+export interface StoreWatch {
+  watchers: readonly StoreWatcher[];
+}
 
 /** What outlives a change of the configuration: the store, connections to providers, and what plugins keep. */
 export interface Foundation {
   readonly store: Store;
-  /** Who is told what the store's operations take. */
   readonly storeWatch: StoreWatch;
   readonly upstream: Upstream;
   readonly gatherer: Gatherer;
@@ -33,7 +38,15 @@ export async function openFoundation(
 ): Promise<Foundation> {
   const registry = new Registry();
   const storeWatch: StoreWatch = { watchers: [] };
-  const store = watchStore(await openStore(loaded, registry, log, gatherer), storeWatch);
+  const store = await openStore(loaded, registry, log, gatherer, (operation, ms, isOk) => {
+    for (const watcher of storeWatch.watchers)
+      try {
+        watcher(operation, ms, isOk);
+      } catch (error) {
+        // Logged like any uncaught error of a plugin; the operation itself is done.
+        void Promise.reject(error);
+      }
+  });
   const upstream = createUpstream({ log });
   return {
     store,
@@ -51,12 +64,18 @@ export async function openFoundation(
 }
 
 interface StoreOpener {
-  readonly open: () => Promise<Store>;
+  readonly open: OpenStore;
   readonly probe: (() => Promise<string>) | undefined;
 }
 
-async function openStore(loaded: LoadedConfig, registry: Registry, log: Log, gatherer: Gatherer): Promise<Store> {
-  return await (await findOpener(loaded, registry, log, gatherer)).open();
+async function openStore(
+  loaded: LoadedConfig,
+  registry: Registry,
+  log: Log,
+  gatherer: Gatherer,
+  observe: StoreWatcher,
+): Promise<Store> {
+  return await (await findOpener(loaded, registry, log, gatherer)).open(observe);
 }
 
 /**

@@ -17,9 +17,14 @@ export interface Step {
  * promise that never settles ends in an error.
  */
 export function runStep(step: Step, ...args: readonly unknown[]): unknown {
+  const result = callStep(step, args);
+  return isPromise(result) ? settleStep(step, result, (settled) => settled) : result;
+}
+
+/** Calls a step; what it throws at once is attributed to its plugin. */
+export function callStep(step: Step, args: readonly unknown[]): unknown {
   try {
-    const result = runAs(step.owner, step.run, ...args);
-    return isPromise(result) ? settleInTime(step, result) : result;
+    return runAs(step.owner, step.run, ...args);
   } catch (error) {
     throw attributeError(step, error);
   }
@@ -29,21 +34,78 @@ export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-function settleInTime(step: Step, work: PromiseLike<unknown>): Promise<unknown> {
+/** Goes on with what a step's promise comes to, as {@link awaitStep} does; resolves with what `next` makes of it. */
+export function settleStep<T>(
+  step: Step,
+  work: PromiseLike<unknown>,
+  next: (result: unknown) => T | PromiseLike<T>,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => {
-      clearTimeout(late);
-      reject(attributeError(step, error));
-    };
-    const late = setTimeout(
-      () => fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`)),
-      HOOK_TIMEOUT_MS,
-    ).unref();
-    work.then((value) => {
-      clearTimeout(late);
-      resolve(value);
-    }, fail);
+    awaitStep(
+      step,
+      work,
+      (result) => {
+        try {
+          resolve(next(result));
+        } catch (error) {
+          reject(error);
+        }
+      },
+      reject,
+    );
   });
+}
+
+/** A step whose promise has not settled. */
+interface RunningStep {
+  readonly untilMs: number;
+  readonly fail: () => void;
+}
+
+/** In the order in which they began. All have the same time, so one timer, for the oldest, serves every call. */
+const running = new Set<RunningStep>();
+let timer: NodeJS.Timeout | undefined;
+
+/** Calls one of the two when a step's promise settles, or `onError` when that takes too long; what it comes to later is ignored. */
+export function awaitStep(
+  step: Step,
+  work: PromiseLike<unknown>,
+  onResult: (result: unknown) => void,
+  onError: (error: GatewayError) => void,
+): void {
+  const own: RunningStep = {
+    untilMs: performance.now() + HOOK_TIMEOUT_MS,
+    fail: () => onError(attributeError(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
+  };
+  running.add(own);
+  if (!timer) timer = setTimeout(watchSteps, HOOK_TIMEOUT_MS).unref();
+  work.then(
+    (result) => {
+      if (running.delete(own)) onResult(result);
+    },
+    (error: unknown) => {
+      if (running.delete(own)) onError(attributeError(step, error));
+    },
+  );
+}
+
+/** A timer may fire a little before the time that `performance.now()` says. */
+const TOLERANCE_MS = 5;
+
+function watchSteps(): void {
+  const nowMs = performance.now();
+  const nextMs = failLateSteps(nowMs + TOLERANCE_MS);
+  timer = nextMs === undefined ? undefined : setTimeout(watchSteps, nextMs - nowMs).unref();
+}
+
+/** Fails the steps whose time is over at `nowMs`, of the clock of `performance.now()`; returns when the next one's is. */
+export function failLateSteps(nowMs: number): number | undefined {
+  for (const step of running) {
+    if (step.untilMs > nowMs) return step.untilMs;
+    running.delete(step);
+    step.fail();
+  }
+  return undefined;
 }
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */

@@ -13,7 +13,7 @@ import {
 } from '../contract/hooks.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { isPromise, placeOf, runStep, type Step, wrongResult } from './hook-call.ts';
+import { awaitStep, callStep, isPromise, placeOf, runStep, type Step, settleStep, wrongResult } from './hook-call.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
 
 /** A hook as a plugin registered it. */
@@ -35,23 +35,28 @@ export interface ChunkTransform {
   observe(chunk: ChatChunk): Promise<void>;
 }
 
+/** At once where all steps of the hook are synchronous, which costs no promise; else as a promise. Either may throw. */
+type Awaitable<T> = T | Promise<T>;
+
 /**
  * The hooks of one operation, each as one function; one that nobody uses is undefined. Requests and responses are plain objects
  * here: which operation they belong to is known where they are run.
  */
 export interface CompiledHooks {
-  readonly authenticate: ((request: AuthRequest) => Promise<Principal | undefined>) | undefined;
-  readonly admit: ((call: Call) => Promise<void>) | undefined;
-  readonly prepare: ((call: Call, request: object) => Promise<object>) | undefined;
-  readonly answer: ((call: Call) => Promise<Answered | undefined>) | undefined;
-  readonly route: ((call: Call) => Promise<readonly Target[] | undefined>) | undefined;
-  readonly reserve: ((call: Call) => Promise<void>) | undefined;
-  readonly send: ((call: Call, request: HttpRequest, target: Target) => Promise<HttpRequest>) | undefined;
-  readonly attempt: ((call: Call, report: AttemptReport) => Promise<void>) | undefined;
-  readonly receive: ((call: Call, response: object) => Promise<object>) | undefined;
+  readonly authenticate: ((request: AuthRequest) => Awaitable<Principal | undefined>) | undefined;
+  readonly admit: ((call: Call) => Awaitable<void>) | undefined;
+  readonly prepare: ((call: Call, request: object) => Awaitable<object>) | undefined;
+  readonly answer: ((call: Call) => Awaitable<Answered | undefined>) | undefined;
+  readonly route: ((call: Call) => Awaitable<readonly Target[] | undefined>) | undefined;
+  readonly reserve: ((call: Call) => Awaitable<void>) | undefined;
+  readonly send: ((call: Call, request: HttpRequest, target: Target) => Awaitable<HttpRequest>) | undefined;
+  /** Never throws or rejects. */
+  readonly attempt: ((call: Call, report: AttemptReport) => Awaitable<void>) | undefined;
+  readonly receive: ((call: Call, response: object) => Awaitable<object>) | undefined;
   readonly stream: ((call: Call) => Promise<ChunkTransform | undefined>) | undefined;
-  readonly error: ((call: Call, error: GatewayError) => Promise<GatewayError>) | undefined;
-  readonly finish: ((call: Call, outcome: Outcome) => Promise<void>) | undefined;
+  readonly error: ((call: Call, error: GatewayError) => Awaitable<GatewayError>) | undefined;
+  /** Never throws or rejects. */
+  readonly finish: ((call: Call, outcome: Outcome) => Awaitable<void>) | undefined;
 }
 
 export interface CompileOptions {
@@ -61,12 +66,12 @@ export interface CompileOptions {
   readonly isResponse: ResponseCheck;
   /** Told what a hook that only observes threw: it reaches nobody else. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
-  /** Told of the work of such a hook, which nobody waits for. */
-  track(work: Promise<unknown>, what: string): void;
+  /** Counts work of such a hook, which no call waits for, until the function that it returns is called. */
+  begin(what: string): () => void;
 }
 
 /** A hook's function of any name, as the runners make it. */
-type Runner = (...args: readonly unknown[]) => Promise<unknown>;
+type Runner = (...args: readonly unknown[]) => unknown;
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
 export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
@@ -89,13 +94,13 @@ function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Op
 }
 
 function combine(steps: readonly Step[], name: HookName, shape: ResultShape, options: CompileOptions): Runner {
-  switch (HOOKS[name].kind) {
+  const { kind } = HOOKS[name];
+  switch (kind) {
     case 'first':
-      return first(steps, shape);
     case 'sequence':
-      return sequence(steps, shape);
+      return (...args) => runChain({ kind, steps, shape }, args, undefined, 0);
     case 'waterfall':
-      return waterfall(steps, shape);
+      return (call, initial, ...rest) => runChain({ kind, steps, shape }, [call, ...rest], deepFreeze(initial), 0);
     case 'transform':
       return transform(steps, shape, options);
     case 'observe':
@@ -103,62 +108,58 @@ function combine(steps: readonly Step[], name: HookName, shape: ResultShape, opt
   }
 }
 
-/** The first result that is not undefined wins. */
-function first(steps: readonly Step[], shape: ResultShape): Runner {
-  return async (...args) => {
-    for (const step of steps) {
-      const result = await runStep(step, ...args);
-      if (result !== undefined) return checkResult(step, shape, result);
-    }
-    return undefined;
-  };
+/** Steps that run one after the other; a throw stops. */
+interface Chain {
+  /**
+   * `first`: the first result that is not undefined wins. `sequence`: there is none. `waterfall`: each step gets what the one
+   * before made of the value, as its second argument.
+   */
+  readonly kind: 'first' | 'sequence' | 'waterfall';
+  readonly steps: readonly Step[];
+  readonly shape: ResultShape;
 }
 
-/** One after the other; a throw stops. */
-function sequence(steps: readonly Step[], shape: ResultShape): Runner {
-  return async (...args) => {
-    for (const step of steps) {
-      const result = await runStep(step, ...args);
-      if (result !== undefined) checkResult(step, shape, result);
-    }
+/** Runs the steps from the one at `from` on; a promise only where a step gives one. */
+function runChain(chain: Chain, args: readonly unknown[], value: unknown, from: number): unknown {
+  const step = chain.steps[from];
+  if (!step) return value;
+  const result = callStep(step, chain.kind === 'waterfall' ? [args[0], value, ...args.slice(1)] : args);
+  const goOn = (settled: unknown): unknown => {
+    if (settled === undefined) return runChain(chain, args, value, from + 1);
+    const checked = checkResult(step, chain.shape, settled, value);
+    return chain.kind === 'first' ? checked : runChain(chain, args, checked, from + 1);
   };
-}
-
-/** Each one gets what the one before made of the value, which is the second argument. */
-function waterfall(steps: readonly Step[], shape: ResultShape): Runner {
-  return async (call, initial, ...rest) => {
-    let value = deepFreeze(initial);
-    for (const step of steps) {
-      const changed = await runStep(step, call, value, ...rest);
-      if (changed !== undefined) value = checkResult(step, shape, changed, value);
-    }
-    return value;
-  };
+  return isPromise(result) ? settleStep(step, result, goOn) : goOn(result);
 }
 
 /** All at once; what one throws is reported and reaches neither the others nor the call. */
-function observe(steps: readonly Step[], { onObserverError, track }: CompileOptions): Runner {
+function observe(steps: readonly Step[], { onObserverError, begin }: CompileOptions): Runner {
   const observers = steps.map((step) => ({ step, place: placeOf(step) }));
-  const runObserver = async (step: Step, work: PromiseLike<unknown>): Promise<void> => {
-    try {
-      await work;
-    } catch (error) {
-      onObserverError(step.owner, step.name, error);
-    }
-  };
-  return async (...args) => {
-    const all: Promise<void>[] = [];
+  return (...args) => {
+    const running: (readonly [step: Step, place: string, work: PromiseLike<unknown>])[] = [];
     for (const { step, place } of observers)
       try {
-        const work = runStep(step, ...args);
-        if (!isPromise(work)) continue;
-        const observed = runObserver(step, work);
-        track(observed, place);
-        all.push(observed);
+        const work = callStep(step, args);
+        if (isPromise(work)) running.push([step, place, work]);
       } catch (error) {
         onObserverError(step.owner, step.name, error);
       }
-    if (all.length > 0) await Promise.all(all);
+    if (running.length === 0) return undefined;
+    return new Promise<void>((resolve) => {
+      let left = running.length;
+      for (const [step, place, work] of running) {
+        const end = begin(place);
+        const done = (): void => {
+          end();
+          left -= 1;
+          if (left === 0) resolve();
+        };
+        awaitStep(step, work, done, (error) => {
+          onObserverError(step.owner, step.name, error);
+          done();
+        });
+      }
+    });
   };
 }
 
@@ -168,7 +169,8 @@ function transform(steps: readonly Step[], shape: ResultShape, { onObserverError
     const own: TransformSteps[] = [];
     const watching: Step[] = [];
     for (const step of steps) {
-      const made = (await runStep(step, call)) as Partial<StreamTransform> | undefined;
+      const given = runStep(step, call);
+      const made = (isPromise(given) ? await given : given) as Partial<StreamTransform> | undefined;
       if (made === undefined) continue;
       const [push, end] = stepsOfTransform(step, checkResult(step, shape, made) as object);
       if (made.observes === true) watching.push(push);
@@ -182,7 +184,8 @@ function transform(steps: readonly Step[], shape: ResultShape, { onObserverError
       async observe(chunk) {
         for (const step of watching)
           try {
-            await runStep(step, deepFreeze(chunk));
+            const work = runStep(step, deepFreeze(chunk));
+            if (isPromise(work)) await work;
           } catch (error) {
             onObserverError(step.owner, step.name, error);
           }
@@ -206,7 +209,10 @@ async function pushThrough(
   let passing = chunks;
   for (const [push] of own) {
     const next: ChatChunk[] = [];
-    for (const chunk of passing) next.push(...checkChunks(push, await runStep(push, deepFreeze(chunk))));
+    for (const chunk of passing) {
+      const made = runStep(push, deepFreeze(chunk));
+      next.push(...checkChunks(push, isPromise(made) ? await made : made));
+    }
     passing = next;
   }
   return passing;

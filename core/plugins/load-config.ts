@@ -149,3 +149,10 @@ export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig
 function isProblem(value: unknown): value is Problem {
   return isObject(value) && typeof value['message'] === 'string';
 }
+
+/** Whether an instance is of a plugin that comes with the package. */
+export function isBuiltinOwner(owner: string, { config, builtins }: LoadedConfig): boolean {
+  return config.instances.some(
+    ({ name, kind, plugin }) => name === owner && builtins.some((each) => each.kind === kind && each.name === plugin),
+  );
+}

@@ -36,7 +36,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     onObserverError(_owner, _name, error) {
       throw error;
     },
-    track: (work, what) => pending.track(work, what),
+    begin: (what) => pending.begin(what),
   });
   const parts = { hooks, offers, catalog: createCatalog(offers) };
   const deps: CallDeps = {

@@ -5,6 +5,8 @@ import type { DialectDefinition, DialectModels } from '../../contract/dialect.ts
 import { GatewayError } from '../../contract/errors.ts';
 import type { Schema } from '../../contract/json.ts';
 import type { ModelRow, Route, RouteContext } from '../../contract/plugin.ts';
+import { callOwned } from '../../plugins/attribution.ts';
+import type { Owned } from '../../plugins/registry.ts';
 import { dialectOfList, MODELS_PATH } from '../dialect-prefixes.ts';
 
 const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
@@ -20,7 +22,7 @@ const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
 export interface ModelRouteDeps {
   readonly catalog: Catalog;
   readonly aliases: Aliases;
-  readonly dialects: readonly DialectDefinition[];
+  readonly dialects: readonly Owned<DialectDefinition>[];
   /** Unix seconds: when this gateway started, since vendors' lists tell no creation time. */
   readonly created: number;
 }
@@ -38,9 +40,16 @@ interface Lists {
 export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
   const ofPath = openAiLists(deps, (ctx) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal));
   const ofAll = openAiLists(deps, (ctx) => allModels(deps, ctx.state.principal));
+  const definitions = deps.dialects.map(({ value }) => value);
+  const ofDialects = new Map(
+    deps.dialects.flatMap(({ owner, value }) =>
+      value.models ? [[value, dialectLists(deps, owner, value, value.models)] as const] : [],
+    ),
+  );
   const ofForm = (ctx: RouteContext): Lists => {
-    const dialect = dialectOfList(deps.dialects, ctx.headers);
-    return dialect?.models ? dialectLists(deps, dialect, dialect.models) : ofAll;
+    const dialect = dialectOfList(definitions, ctx.headers);
+    const lists = dialect && ofDialects.get(dialect);
+    return lists ?? ofAll;
   };
   return [
     get('/api/core/:provider/models', 'Models of one provider', ofPath.list, MODEL_LIST),
@@ -52,7 +61,7 @@ export function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
       MODEL_LIST,
     ),
     get(`${MODELS_PATH}/*id`, 'One model or alias', (ctx) => ofForm(ctx).one(ctx)),
-    ...deps.dialects.flatMap((dialect) => routesOfDialect(deps, dialect)),
+    ...[...ofDialects].flatMap(([dialect, lists]) => routesOfDialect(dialect, lists)),
   ];
 }
 
@@ -79,21 +88,27 @@ function openAiLists({ created }: ModelRouteDeps, read: (ctx: RouteContext) => r
 
 function dialectLists(
   { catalog, aliases, created }: ModelRouteDeps,
+  owner: string,
   { aliases: dialectAliases }: DialectDefinition,
   models: DialectModels,
 ): Lists {
   const read = (ctx: RouteContext) => listModels({ catalog, aliases, dialectAliases }, ctx.state.principal, created);
   return {
-    list: (ctx) => models.list(read(ctx), Object.fromEntries(new URLSearchParams(ctx.querystring))),
-    one: (ctx) => models.one(findModel(read(ctx), ctx)),
+    list: (ctx) => {
+      const rows = read(ctx);
+      const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
+      return callOwned(owner, () => models.list(rows, query));
+    },
+    one: (ctx) => {
+      const row = findModel(read(ctx), ctx);
+      return callOwned(owner, () => models.one(row));
+    },
   };
 }
 
 /** The list of a client's format at a path of its own. */
-function routesOfDialect(deps: ModelRouteDeps, dialect: DialectDefinition): readonly Route[] {
-  const { models, name } = dialect;
+function routesOfDialect({ models, name }: DialectDefinition, { list, one }: Lists): readonly Route[] {
   if (models?.path === undefined || models.path === MODELS_PATH) return [];
-  const { list, one } = dialectLists(deps, dialect, models);
   return [
     get(models.path, `The models, in the form of "${name}"`, list),
     get(`${models.path}/*id`, `One model, in the form of "${name}"`, one),

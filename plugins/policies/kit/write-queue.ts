@@ -45,15 +45,25 @@ export function createWriteQueue({
   let timer: NodeJS.Timeout | undefined;
   let isOverflowing = false;
 
-  /** Whether the write is to be tried again: not when it is done, or when the store refuses it for good. */
-  const isToRepeat = async (pending: PendingWrite): Promise<boolean> => {
-    try {
-      await pending.write();
-    } catch (error) {
-      if (isStoreFailure(error)) return true;
-      log.error({ about: pending.id, err: error }, `the store refused a change; ${otherwise}`);
+  /** Tries a write. `onAway` says what becomes of one that is to be tried again; one that the store refuses for good is over. */
+  const attempt = <T>(pending: PendingWrite, over: T, onAway: () => T): Promise<T> =>
+    pending.write().then(
+      () => over,
+      (error: unknown) => {
+        if (isStoreFailure(error)) return onAway();
+        log.error({ about: pending.id, err: error }, `the store refused a change; ${otherwise}`);
+        return over;
+      },
+    );
+
+  const keep = (pending: PendingWrite, until: number): void => {
+    if (waiting.size < maxWaiting) {
+      waiting.set(pending, until);
+      schedule();
+    } else if (!isOverflowing) {
+      isOverflowing = true;
+      log.error({ waiting: waiting.size }, `too many changes wait for the store; more are given up, ${otherwise}`);
     }
-    return false;
   };
 
   const schedule = (): void => {
@@ -70,7 +80,7 @@ export function createWriteQueue({
     let isBack = true;
     while (isBack && waiting.size > 0) {
       const batch = [...waiting.keys()].slice(0, BATCH);
-      const repeats = await Promise.all(batch.map(isToRepeat));
+      const repeats = await Promise.all(batch.map((pending) => attempt(pending, false, () => true)));
       for (const [at, pending] of batch.entries()) if (!repeats[at]) waiting.delete(pending);
       isBack = !repeats.includes(true);
     }
@@ -81,16 +91,9 @@ export function createWriteQueue({
   };
 
   return {
-    async add(pending) {
+    add(pending) {
       const until = performance.now() + pending.until - Date.now();
-      if (!(await isToRepeat(pending))) return;
-      if (waiting.size < maxWaiting) {
-        waiting.set(pending, until);
-        schedule();
-      } else if (!isOverflowing) {
-        isOverflowing = true;
-        log.error({ waiting: waiting.size }, `too many changes wait for the store; more are given up, ${otherwise}`);
-      }
+      return attempt<void>(pending, undefined, () => keep(pending, until));
     },
     get size() {
       return waiting.size;

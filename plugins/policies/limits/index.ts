@@ -32,9 +32,7 @@ export default definePlugin({
     const limiter = createLimiter(api, { onStoreFailure, leaseMs: parseDuration(config.leaseFor) });
 
     /** Without a plan, when the store cannot say which one: then the limits of the key alone count. */
-    const planOrNone = async (
-      found: NamedPlan | undefined | Promise<NamedPlan | undefined>,
-    ): Promise<NamedPlan | undefined> => {
+    const planOrNone = async (found: Promise<NamedPlan | undefined>): Promise<NamedPlan | undefined> => {
       try {
         return await found;
       } catch (error) {
@@ -45,15 +43,16 @@ export default definePlugin({
 
     api.hook('admit', {
       order: 'pre',
-      handler: async (call) => limiter.admit(call, await planOrNone(findPlan(call.principal))),
+      handler(call) {
+        const found = findPlan(call.principal);
+        if (!(found instanceof Promise)) return limiter.admit(call, found);
+        return planOrNone(found).then((plan) => limiter.admit(call, plan));
+      },
     });
     api.hook('reserve', { order: 'pre', handler: limiter.reserve });
     // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
     // Plans may come at run time, so this is not left out where those of the file limit no provider.
-    api.hook('send', async (call, _request, { provider }) => {
-      await limiter.admitAt(call, provider);
-      return undefined;
-    });
+    api.hook('send', (call, _request, { provider }) => limiter.admitAt(call, provider)?.then(() => undefined));
     api.hook('finish', limiter.settle);
     api.onReady(() => api.onClose(limiter.start()));
     api.onClose(limiter.close);

@@ -26,11 +26,11 @@ interface LimiterOptions {
 /** Counts calls against their limits. */
 interface Limiter {
   /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
-  admit(call: Call, plan: NamedPlan | undefined): Promise<void>;
+  admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined;
   /** Counts the tokens that will be sent. */
-  reserve(call: Call): Promise<void>;
+  reserve(call: Call): Promise<void> | undefined;
   /** Counts a call against the limits of a provider that it comes to later. */
-  admitAt(call: Call, provider: string): Promise<void>;
+  admitAt(call: Call, provider: string): Promise<void> | undefined;
   /** Frees what the call held, and corrects its tokens to what was used. */
   settle(call: Call, outcome: Outcome): Promise<void> | undefined;
   /** Begins to renew leases; returns how to stop. */
@@ -39,6 +39,8 @@ interface Limiter {
 }
 
 const COUNTED = Symbol('limits.counted');
+
+const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 
 export function createLimiter(
   { stores, log, estimate, keep }: Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>,
@@ -49,45 +51,46 @@ export function createLimiter(
   const leases = createLeases(leaseMs);
   const queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
 
-  const hold = async ({ call, holds }: CountedCall, limits: Limits): Promise<void> => {
-    if (limits.windows.length === 0 && limits.slots.length === 0) return;
-    let held: LimitHold;
-    try {
-      held = await reserveLimits(stores.counters, call, limits, leaseMs);
-    } catch (error) {
+  const hold = ({ call, holds }: CountedCall, limits: Limits): Promise<void> | undefined => {
+    if (limits.windows.length === 0 && limits.slots.length === 0) return undefined;
+    const note = (held: LimitHold): void => {
+      holds.push(held);
+      leases.add(call.id, held);
+    };
+    return reserveLimits(stores.counters, call, limits, leaseMs).then(note, async (error: unknown) => {
       if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
-      if (onStoreFailure === 'open') return;
-      held = await reserveLimits(local, call, limits, leaseMs);
-    }
-    holds.push(held);
-    leases.add(call.id, held);
+      if (onStoreFailure === 'degrade') note(await reserveLimits(local, call, limits, leaseMs));
+    });
   };
   /** One half of the limits, with those of the provider that is first in line now. */
-  const holdHalf = async (counted: CountedCall, half: LimitHalf): Promise<void> => {
+  const holdHalf = (counted: CountedCall, half: LimitHalf): Promise<void> | undefined => {
     const [target] = counted.call.targets;
     if (target) counted.counted[half].add(target.provider);
-    await hold(counted, collectLimits(counted, half));
+    return hold(counted, collectLimits(counted, half));
+  };
+  const holdProvider = async (counted: CountedCall, provider: string, halves: readonly LimitHalf[]): Promise<void> => {
+    for (const half of halves) {
+      counted.counted[half].add(provider);
+      await hold(counted, collectProviderLimits(counted, provider, half));
+    }
   };
   const countedOf = (call: Call) => call.state.get(COUNTED) as CountedCall | undefined;
 
   return {
-    async admit(call, plan) {
+    admit(call, plan) {
       const counted = countedCall({ call, plan, estimate });
       call.state.set(COUNTED, counted);
-      await holdHalf(counted, 'requests');
+      return holdHalf(counted, 'requests');
     },
-    async reserve(call) {
+    reserve(call) {
       const counted = countedOf(call);
-      if (counted) await holdHalf(counted, 'tokens');
+      return counted && holdHalf(counted, 'tokens');
     },
-    async admitAt(call, provider) {
+    admitAt(call, provider) {
       const counted = countedOf(call);
-      if (!counted?.plan) return;
-      for (const half of ['requests', 'tokens'] as const) {
-        if (counted.counted[half].has(provider)) continue;
-        counted.counted[half].add(provider);
-        await hold(counted, collectProviderLimits(counted, provider, half));
-      }
+      if (!counted?.plan) return undefined;
+      const halves = HALVES.filter((half) => !counted.counted[half].has(provider));
+      return halves.length === 0 ? undefined : holdProvider(counted, provider, halves);
     },
     settle(call, outcome) {
       const counted = countedOf(call);

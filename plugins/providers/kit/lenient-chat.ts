@@ -27,9 +27,15 @@ export interface Leniency {
  * What comes back is in the form that the caller used; for that the call has to carry its request.
  */
 export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCodec {
+  // By the request, which is frozen: read when it is sent, needed once more for its response.
+  const forms = new WeakMap<ChatRequest, Form>();
+  /** The form that the caller used; without the request, the canonical one. */
+  const formOf = ({ request }: CodecCall): Form =>
+    request ? (forms.get(request) ?? readRequest(request, leniency)) : { names: undefined, legacy: false };
   return {
     request(input, call) {
-      const { request, names } = readRequest(input, leniency);
+      const { request, names, legacy } = readRequest(input, leniency);
+      if (call.request === input) forms.set(input, { names, legacy });
       const sent = codec.request(names ? names.rename(request) : request, call);
       // The caller did not ask for it: the old form did.
       const isOurs = isLegacy(input) && input.parallel_tool_calls !== false;
@@ -38,7 +44,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
     },
     response(body, call) {
       const response = codec.response(body, call);
-      const { names, legacy } = formOf(call, leniency);
+      const { names, legacy } = formOf(call);
       if (!names && !legacy) return response;
       const choices = response.choices.map((choice) => {
         const restored = names ? names.restoreChoice(choice) : choice;
@@ -48,7 +54,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
     },
     stream(call) {
       const decoder = codec.stream(call);
-      const { names, legacy } = formOf(call, leniency);
+      const { names, legacy } = formOf(call);
       if (!names && !legacy) return decoder;
       return restored(decoder, (chunk) => {
         const named = names ? names.restoreChunk(chunk) : chunk;
@@ -74,11 +80,6 @@ function readRequest(input: ChatRequest, leniency: Leniency): { readonly request
 
 function hasOldMessages({ messages }: ChatRequest): boolean {
   return messages.some((message) => message.role === 'function' || 'function_call' in message);
-}
-
-/** The form that the caller used; without the request, the canonical one. */
-function formOf({ request }: CodecCall, leniency: Leniency): Form {
-  return request ? readRequest(request, leniency) : { names: undefined, legacy: false };
 }
 
 function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChunk | undefined): StreamDecoder {

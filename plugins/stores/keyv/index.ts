@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { KeyvStoreAdapter } from 'keyv';
-import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
@@ -24,7 +24,7 @@ const WARNING =
  * Opens a store whose documents are in any Keyv adapter, and whose atomic half is in this process, because no Keyv
  * adapter can do it. Says so in the log. Rejects when the adapter cannot be imported or made.
  */
-export async function openKeyv(options: KeyvStoreOptions): Promise<Store> {
+export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher): Promise<Store> {
   const { timeoutMs = 500, log } = options;
   const makeAdapter = await importAdapter(options);
   log?.warn({ store: 'keyv' }, WARNING);
@@ -54,8 +54,8 @@ export async function openKeyv(options: KeyvStoreOptions): Promise<Store> {
 
   return {
     kind: 'keyv',
-    keyv: createDocuments((namespace) => guardAdapter(open(), namespace, guard)),
-    ...createMemoryAtomic(() => closed),
+    keyv: createDocuments((namespace) => guardAdapter(open(), namespace, guard), observe),
+    ...createMemoryAtomic(() => closed, observe),
     health: async () => {
       await guard.run(() => probed.get('tollgate:probe'));
     },
@@ -90,7 +90,7 @@ export default definePlugin({
     },
   },
   setup(api, { adapter, options }) {
-    api.store(() => openKeyv({ adapter, options, baseDir: api.settings.baseDir, log: api.log }));
+    api.store((observe) => openKeyv({ adapter, options, baseDir: api.settings.baseDir, log: api.log }, observe));
   },
 });
 

@@ -1,6 +1,8 @@
 import Keyv, { type DeserializedData, type KeyvStoreAdapter } from 'keyv';
+import type { StoreWatcher } from '../../../core/index.ts';
 import { checkNamespace } from './check.ts';
 import { misuse, unreadable } from './failure.ts';
+import { timeDocuments } from './timed.ts';
 
 /** A backend of one namespace: what Keyv calls a storage adapter, or a Map. */
 export type Adapter = KeyvStoreAdapter | Map<string, string>;
@@ -12,15 +14,19 @@ const { serialize, deserialize } = new Keyv();
  * Makes the `keyv` method of a store: one Keyv and one adapter of its own per namespace (a shared adapter mixes
  * namespaces up), errors thrown (Keyv's default reports an outage as "no such key"), keys passed as they are (its
  * prefixing maps `a` and `ns:a` to one key), and a value that cannot be read refused instead of thrown as a SyntaxError.
+ * `observe` is told of the operations, of adapters that do not tell it themselves.
  */
-export function createDocuments(openAdapter: (namespace: string) => Adapter): <T>(namespace: string) => Keyv<T> {
+export function createDocuments(
+  openAdapter: (namespace: string) => Adapter,
+  observe?: StoreWatcher,
+): <T>(namespace: string) => Keyv<T> {
   const opened = new Map<string, Keyv>();
   return <T>(namespace: string): Keyv<T> => {
     const known = opened.get(namespace);
     if (known) return known as Keyv<T>;
     checkNamespace(namespace);
     const keyv = new Keyv<T>({
-      store: openAdapter(namespace),
+      store: timeDocuments(openAdapter(namespace), observe),
       namespace,
       useKeyPrefix: false,
       throwOnErrors: true,

@@ -1,14 +1,18 @@
-import { createLocalCounters, type Sets, type Store } from '../../../core/index.ts';
+import { createLocalCounters, type Sets, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { checkMember, pageLimit } from '../kit/check.ts';
 import { storeClosed } from '../kit/failure.ts';
+import { timeOperations } from '../kit/timed.ts';
 import { createMemoryLedger } from './ledger.ts';
 
 /** The atomic half of a store in this process's memory; the `keyv` store uses it beside documents elsewhere. */
-export function createMemoryAtomic(isClosed: () => boolean): Pick<Store, 'ledger' | 'sets' | 'counters'> {
+export function createMemoryAtomic(
+  isClosed: () => boolean,
+  observe?: StoreWatcher,
+): Pick<Store, 'ledger' | 'sets' | 'counters'> {
   return {
-    ledger: refuseClosed(createMemoryLedger(), isClosed),
-    sets: refuseClosed(createMemorySets(), isClosed),
-    counters: refuseClosed(createLocalCounters(), isClosed),
+    ledger: timeOperations(refuseClosed(createMemoryLedger(), isClosed), 'ledger', observe),
+    sets: timeOperations(refuseClosed(createMemorySets(), isClosed), 'sets', observe),
+    counters: timeOperations(refuseClosed(createLocalCounters(), isClosed), 'counters', observe),
   };
 }
 
@@ -19,7 +23,7 @@ function refuseClosed<T extends object>(half: T, isClosed: () => boolean): T {
     (...args: unknown[]) =>
       isClosed() ? Promise.reject(storeClosed()) : (method as (...a: unknown[]) => unknown)(...args),
   ]);
-  return Object.freeze(Object.fromEntries(guarded)) as T;
+  return Object.fromEntries(guarded) as T;
 }
 
 /** Sets in this process's memory. */

@@ -1,17 +1,17 @@
-import { definePlugin, type Store } from '../../../core/index.ts';
+import { definePlugin, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeClosed } from '../kit/failure.ts';
 import { createMemoryAtomic } from './atomic.ts';
 
 /** Opens a store that lives and ends with this process: for tests and for trying things out. */
-export async function openMemory(): Promise<Store> {
+export async function openMemory(observe?: StoreWatcher): Promise<Store> {
   let closed = false;
   const isClosed = () => closed;
   return {
     kind: 'memory',
     endsWithProcess: true,
-    keyv: createMemoryDocuments(isClosed),
-    ...createMemoryAtomic(isClosed),
+    keyv: createDocuments(() => new DocumentMap(isClosed), observe),
+    ...createMemoryAtomic(isClosed, observe),
     health: async () => {
       if (closed) throw storeClosed();
     },
@@ -28,19 +28,14 @@ export default definePlugin({
   processes: 'one',
   configSchema: { type: 'object', additionalProperties: false, properties: {}, examples: ['memory:'] },
   setup(api) {
-    api.store(openMemory);
+    api.store((observe) => openMemory(observe));
   },
 });
 
 /** How many documents a namespace may have before the expired ones are looked for. */
 const FIRST_LOOK = 1000;
 
-/** Documents in this process's memory: one Map per namespace, values as JSON so that no two callers share an object. */
-function createMemoryDocuments(isClosed: () => boolean): Store['keyv'] {
-  return createDocuments(() => new DocumentMap(isClosed));
-}
-
-/** The Map of one namespace. Drops what expired whenever it has doubled; Keyv itself drops only what is read. */
+/** The Map of one namespace; values are JSON, so that no two callers share an object. Drops what expired whenever it has doubled; Keyv itself drops only what is read. */
 class DocumentMap extends Map<string, string> {
   readonly #expires = new Map<string, number>();
   readonly #isClosed: () => boolean;

@@ -1,6 +1,7 @@
-import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
+import { timeOperations } from '../kit/timed.ts';
 import { type Connection, connect } from './connection.ts';
 import { createPostgresCounters } from './counters.ts';
 import { createPostgresDocuments } from './documents.ts';
@@ -23,15 +24,18 @@ interface PostgresOptions {
  * the server is away (then everything is refused until it answers); rejects when it refuses the user, the database or
  * the making of the schema.
  */
-export async function openPostgres({ url, connections = 10, timeoutMs = 500, log }: PostgresOptions): Promise<Store> {
+export async function openPostgres(
+  { url, connections = 10, timeoutMs = 500, log }: PostgresOptions,
+  observe?: StoreWatcher,
+): Promise<Store> {
   const connection = await connect({ url, connections, timeoutMs, log });
   const stopPurge = startPurge(connection);
   return {
     kind: 'postgres',
-    keyv: createDocuments(createPostgresDocuments(connection)),
-    ledger: createPostgresLedger(connection),
-    sets: createPostgresSets(connection),
-    counters: createPostgresCounters(connection),
+    keyv: createDocuments(createPostgresDocuments(connection), observe),
+    ledger: timeOperations(createPostgresLedger(connection), 'ledger', observe),
+    sets: timeOperations(createPostgresSets(connection), 'sets', observe),
+    counters: timeOperations(createPostgresCounters(connection), 'counters', observe),
     health: connection.health,
     close: () => {
       stopPurge();
@@ -68,7 +72,7 @@ export default definePlugin({
   setup(api, { timeout, ...rest }) {
     const options = rest as PostgresOptions;
     api.store(
-      () => openPostgres({ ...options, ...readTimeout(timeout), log: api.log }),
+      (observe) => openPostgres({ ...options, ...readTimeout(timeout), log: api.log }, observe),
       () => probePostgres(options.url),
     );
   },

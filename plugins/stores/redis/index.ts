@@ -1,6 +1,7 @@
-import { definePlugin, type Log, type Store } from '../../../core/index.ts';
+import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
+import { timeOperations } from '../kit/timed.ts';
 import { connect } from './connection.ts';
 import { createRedisCounters } from './counters.ts';
 import { createRedisDocuments } from './documents.ts';
@@ -27,16 +28,16 @@ export interface RedisOptions {
  * Opens a store on a Redis server or cluster, version 6.2 or later. Resolves also while the server is away (then
  * everything is refused until it answers); rejects when it refuses the password or database of the URL.
  */
-export async function openRedis(options: RedisOptions): Promise<Store> {
+export async function openRedis(options: RedisOptions, observe?: StoreWatcher): Promise<Store> {
   const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
   const connection = await connect({ url, cluster, prefix, timeoutMs, log });
   const keys = createKeys(prefix);
   return {
     kind: 'redis',
-    keyv: createDocuments(createRedisDocuments(connection, keys)),
-    ledger: createRedisLedger(connection, keys, keepEntries),
-    sets: createRedisSets(connection, keys),
-    counters: createRedisCounters(connection, keys, cluster),
+    keyv: createDocuments(createRedisDocuments(connection, keys), observe),
+    ledger: timeOperations(createRedisLedger(connection, keys, keepEntries), 'ledger', observe),
+    sets: timeOperations(createRedisSets(connection, keys), 'sets', observe),
+    counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe),
     health: connection.health,
     close: connection.close,
   };
@@ -67,7 +68,7 @@ export default definePlugin({
   setup(api, { timeout, ...rest }) {
     const options = rest as RedisOptions;
     api.store(
-      () => openRedis({ ...options, ...readTimeout(timeout), log: api.log }),
+      (observe) => openRedis({ ...options, ...readTimeout(timeout), log: api.log }, observe),
       () => probeRedis({ prefix: 'tollgate', ...options }),
     );
   },

@@ -31,22 +31,24 @@ export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledge
   return {
     async calls(query) {
       await turns.next();
-      return writer.readLatest(() => readPage(tables.sql, query));
+      return writer.readLatest('ledger.calls', () => readPage(tables.sql, query));
     },
     async report(query) {
       for (;;) {
-        const known = await writer.readLatest(wholeBefore);
+        const known = await writer.readLatest('ledger.report', wholeBefore);
         const rows = await readReport(tables, writer, turns, query, known);
         // Records that went away meanwhile may be missing: then once more, without them.
-        if ((await writer.readLatest(wholeBefore)) === known) return rows;
+        if ((await writer.readLatest('ledger.report', wholeBefore)) === known) return rows;
       }
     },
     async forgetCalls(before) {
       const whole = hourOf(before);
-      await writer.write(() => tables.sql.markWhole.run(whole));
+      await writer.write('ledger.forgetCalls', () => tables.sql.markWhole.run(whole));
       let total = 0;
       for (let deleted = FORGET_BATCH; deleted === FORGET_BATCH; total += deleted)
-        deleted = await writer.write(() => Number(tables.sql.forget.run(whole, FORGET_BATCH).changes));
+        deleted = await writer.write('ledger.forgetCalls', () =>
+          Number(tables.sql.forget.run(whole, FORGET_BATCH).changes),
+        );
       return total;
     },
   };
@@ -112,7 +114,7 @@ async function readReport(
     for (let place: Place | undefined = { at: span.from, tie: span.of === 'hours' ? -1 : '' }; place; ) {
       const start: Place = place;
       // Added afterwards: what runs in the writer may run twice.
-      const piece = await writer.readLatest(() => read(tables.sql, report, span, start));
+      const piece = await writer.readLatest('ledger.report', () => read(tables.sql, report, span, start));
       addSums(tables.groups, report, span.interval, piece.rows);
       place = piece.end;
       if (performance.now() < until) continue;

@@ -11,18 +11,18 @@ export function createSqliteCounters(database: Database, writer: Writer): Counte
   const sql = prepareCounters(database);
 
   return {
-    take: (windows, now) => writer.write(() => take(sql, windows, now)),
-    adjust: async (key, _windowMs, delta, now) => {
-      await writer.write(() => sql.adjust.run(delta, storeKey(key), now));
-    },
+    take: (windows, now) => writer.write('counters.take', () => take(sql, windows, now)),
+    adjust: (key, _windowMs, delta, now) =>
+      writer.write('counters.adjust', () => void sql.adjust.run(delta, storeKey(key), now)),
     lease: (key, id, limit, ttlMs, now) =>
-      writer.write(() => Boolean(sql.lease.run(storeKey(key), storeKey(id), now + ttlMs, now, finite(limit)).changes)),
-    release: async (key, id) => {
-      await writer.write(() => sql.release.run(storeKey(key), storeKey(id)));
-    },
+      writer.write('counters.lease', () =>
+        Boolean(sql.lease.run(storeKey(key), storeKey(id), now + ttlMs, now, finite(limit)).changes),
+      ),
+    release: (key, id) => writer.write('counters.release', () => void sql.release.run(storeKey(key), storeKey(id))),
     next: (key, by = 1) => {
-      if (by === 0) return writer.readLatest(() => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
-      return writer.write(() => Number(sql.next.get(storeKey(key), by)?.['value'] ?? 0));
+      if (by === 0)
+        return writer.readLatest('counters.next', () => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
+      return writer.write('counters.next', () => Number(sql.next.get(storeKey(key), by)?.['value'] ?? 0));
     },
   };
 }

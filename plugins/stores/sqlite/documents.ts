@@ -30,23 +30,31 @@ export function createDocumentAdapters(database: Database, writer: Writer): (nam
       /** Keyv sets it too, to what it was opened with. */
       namespace,
       on: () => adapter,
-      get: (key: string) => writer.read(() => find(adapter.namespace, key)),
-      getMany: (keys: string[]) => writer.read(() => keys.map((key) => find(adapter.namespace, key))),
-      has: (key: string) => writer.read(() => find(adapter.namespace, key) !== undefined),
-      hasMany: (keys: string[]) => writer.read(() => keys.map((key) => find(adapter.namespace, key) !== undefined)),
+      get: (key: string) => writer.read('documents.get', () => find(adapter.namespace, key)),
+      getMany: (keys: string[]) =>
+        writer.read('documents.getMany', () => keys.map((key) => find(adapter.namespace, key))),
+      has: (key: string) => writer.read('documents.has', () => find(adapter.namespace, key) !== undefined),
+      hasMany: (keys: string[]) =>
+        writer.read('documents.hasMany', () => keys.map((key) => find(adapter.namespace, key) !== undefined)),
       set: async (key: string, value: string, ttlMs?: number) => {
-        await writer.write(() => set.run(adapter.namespace, storeKey(key), value, expiry(ttlMs)));
+        await writer.write('documents.set', () => set.run(adapter.namespace, storeKey(key), value, expiry(ttlMs)));
       },
-      delete: (key: string) => writer.write(() => Boolean(remove.run(adapter.namespace, storeKey(key)).changes)),
+      delete: (key: string) =>
+        writer.write('documents.delete', () => Boolean(remove.run(adapter.namespace, storeKey(key)).changes)),
       deleteMany: (keys: string[]) =>
-        writer.write(() => keys.filter((key) => remove.run(adapter.namespace, storeKey(key)).changes).length > 0),
+        writer.write(
+          'documents.deleteMany',
+          () => keys.filter((key) => remove.run(adapter.namespace, storeKey(key)).changes).length > 0,
+        ),
       clear: async () => {
-        await writer.write(() => clear.run(adapter.namespace));
+        await writer.write('documents.clear', () => clear.run(adapter.namespace));
       },
       async *iterator() {
         for (let after: string | undefined = ''; after !== undefined; ) {
           const from: string = after;
-          const rows = await writer.read(() => page.all(adapter.namespace, from, Date.now(), PAGE));
+          const rows = await writer.read('documents.iterator', () =>
+            page.all(adapter.namespace, from, Date.now(), PAGE),
+          );
           for (const row of rows) yield [String(row['key']), String(row['value'])];
           after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
         }

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { definePlugin, type Store } from '../../../core/index.ts';
+import { definePlugin, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
 import { createSqliteCounters } from './counters.ts';
@@ -16,11 +16,11 @@ import { Writer } from './writer.ts';
  * Opens the embedded store: one file, `tollgate.db`, that several processes of one machine may share. Rejects with
  * `store_unavailable` when the folder or the file cannot be used.
  */
-export async function openSqlite(options: DatabaseOptions): Promise<Store> {
+export async function openSqlite(options: DatabaseOptions, observe?: StoreWatcher): Promise<Store> {
   const file = path.join(options.folder, FILE);
   const database = await openDatabase(options);
   const { ino } = await stat(file);
-  const writer = new Writer(database, file);
+  const writer = new Writer(database, file, observe);
   const stopPurge = startPurge(writer, createPurge(database));
   const ping = database.prepare('SELECT count(*) AS tables FROM sqlite_schema');
   let closing: Promise<void> | undefined;
@@ -38,7 +38,7 @@ export async function openSqlite(options: DatabaseOptions): Promise<Store> {
     sets: createSqliteSets(database, writer),
     counters: createSqliteCounters(database, writer),
     health: async () => {
-      await writer.read(() => ping.get());
+      await writer.read('store.health', () => ping.get());
       const found = await stat(file).catch(() => undefined);
       if (found?.ino !== ino)
         throw storeUnavailable('The file of the sqlite store was removed or replaced: restart the gateway.');
@@ -66,7 +66,7 @@ export default definePlugin({
   },
   setup(api, { folder, durability }) {
     api.store(
-      () => openSqlite(durability === undefined ? { folder } : { folder, durability }),
+      (observe) => openSqlite(durability === undefined ? { folder } : { folder, durability }, observe),
       () => probeSqlite(folder),
     );
   },

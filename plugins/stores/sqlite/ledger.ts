@@ -27,21 +27,23 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
   const sql = prepareLedger(database);
   const tables: LedgerTables = { ledger: sql, sql: calls, groups };
   return {
-    reserve: (reservation) => writer.write(() => reserve(tables, reservation)),
+    reserve: (reservation) => writer.write('ledger.reserve', () => reserve(tables, reservation)),
     settle: ({ account, requestId, ...rest }) =>
-      writer.write(() => settle(tables, { of: callKeys(account, requestId), ...rest })),
+      writer.write('ledger.settle', () => settle(tables, { of: callKeys(account, requestId), ...rest })),
     release: (account, requestId, facts, now = Date.now()) =>
-      writer.write(() => release(tables, { of: callKeys(account, requestId), amount: 0, facts, now })),
+      writer.write('ledger.release', () =>
+        release(tables, { of: callKeys(account, requestId), amount: 0, facts, now }),
+      ),
     credit: (account, id, amount, reason, now) =>
-      writer.write(() => addCredit(tables, account, id, amount, reason, now)),
-    balance: (account) => writer.readLatest(() => readBalance(sql.balance.get(storeKey(account)))),
-    accounts: (page) => writer.readLatest(() => readAccounts(sql, page)),
-    budgets: (ids) => writer.readLatest(() => ids.map((id) => readBudget(sql, storeKey(id)))),
-    entries: (account, page) => writer.readLatest(() => readEntries(sql, account, page)),
+      writer.write('ledger.credit', () => addCredit(tables, account, id, amount, reason, now)),
+    balance: (account) => writer.readLatest('ledger.balance', () => readBalance(sql.balance.get(storeKey(account)))),
+    accounts: (page) => writer.readLatest('ledger.accounts', () => readAccounts(sql, page)),
+    budgets: (ids) => writer.readLatest('ledger.budgets', () => ids.map((id) => readBudget(sql, storeKey(id)))),
+    entries: (account, page) => writer.readLatest('ledger.entries', () => readEntries(sql, account, page)),
     sweep: async (now) => {
       let total = 0;
       for (let settled = SWEEP_BATCH; settled === SWEEP_BATCH; total += settled) {
-        settled = await writer.write(() => sweepSome(tables, now));
+        settled = await writer.write('ledger.sweep', () => sweepSome(tables, now));
       }
       return total;
     },

@@ -45,7 +45,7 @@ function createWalk(database: Database, table: string, key: string, end: string)
 export function startPurge(writer: Writer, purge: (now: number) => void): () => void {
   const timer = setInterval(() => {
     // A store that cannot purge now says so to those who use it; the next round tries again.
-    writer.write(() => purge(Date.now())).catch(() => undefined);
+    writer.write('store.purge', () => purge(Date.now())).catch(() => undefined);
   }, EVERY_MS);
   timer.unref();
   return () => clearInterval(timer);

@@ -23,12 +23,14 @@ export function createSqliteSets(database: Database, writer: Writer): Sets {
   return {
     add: async (set, member, max) => {
       checkMember(member);
-      return writer.write(() => add(storeKey(set), member, max));
+      return writer.write('sets.add', () => add(storeKey(set), member, max));
     },
-    remove: (set, member) => writer.write(() => Boolean(remove.run(storeKey(set), member).changes)),
-    has: (set, member) => writer.read(() => find.get(storeKey(set), member) !== undefined),
+    remove: (set, member) => writer.write('sets.remove', () => Boolean(remove.run(storeKey(set), member).changes)),
+    has: (set, member) => writer.read('sets.has', () => find.get(storeKey(set), member) !== undefined),
     list: (set, { limit, after = '' }) =>
-      writer.read(() => page.all(storeKey(set), after, pageLimit(limit)).map((row) => String(row['member']))),
-    size: (set) => writer.read(() => sizeOf(storeKey(set))),
+      writer.read('sets.list', () =>
+        page.all(storeKey(set), after, pageLimit(limit)).map((row) => String(row['member'])),
+      ),
+    size: (set) => writer.read('sets.size', () => sizeOf(storeKey(set))),
   };
 }

@@ -1,3 +1,4 @@
+import type { StoreWatcher } from '../../../core/index.ts';
 import { storeClosed, storeUnavailable } from '../kit/failure.ts';
 import { type Database, isBusy, type Statement, sqliteFailure } from './driver.ts';
 
@@ -22,6 +23,7 @@ const MAX_QUEUED = 10_000;
  */
 export class Writer {
   readonly #file: string;
+  readonly #observe: StoreWatcher;
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
@@ -30,9 +32,10 @@ export class Writer {
   #isClosed = false;
   #onRollback: () => void = () => undefined;
 
-  /** `file` is named in errors for the operator. */
-  constructor(database: Database, file: string) {
+  /** `file` is named in errors for the operator; `observe` is told what each named operation took. */
+  constructor(database: Database, file: string, observe: StoreWatcher = () => undefined) {
     this.#file = file;
+    this.#observe = observe;
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
     this.#rollback = database.prepare('ROLLBACK');
@@ -44,43 +47,58 @@ export class Writer {
   }
 
   /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
-  write<T>(change: () => T): Promise<T> {
-    if (this.#isClosed) return Promise.reject(storeClosed());
-    if (this.#queue.length >= MAX_QUEUED) {
-      return Promise.reject(storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
-    }
-    return this.#add(change);
+  write<T>(operation: string, change: () => T): Promise<T> {
+    if (this.#isClosed) return this.#refuse(operation, storeClosed());
+    if (this.#queue.length >= MAX_QUEUED)
+      return this.#refuse(operation, storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
+    return this.#add(operation, change);
   }
 
   /** Runs a query at once; it sees what is committed. */
-  async read<T>(query: () => T): Promise<T> {
-    if (this.#isClosed) throw storeClosed();
+  read<T>(operation: string, query: () => T): Promise<T> {
+    if (this.#isClosed) return this.#refuse(operation, storeClosed());
+    const startedMs = performance.now();
     try {
-      return query();
+      const result = query();
+      this.#observe(operation, performance.now() - startedMs, true);
+      return Promise.resolve(result);
     } catch (error) {
-      throw sqliteFailure(error, this.#file);
+      return this.#refuse(operation, sqliteFailure(error, this.#file), startedMs);
     }
   }
 
   /** Runs a query that also sees what is queued. */
-  readLatest<T>(query: () => T): Promise<T> {
-    return this.#queue.length === 0 ? this.read(query) : this.write(query);
+  readLatest<T>(operation: string, query: () => T): Promise<T> {
+    return this.#queue.length === 0 ? this.read(operation, query) : this.write(operation, query);
+  }
+
+  #refuse(operation: string, error: unknown, startedMs = performance.now()): Promise<never> {
+    this.#observe(operation, performance.now() - startedMs, false);
+    return Promise.reject(error as Error);
   }
 
   /** Commits what is queued, then refuses everything. */
   async close(): Promise<void> {
     this.#isClosed = true;
     // Jobs end in the order they were added in, so this one ends last; why it fails does not matter here.
-    if (this.#queue.length > 0) await this.#add(() => undefined).catch(() => undefined);
+    if (this.#queue.length > 0) await this.#add('store.close', () => undefined).catch(() => undefined);
   }
 
-  #add<T>(change: () => T): Promise<T> {
+  #add<T>(operation: string, change: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      const startedMs = performance.now();
       const run = () => {
         const result = change();
-        return () => resolve(result);
+        return () => {
+          this.#observe(operation, performance.now() - startedMs, true);
+          resolve(result);
+        };
       };
-      this.#queue.push({ run, reject, busySince: undefined });
+      const fail = (error: unknown): void => {
+        this.#observe(operation, performance.now() - startedMs, false);
+        reject(error as Error);
+      };
+      this.#queue.push({ run, reject: fail, busySince: undefined });
       if (this.#isScheduled) return;
       this.#isScheduled = true;
       setImmediate(() => this.#flush());

@@ -1,9 +1,8 @@
-import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Operation } from '../../../core/contract/call.ts';
 import { GatewayError } from '../../../core/contract/errors.ts';
 import { HOOKS, type HookName } from '../../../core/contract/hooks.ts';
-import { HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-call.ts';
+import { failLateSteps, HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-call.ts';
 import { compileHooks, type HookEntry } from '../../../core/plugins/hook-runner.ts';
 
 type Loose = (...args: unknown[]) => unknown;
@@ -30,7 +29,7 @@ function compile(
     isRequest: (value: unknown) => typeof value === 'object' && value !== null && 'model' in value,
     isResponse: () => false,
     onObserverError,
-    track: () => {},
+    begin: () => () => {},
   };
   return compileHooks(entries, options) as unknown as Record<HookName, Loose>;
 }
@@ -252,16 +251,22 @@ describe('hooks', () => {
   });
 
   it('that never end are ended by their deadline', async () => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    try {
-      const { admit } = compile([['slow-plugin', 'admit', () => new Promise(() => {})]]);
-      const ended = failure(() => admit({}));
-      mock.timers.tick(HOOK_TIMEOUT_MS);
-      expect(String((await ended).cause))
-        .to.include('slow-plugin')
-        .and.include('did not finish');
-    } finally {
-      mock.timers.reset();
-    }
+    const { admit } = compile([['slow-plugin', 'admit', () => new Promise(() => {})]]);
+    const ended = failure(() => admit({}));
+    failLateSteps(performance.now() + HOOK_TIMEOUT_MS);
+    expect(String((await ended).cause)).to.include(
+      'plugin "slow-plugin", hook "admit": did not finish within 30000 ms',
+    );
+  });
+
+  it('that are all synchronous give their result at once, without a promise', () => {
+    const { admit, prepare, finish } = compile([
+      ['a', 'admit', () => undefined],
+      ['a', 'prepare', (_call, request) => ({ ...(request as object), seen: true })],
+      ['a', 'finish', () => undefined],
+    ]);
+    expect(admit({})).to.equal(undefined);
+    expect(prepare({}, { model: 'm' })).to.deep.equal({ model: 'm', seen: true });
+    expect(finish({})).to.equal(undefined);
   });
 });

@@ -29,7 +29,7 @@ describe('the writer of the sqlite store', () => {
   const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
 
   it('resolves when others can see the change', async () => {
-    const write = writer.write(() => insert('visible'));
+    const write = writer.write('test', () => insert('visible'));
     expect(isKnown('visible')).to.equal(false);
     await write;
     expect(isKnown('visible')).to.equal(true);
@@ -37,13 +37,13 @@ describe('the writer of the sqlite store', () => {
 
   it('fails only the change that fails, and leaves nothing of it', async () => {
     const outcomes = await Promise.allSettled([
-      writer.write(() => insert('before')),
-      writer.write(() => {
+      writer.write('test', () => insert('before')),
+      writer.write('test', () => {
         insert('half');
         throw new RangeError('a fault of the program');
       }),
-      writer.write(() => insert('after')),
-      writer.write(() => insert('before')),
+      writer.write('test', () => insert('after')),
+      writer.write('test', () => insert('before')),
     ]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', 'fulfilled', 'rejected']);
     expect((outcomes[1] as PromiseRejectedResult).reason).to.be.instanceOf(RangeError);
@@ -53,25 +53,25 @@ describe('the writer of the sqlite store', () => {
 
   it('refuses within its bound while another process holds the lock, and goes on afterwards', async () => {
     other.exec('BEGIN IMMEDIATE');
-    const waiting = Array.from({ length: 20 }, (_, n) => writer.write(() => insert(`busy-${n}`)));
+    const waiting = Array.from({ length: 20 }, (_, n) => writer.write('test', () => insert(`busy-${n}`)));
     await Promise.all(waiting.map(rejectsUnavailable));
-    const next = writer.write(() => insert('patient'));
+    const next = writer.write('test', () => insert('patient'));
     other.exec('COMMIT');
     await next;
     expect([isKnown('busy-0'), isKnown('patient')]).to.deep.equal([false, true]);
   });
 
   it('commits what is queued before it closes', async () => {
-    const write = writer.write(() => insert('last'));
+    const write = writer.write('test', () => insert('last'));
     await writer.close();
     await write;
     expect(isKnown('last')).to.equal(true);
-    await rejectsUnavailable(writer.write(() => insert('too late')));
+    await rejectsUnavailable(writer.write('test', () => insert('too late')));
   });
 
   it('waits for the lock of another process before it closes', async () => {
     other.exec('BEGIN IMMEDIATE');
-    const writes = [writer.write(() => insert('first')), writer.write(() => insert('second'))];
+    const writes = [writer.write('test', () => insert('first')), writer.write('test', () => insert('second'))];
     const closed = writer.close();
     setTimeout(() => other.exec('COMMIT'), 100);
     await closed;
@@ -80,8 +80,8 @@ describe('the writer of the sqlite store', () => {
   });
 
   it('refuses more changes than may wait, and does those that wait', async () => {
-    const waiting = Array.from({ length: 10_000 }, (_, n) => writer.write(() => insert(`many-${n}`)));
-    const error = await writer.write(() => insert('one too many')).catch((reason) => reason);
+    const waiting = Array.from({ length: 10_000 }, (_, n) => writer.write('test', () => insert(`many-${n}`)));
+    const error = await writer.write('test', () => insert('one too many')).catch((reason) => reason);
     expect(error.message).to.match(/cannot keep up/);
     await Promise.all(waiting);
     expect(['many-0', 'many-9999', 'one too many'].map(isKnown)).to.deep.equal([true, true, false]);
@@ -89,8 +89,8 @@ describe('the writer of the sqlite store', () => {
 
   it('lets a query see what is queued, when it asks for the latest', async () => {
     const count = () => database.prepare("SELECT count(*) AS n FROM numbers WHERE key = 'queued'").get()?.['n'];
-    const write = writer.write(() => insert('queued'));
-    expect(await Promise.all([writer.read(count), writer.readLatest(count)])).to.deep.equal([0, 1]);
+    const write = writer.write('test', () => insert('queued'));
+    expect(await Promise.all([writer.read('test', count), writer.readLatest('test', count)])).to.deep.equal([0, 1]);
     await write;
   });
 
@@ -135,7 +135,7 @@ describe('the writer of the sqlite store', () => {
     const ledger = openLedger();
     await ledger.balance('a');
     database.exec('PRAGMA query_only=ON');
-    const error = await writer.write(() => insert('forbidden')).catch((reason) => reason);
+    const error = await writer.write('test', () => insert('forbidden')).catch((reason) => reason);
     expect(error.message).to.match(/read-only: check the rights/);
     expect(await ledger.balance('a')).to.include({ balance: 0 });
   });
@@ -166,7 +166,7 @@ describe('the writer of the sqlite store', () => {
       database.prepare('INSERT INTO leases VALUES (?, ?, ?)').run(key, 'id', resetsAt);
     }
     const purge = createPurge(database);
-    for (let round = 0; round < 4; round++) await writer.write(() => purge(now));
+    for (let round = 0; round < 4; round++) await writer.write('test', () => purge(now));
     const keys = (table: string, column: string) =>
       database
         .prepare(`SELECT ${column} AS name FROM ${table} ORDER BY 1`)

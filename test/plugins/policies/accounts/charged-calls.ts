@@ -73,7 +73,7 @@ export async function startCharging(
     operation: 'chat',
     isRequest: () => true,
     isResponse: () => true,
-    track: () => {},
+    begin: () => () => {},
     onObserverError(_owner, _name, error) {
       throw error;
     },
