@@ -16,8 +16,7 @@ import type { CallFacts, CallFilter, ReportQuery, Store } from '../core/index.ts
 import { listCalls } from '../plugins/policies/usage/calls-query.ts';
 import { CallGroups, callKeys, recordCall } from '../plugins/stores/sqlite/call-records.ts';
 import { prepareCalls } from '../plugins/stores/sqlite/calls-sql.ts';
-import { closeDatabase, FILE, openDatabase } from '../plugins/stores/sqlite/database.ts';
-import { openSqlite } from '../plugins/stores/sqlite/index.ts';
+import { closeDatabase, FILE, openDatabase, openSqlite } from '../plugins/stores/sqlite/index.ts';
 import { median } from './numbers.ts';
 
 const { values } = parseArgs({

@@ -1,16 +1,14 @@
 import type { ModelRoute } from '../config/model-routes.ts';
-import type { Operation } from '../contract/call.ts';
-import type { ModelCatalog } from '../contract/catalog.ts';
-import type { Log } from '../contract/log.ts';
+import type { ModelCatalog, Operation } from '../contract/call.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
-import type { CallContext } from '../contract/plugin.ts';
+import type { CallContext, Log } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
+import type { Pending } from '../plugins/foundation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import type { Pending } from '../plugins/pending.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { CallInit } from './live-call.ts';
 import type { PlanFinder } from './plans.ts';
-import type { Routing } from './routing/routing.ts';
+import type { Routing } from './routing/health-book.ts';
 import type { Seals } from './seals.ts';
 import type { Aliases } from './targets.ts';
 

@@ -8,16 +8,12 @@ import { codecCallOf, decodeResponse, readJson, sendAttempt } from './attempt.ts
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
-import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
-import type { CallInit, CallRequest, LiveCall } from './live-call.ts';
-import { meterChat } from './meter.ts';
-import { pricedTier, requestedTier } from './pricing.ts';
-import { remoteMedia } from './remote-media.ts';
-import { type ResponseNotes, responseNotes } from './response-notes.ts';
+import { assertNeeds, BYTES_PER_TOKEN, type Lane, nativeRequest, remoteMedia } from './ingress.ts';
+import { type CallInit, type CallRequest, type LiveCall, type ResponseNotes, responseNotes } from './live-call.ts';
+import { meterChat, pricedTier, requestedTier } from './meter.ts';
 import { tryTargets } from './routing/try-targets.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
-import { BYTES_PER_TOKEN } from './tokens.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;

@@ -1,38 +1,33 @@
 import { listSecrets } from '../config/config-secrets.ts';
-import { CHAT, COUNT, type Operation, type Target } from '../contract/call.ts';
-import type { ModelCatalog } from '../contract/catalog.ts';
+import { VERSION } from '../config/sources.ts';
+import { CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
+import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
-import type { Offer } from '../contract/provider.ts';
-import type { Records } from '../contract/records.ts';
-import type { CallServices } from '../plugins/api-deps.ts';
+import type { Offer, Provider } from '../contract/provider.ts';
+import type { Records } from '../contract/store.ts';
 import { CORE } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
-import type { Foundation } from '../plugins/foundation.ts';
-import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
-import { compileHooks } from '../plugins/hook-runner.ts';
-import { createInstanceStore } from '../plugins/instance-store.ts';
+import { type Foundation, Pending, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
+import { compileHooks, isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-runner.ts';
+import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
 import { type LoadedConfig, locateProblem } from '../plugins/load-config.ts';
-import { Pending } from '../plugins/pending.ts';
-import { createPluginApi } from '../plugins/plugin-api.ts';
-import { createRecordBook } from '../plugins/records.ts';
-import { createRedactor } from '../plugins/redact-text.ts';
-import { PluginError, Registry } from '../plugins/registry.ts';
-import { createRequestSchemas, type RequestSchemas } from '../plugins/request-schemas.ts';
-import { runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/set-up.ts';
-import { createBlockedUsers, type RefuseBlocked, USERS, type UserRecord } from './blocked-users.ts';
-import type { CallDeps, OperationParts } from './call-deps.ts';
-import { createCatalog } from './model-catalog.ts';
-import { createPlanFinder } from './plans.ts';
-import type { HealthBook } from './routing/health-book.ts';
-import { createRouting, describeRouting } from './routing/routing.ts';
+import { type CallServices, createPluginApi, createRedactor } from '../plugins/plugin-api.ts';
+import { createRequestSchemas, PluginError, Registry, type RequestSchemas } from '../plugins/registry.ts';
+import { createHttpClient } from '../upstream/http-client.ts';
+import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
+import { completeChat } from './chat.ts';
+import { type ChatStream, streamChat } from './chat-stream.ts';
+import { estimateCall } from './meter.ts';
+import { allModels, createCatalog } from './model-catalog.ts';
+import { callOperation } from './operation.ts';
+import { createBlockedUsers, createPlanFinder, type RefuseBlocked, USERS, type UserRecord } from './plans.ts';
+import { createRouting, describeRouting, type HealthBook, shareHealth } from './routing/health-book.ts';
 import { ROUTING_TOPIC } from './routing/routing-states.ts';
-import { shareHealth } from './routing/share-health.ts';
 import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';
-import { createServices } from './services.ts';
-import type { Aliases } from './targets.ts';
+import { type Aliases, targetsOfRequest } from './targets.ts';
 
 /**
  * What one configuration amounts to: plugins set up, hooks compiled, models known. It never changes; another configuration makes
@@ -238,4 +233,55 @@ function createCallDeps(
       return found;
     },
   };
+}
+
+/** What plugins may call: the same way that requests go, with the principal they act for. */
+export function createServices(deps: CallDeps): CallServices {
+  const { aliases } = deps;
+  return {
+    async chat(request, context) {
+      const { catalog } = deps.partsOf('chat');
+      const targets = targetsOfRequest({ catalog, aliases }, request.model);
+      const callRequest = { operation: 'chat', request, ...targets } as const;
+      if (!request.stream)
+        return (await completeChat(deps, { ...callRequest, stream: false }, callInitOf(deps, context))).response;
+      const stream = await streamChat(deps, { ...callRequest, stream: true }, callInitOf(deps, context));
+      return chunksOf(stream, request.stream_options?.include_usage === true);
+    },
+    call: (operation, request, context) => callOperation(deps, operation, request, context),
+    estimate: (call) => estimateCall(deps, call),
+    get catalog() {
+      return deps.partsOf('chat').catalog;
+    },
+    async listModels(name) {
+      const provider = deps.partsOf('chat').offers.get(name);
+      if (!provider) throw new TypeError(`there is no provider "${name}"`);
+      return fetchModelIds(provider);
+    },
+    routing: () => describeRouting(deps.routing),
+    models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
+  };
+}
+
+/** Chunk by chunk; the usage chunk only for those who ask for it, as OpenAI has it. */
+async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
+  for await (const { chunks } of stream.batches)
+    for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
+}
+
+/** The most models one vendor may list. */
+const MAX_MODELS = 5000;
+
+/** The model ids that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
+async function fetchModelIds(provider: Provider): Promise<readonly string[]> {
+  const { listModels, baseUrl, credential, headers, hosts = [] } = provider;
+  if (!listModels) throw new TypeError('this provider has no list of models to fetch');
+  const request = listModels.request();
+  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION);
+  const key =
+    credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
+  const body: unknown = await client
+    .get(`${baseUrl}${request.path}`, { headers: { ...headers, ...request.headers, ...key } })
+    .json();
+  return listModels.response(body).slice(0, MAX_MODELS);
 }

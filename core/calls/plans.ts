@@ -1,8 +1,8 @@
-import type { PluginApi } from '../contract/api.ts';
 import type { Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Plan } from '../contract/settings.ts';
-import { createFreshReads } from '../plugins/fresh-reads.ts';
+import type { Plan, PluginApi } from '../contract/plugin.ts';
+import type { Records } from '../contract/store.ts';
+import { createFreshReads } from '../plugins/instance-store.ts';
 
 /** The plans that operators put at run time, in one record. */
 export interface StoredPlans {
@@ -121,4 +121,39 @@ export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings' | 'r
 
 function named(book: PlanBook, name: string | undefined): NamedPlan | undefined {
   return name === undefined ? undefined : book.get(name);
+}
+
+/** What operators said of a user. */
+export interface UserRecord {
+  /** Unix milliseconds; absent for a user who is not blocked. */
+  readonly blockedAt?: number;
+  readonly reason?: string;
+}
+
+/** The name of the users' records. */
+export const USERS = 'users';
+
+/** How long another node may let a blocked user in, in milliseconds; this one forgets at once. */
+const BLOCKED_KNOWN_MS = 2000;
+
+/** Throws `permission_denied` for a user whom an operator blocked; at once for one who was looked up a moment ago. */
+export type RefuseBlocked = (userId: string) => void | Promise<void>;
+
+/** Looks users up, and remembers for a moment whether they are blocked. */
+export function createBlockedUsers(users: Records<UserRecord>): RefuseBlocked {
+  const reads = createFreshReads(async (id) => (await users.find(id)).value?.blockedAt !== undefined, BLOCKED_KNOWN_MS);
+  users.onChange(reads.forget);
+  return (userId) => {
+    const isBlocked = reads.get(userId);
+    if (typeof isBlocked !== 'boolean') return isBlocked.then(refuse);
+    refuse(isBlocked);
+  };
+}
+
+function refuse(isBlocked: boolean): void {
+  if (!isBlocked) return;
+  throw new GatewayError(
+    'permission_denied',
+    'An operator of this gateway has blocked this user, with all keys and tokens. Ask them to lift that.',
+  );
 }

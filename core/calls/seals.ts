@@ -1,6 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { ChatRequest } from '../contract/chat.ts';
-import type { ReasoningDetail } from '../contract/chat-extensions.ts';
+import type { ChatRequest, ReasoningDetail } from '../contract/chat.ts';
 import type { Offer, Provider } from '../contract/provider.ts';
 import type { Sets } from '../contract/store.ts';
 

@@ -1,12 +1,113 @@
-import { COMMANDS, type CommandContext } from './commands.ts';
-import { bashCompletion } from './completion-bash.ts';
-import { fishCompletion } from './completion-fish.ts';
-import { readFlag, type Word } from './completion-words.ts';
-import { zshCompletion } from './completion-zsh.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
 import { quietLog } from './logger.ts';
-import { trySetUp } from './trial.ts';
+import { COMMANDS, type CommandContext } from './program.ts';
+import { trySetUp } from './start.ts';
+
+/** A word of the command line: what may stand behind it. */
+export interface Word {
+  readonly name: string;
+  readonly summary: string;
+  readonly flags: readonly Flag[];
+  readonly below: readonly Word[];
+}
+
+/** An option, such as `-o, --output <file>`. */
+export interface Flag {
+  /** As they are typed: `-o`, `--output`. */
+  readonly names: readonly string[];
+  readonly summary: string;
+  /** What follows it: nothing, a value, or the name of a file. */
+  readonly takes: 'nothing' | 'value' | 'file';
+}
+
+/** What every command takes. */
+export const COMMON_FLAGS: readonly Flag[] = Object.freeze([
+  readFlag('-c, --config <file>', 'the configuration file'),
+  readFlag('--json', 'print one JSON document on stdout'),
+  readFlag('--no-color', 'no colours'),
+  readFlag('-h, --help', 'show what the command takes'),
+]);
+
+/** A word of the command line with the words before it: `/keys/create`. */
+export interface Place {
+  readonly at: string;
+  readonly flags: readonly Flag[];
+  readonly below: readonly Word[];
+}
+
+/** Every place where something can be completed; the first one is before all words. */
+export function placesOf(words: readonly Word[]): readonly Place[] {
+  return [
+    { at: '', flags: [], below: words },
+    ...words.flatMap((word) => [
+      { ...word, at: `/${word.name}` },
+      ...word.below.map((sub) => ({ ...sub, at: `/${word.name}/${sub.name}` })),
+    ]),
+  ];
+}
+
+/** The flags behind which something stands. */
+export function namesTaking(flags: readonly Flag[], what: Flag['takes']): readonly string[] {
+  return flags.filter(({ takes }) => takes === what).flatMap(({ names }) => names);
+}
+
+/** A text in single quotes, as Bourne shells read it; what is no letter of a line is left out. */
+export function quote(text: string): string {
+  return `'${clean(text).replaceAll("'", "'\\''")}'`;
+}
+
+/** A line of text without what would end it, or move a cursor. */
+export function clean(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\\]/gu, ' ');
+}
+
+/** Reads commander's form of an option. */
+export function readFlag(flags: string, summary: string): Flag {
+  const names = flags.match(/(?<![\w<[-])--?[a-z][\w-]*/gi) ?? [];
+  const takes = flags.includes('<file>') ? 'file' : /[<[]/.test(flags) ? 'value' : 'nothing';
+  return { names, summary, takes };
+}
+
+/** The completion for fish, a line for each word and option. */
+export function fishCompletion(words: readonly Word[]): string {
+  const names = words.map(({ name }) => name).join(' ');
+  const lines = words.flatMap((word) => {
+    const below = word.below.map(({ name }) => name).join(' ');
+    const here = below === '' ? seen(word.name) : `${seen(word.name)}; and not ${seen(below)}`;
+    return [
+      `complete -c tollgate -f -n 'not ${seen(names)}' -a ${word.name} -d ${fishQuote(word.summary)}`,
+      ...word.flags.map((flag) => writeFlag(here, flag)),
+      ...word.below.map(
+        ({ name, summary }) => `complete -c tollgate -f -n '${here}' -a ${name} -d ${fishQuote(summary)}`,
+      ),
+      ...word.below.flatMap(({ name, flags }) =>
+        flags.map((flag) => writeFlag(`${seen(word.name)}; and ${seen(name)}`, flag)),
+      ),
+    ];
+  });
+  return `# Completion of tollgate for fish. To keep it:
+#   tollgate completion fish > ~/.config/fish/completions/tollgate.fish
+complete -c tollgate -f
+${[...COMMON_FLAGS.map((flag) => writeFlag(undefined, flag)), ...lines].join('\n')}
+`;
+}
+
+function seen(names: string): string {
+  return `__fish_seen_subcommand_from ${names}`;
+}
+
+const TAKES: Readonly<Record<Flag['takes'], string>> = Object.freeze({ nothing: '', value: ' -x', file: ' -r -F' });
+
+function writeFlag(condition: string | undefined, { names, summary, takes }: Flag): string {
+  const where = condition === undefined ? '' : ` -n '${condition}'`;
+  const flags = names.map((name) => (name.startsWith('--') ? ` -l ${name.slice(2)}` : ` -s ${name.slice(1)}`)).join('');
+  return `complete -c tollgate${where}${flags}${TAKES[takes]} -d ${fishQuote(summary)}`;
+}
+
+function fishQuote(text: string): string {
+  return `'${clean(text).replaceAll("'", "\\'")}'`;
+}
 
 const SHELLS: Readonly<Record<string, (words: readonly Word[]) => string>> = Object.freeze({
   bash: bashCompletion,
@@ -58,4 +159,99 @@ const PLAIN = /^[a-z0-9][\w-]*$/i;
 
 function isPlain({ name }: Word): boolean {
   return PLAIN.test(name);
+}
+
+/** The completion for bash, from 3.2 on. */
+export function bashCompletion(words: readonly Word[]): string {
+  const places = placesOf(words);
+  const known = places.slice(1).map(({ at }) => at);
+  return `# Completion of tollgate for bash. To keep it:
+#   tollgate completion bash > ~/.local/share/bash-completion/completions/tollgate
+_tollgate() {
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
+  local at= words= flags= values= files= i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case "$at/\${COMP_WORDS[i]}" in
+      ${known.join(' | ')}) at="$at/\${COMP_WORDS[i]}" ;;
+    esac
+  done
+  case "$at" in
+${places.map(writePlace).join('\n')}
+  esac
+  flags="$flags ${COMMON_FLAGS.flatMap(({ names }) => names).join(' ')}"
+  files="$files ${namesTaking(COMMON_FLAGS, 'file').join(' ')}"
+  COMPREPLY=()
+  case " $files " in *" $previous "*) compopt -o default 2> /dev/null; return ;; esac
+  case " $values " in *" $previous "*) return ;; esac
+  case "$current" in -*) words=$flags ;; esac
+  COMPREPLY=($(compgen -W "\${words:-$flags}" -- "$current"))
+}
+complete -F _tollgate tollgate
+`;
+}
+
+function writePlace({ at, flags, below }: Place): string {
+  const parts = {
+    words: below.map(({ name }) => name),
+    flags: flags.flatMap(({ names }) => names),
+    values: namesTaking(flags, 'value'),
+    files: namesTaking(flags, 'file'),
+  };
+  const sets = Object.entries(parts).flatMap(([name, own]) =>
+    own.length > 0 ? [`${name}=${quote(own.join(' '))}`] : [],
+  );
+  return `    ${quote(at)}) ${sets.length > 0 ? sets.join(' ') : ':'} ;;`;
+}
+
+/** The completion for zsh, with what each word means. */
+export function zshCompletion(words: readonly Word[]): string {
+  const places = placesOf(words);
+  const known = places.slice(1).map(({ at }) => at);
+  return `#compdef tollgate
+# Completion of tollgate for zsh. To keep it, in a folder of $fpath:
+#   tollgate completion zsh > ~/.zfunc/_tollgate
+_tollgate() {
+  local at= values= files= i
+  local -a found flags
+  for ((i = 2; i < CURRENT; i++)); do
+    case "$at/$words[i]" in
+      (${known.join('|')}) at="$at/$words[i]" ;;
+    esac
+  done
+  case "$at" in
+${places.map(writeZshPlace).join('\n')}
+  esac
+  flags+=(${describeFlags(COMMON_FLAGS)})
+  files="$files ${namesTaking(COMMON_FLAGS, 'file').join(' ')}"
+  if [[ " $files " == *" $words[CURRENT-1] "* ]]; then
+    _files
+  elif [[ " $values " == *" $words[CURRENT-1] "* ]]; then
+    _message 'a value'
+  elif [[ "$words[CURRENT]" == -* || $#found -eq 0 ]]; then
+    _describe -o option flags
+  else
+    _describe command found
+  fi
+}
+if [[ "$funcstack[1]" == _tollgate ]]; then
+  _tollgate "$@"
+else
+  compdef _tollgate tollgate
+fi
+`;
+}
+
+function writeZshPlace({ at, flags, below }: Place): string {
+  const [values, files] = [namesTaking(flags, 'value'), namesTaking(flags, 'file')];
+  const sets = [
+    ...(below.length > 0 ? [`found=(${below.map(({ name, summary }) => quote(`${name}:${summary}`)).join(' ')})`] : []),
+    ...(flags.length > 0 ? [`flags=(${describeFlags(flags)})`] : []),
+    ...(values.length > 0 ? [`values=${quote(values.join(' '))}`] : []),
+    ...(files.length > 0 ? [`files=${quote(files.join(' '))}`] : []),
+  ];
+  return `    (${quote(at)}) ${sets.length > 0 ? sets.join('; ') : ':'} ;;`;
+}
+
+function describeFlags(flags: readonly Flag[]): string {
+  return flags.flatMap(({ names, summary }) => names.map((name) => quote(`${name}:${summary}`))).join(' ');
 }

@@ -1,14 +1,24 @@
 import { stringify } from 'yaml';
+import type { Generation } from '../calls/generation.ts';
+import { createId } from '../calls/live-call.ts';
+import { type TargetRow, targetRows } from '../calls/routing/routing-states.ts';
+import { clocksFor } from '../calls/routing/try-targets.ts';
+import { targetsOfRequest } from '../calls/targets.ts';
+import { type ControlReply, callGateways } from '../cluster/control.ts';
 import { composeSchema } from '../config/compose-schema.ts';
+import { formatChange } from '../config/diff.ts';
+import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
 import { createConfigError, formatProblem } from '../config/problems.ts';
 import { listenWarnings } from '../config/warnings.ts';
+import type { Principal, Target } from '../contract/call.ts';
+import type { ChatMessage } from '../contract/chat.ts';
 import { probeStore } from '../plugins/foundation.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
-import type { CommandContext } from './commands.ts';
-import { createIo, formatTable } from './io.ts';
+import { CliError, createIo, EXIT, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
 import { createLogger, quietLog } from './logger.ts';
-import { trySetUp } from './trial.ts';
+import type { CommandContext } from './program.ts';
+import { trySetUp } from './start.ts';
 
 /**
  * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse beside
@@ -120,4 +130,225 @@ export async function printOpenApi({ terminal, globals }: CommandContext): Promi
 
 async function probe(loaded: LoadedConfig): Promise<string> {
   return (await probeStore(loaded, quietLog())) ?? 'its plugin cannot tell more without opening it';
+}
+
+/** `tollgate providers explain <model>`: where calls of a model go, and why. */
+export async function explainModel(context: CommandContext): Promise<void> {
+  const [model = ''] = context.args;
+  await withGeneration(context, async (generation) => {
+    const { deps, catalog } = generation;
+    const { aliases } = deps;
+    const { targets, alias } = targetsOfRequest({ catalog, aliases }, model);
+    const route = alias === undefined ? undefined : deps.routes.get(alias);
+    const rows = await Promise.all(targets.map((target) => describeTarget(generation, target, route, targets.length)));
+    const rules = {
+      model,
+      found_as:
+        alias !== undefined ? 'alias' : model.startsWith(`${targets[0]?.provider}/`) ? 'provider/model' : 'bare name',
+      strategy: targets.length < 2 ? 'only one' : (route?.strategy ?? 'fallback'),
+      ...(route && route.strategy !== 'fallback' && { sticky: route.sticky }),
+      ...(route?.hedge && targets.length > 1 && { hedge: describeHedge(route.hedge) }),
+    };
+    const table = formatTable(
+      [
+        'TARGET',
+        'ORDER',
+        'WEIGHT',
+        'WHEN',
+        'STATE',
+        'IN USD/M TOKENS',
+        'OUT USD/M TOKENS',
+        'CONTEXT TOKENS',
+        'FIRST TOKEN MS',
+        'WHOLE MS',
+      ],
+      rows.map((row) => [
+        row.target,
+        String(row.order ?? ''),
+        String(row.weight ?? ''),
+        row.when,
+        row.state,
+        String(row.input ?? 'unknown'),
+        String(row.output ?? 'unknown'),
+        String(row.context_window ?? 'unknown'),
+        String(row.first_token_ms),
+        String(row.whole_ms),
+      ]),
+    );
+    const words = Object.entries(rules).map(([name, value]) => `${name.replace('_', ' ')}: ${value}`);
+    createIo(context.terminal, context.globals.json === true).result(
+      { ...rules, targets: rows },
+      `${words.join(', ')}\n${table}`,
+    );
+  });
+}
+
+function describeHedge({ after, maxExtra }: HedgeRule): string {
+  return `after ${after === 'p95' ? after : `${after} ms`} for ${Number((maxExtra * 100).toFixed(3))} % of the calls`;
+}
+
+async function describeTarget(
+  { deps, catalog }: Generation,
+  target: Target,
+  route: ModelRoute | undefined,
+  of: number,
+) {
+  const name = `${target.provider}/${target.model}`;
+  const row = route?.targets.find(({ to }) => to === name);
+  const info = catalog.find(target.provider, target.model);
+  const price = catalog.priceOf(target, info);
+  const timeouts = deps.partsOf('chat').offers.get(target.provider)?.timeouts;
+  const facts = { request: {}, anotherWaits: of > 1, isDoubtful: false };
+  const { shared } = deps.routing;
+  const isOpen = shared && ((await shared.isOpen(name)) || (await shared.isOpen(target.provider)));
+  return {
+    target: name,
+    ...(row && { order: row.order, weight: row.weight }),
+    when:
+      !row && route ? 'prompt too long for the others' : row?.onlyWhenCheaper ? 'cheaper than the others' : 'always',
+    state: !catalog.isConfigured(target.provider) ? 'no key' : isOpen ? 'open' : 'closed',
+    ...(price && { input: price.input, output: price.output }),
+    ...(info?.contextWindow !== undefined && { context_window: info.contextWindow }),
+    first_token_ms: clocksFor(timeouts, route?.timeouts, { ...facts, stream: true }).firstTokenMs,
+    whole_ms: clocksFor(timeouts, route?.timeouts, { ...facts, stream: false }).firstByteMs,
+  };
+}
+
+/** `tollgate targets`: what every gateway on this configuration's data folder knows of its targets, all of its workers together. */
+export async function run(context: CommandContext): Promise<void> {
+  const { settings } = await loadFor(context);
+  const replies = await callGateways(settings.dataDir, 'targets');
+  if (replies.length === 0)
+    throw new CliError(
+      `no gateway of this configuration runs on ${settings.dataDir}`,
+      EXIT.unavailable,
+      'Run this as the same user, on the same machine and with the same configuration as the gateway.',
+    );
+  createIo(context.terminal, context.globals.json === true).result(
+    replies.map((reply) => ({ pid: reply.pid, targets: targetRows(reply), retries: reply.retries })),
+    replies.map((reply) => describe(reply, Date.now())).join('\n\n'),
+  );
+}
+
+const HEAD = [
+  'TARGET',
+  'STATE',
+  'WHY',
+  'LEFT ALONE S',
+  'ERRORS %',
+  'ATTEMPTS',
+  'WHOLE MS',
+  'FIRST TOKEN MS',
+  'LAST ERROR',
+];
+
+function describe(reply: ControlReply<'targets'>, now: number): string {
+  const { running, allowed, refused } = reply.retries;
+  const head = `process ${reply.pid}: ${running} of ${allowed} retries run, ${refused} were refused since the start`;
+  const rows = targetRows(reply).map((row) => cellsOf(row, now));
+  return `${head}\n${rows.length === 0 ? 'No target was tried yet.' : formatTable(HEAD, rows)}`;
+}
+
+function cellsOf(row: TargetRow, now: number): readonly string[] {
+  const { target, state, cause, open_until: until, error_ratio: ratio, last_error: error } = row;
+  const leftMs = until === undefined ? 0 : Math.max(Date.parse(until) - now, 0);
+  return [
+    ...[target, state, cause ?? '', leftMs === 0 ? '' : String(Math.ceil(leftMs / 1000))],
+    ...[(ratio * 100).toFixed(1), String(row.attempts), numberOf(row.whole_ms), numberOf(row.first_token_ms)],
+    error ? `${error.at} ${error.status ?? error.errno ?? error.class ?? ''} ${error.message}` : '',
+  ];
+}
+
+function numberOf(ms: number | undefined): string {
+  return ms === undefined ? '' : ms.toFixed(0);
+}
+
+/** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
+const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
+
+/** `tollgate chat`: one question through the pipeline of this configuration; the answer on stdout as it comes. */
+export async function runChat(context: CommandContext): Promise<void> {
+  const { options, args, globals, terminal } = context;
+  const [model = '', ...words] = args;
+  const prompt = words.length === 0 || words.join(' ') === '-' ? await readStdin() : words.join(' ');
+  if (prompt.trim() === '')
+    throw new CliError('there is no prompt', EXIT.usage, 'Write it behind the model, or pipe it in.');
+  const maxTokens = readCount(options['maxTokens']);
+  const system = options['system'];
+  const messages: ChatMessage[] = [
+    ...(typeof system === 'string' ? [{ role: 'system', content: system } as const] : []),
+    { role: 'user', content: prompt },
+  ];
+  const request = { model, messages, ...(maxTokens !== undefined && { max_tokens: maxTokens }) };
+
+  await withGeneration(context, async ({ services }) => {
+    const stop = new AbortController();
+    process.once('SIGINT', () => stop.abort());
+    const call = { principal: OPERATOR, requestId: createId('req_'), signal: stop.signal };
+    if (globals.json || options['stream'] === false) {
+      const response = await services.chat({ ...request, stream: false }, call);
+      if ('choices' in response)
+        createIo(terminal, globals.json === true).result(response, response.choices[0]?.message.content ?? '');
+      return;
+    }
+    const chunks = await services.chat({ ...request, stream: true }, call);
+    if (!(Symbol.asyncIterator in chunks)) return;
+    for await (const chunk of chunks) terminal.out.write(chunk.choices[0]?.delta.content ?? '');
+    terminal.out.write('\n');
+  });
+}
+
+function readCount(text: string | boolean | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const count = Number(text);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new CliError(`"${String(text)}" is not a number of tokens`, EXIT.usage);
+  return count;
+}
+
+async function readStdin(): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write('Write the message and end it with Ctrl-D:\n');
+  let text = '';
+  process.stdin.setEncoding('utf8');
+  for await (const chunk of process.stdin) text += String(chunk);
+  return text;
+}
+
+/**
+ * `tollgate reload`: every gateway on this configuration's data folder reads its configuration anew; with `--diff` it only says what
+ * that would change. Exit code 3 when one of them refuses it.
+ */
+export async function runReload(context: CommandContext): Promise<void> {
+  const { terminal, globals, options } = context;
+  const isTrial = options['diff'] === true;
+  // A configuration with an error is told here, with its places; the running gateway is not even asked.
+  const { settings } = await loadFor(context);
+  const replies = await callGateways(settings.dataDir, isTrial ? 'compare' : 'reload');
+  if (replies.length === 0)
+    throw new CliError(
+      `no gateway of this configuration runs on ${settings.dataDir}`,
+      EXIT.unavailable,
+      'Run this as the same user, on the same machine and with the same configuration as the gateway, or send it SIGHUP.',
+    );
+  const refused = replies.find(({ problem }) => problem !== undefined);
+  if (refused)
+    throw new CliError(
+      `the gateway (process ${refused.pid}) refused the configuration and goes on with the former one:\n${refused.problem ?? ''}`,
+      EXIT.config,
+    );
+  createIo(terminal, globals.json === true).result(
+    replies,
+    replies.map((each) => describeReload(each, isTrial)).join('\n'),
+  );
+}
+
+function describeReload({ pid, file, changes }: ControlReply<'reload'>, isTrial: boolean): string {
+  const head = isTrial
+    ? `process ${pid}: a reload of ${file} would change ${countOf(changes.length)}`
+    : `process ${pid}: reloaded ${file}, ${countOf(changes.length)} changed`;
+  return [head, ...changes.map((change) => `  ${formatChange(change)}`)].join('\n');
+}
+
+function countOf(changes: number): string {
+  return changes === 0 ? 'nothing' : changes === 1 ? '1 place' : `${changes} places`;
 }

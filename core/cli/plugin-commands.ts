@@ -1,10 +1,10 @@
 import { userInfo } from 'node:os';
 import { Command } from 'commander';
-import { nearest } from '../config/nearest.ts';
+import { nearest } from '../config/problems.ts';
 import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
-import type { CommandContext } from './commands.ts';
 import { CliError, createIo, EXIT, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
+import type { CommandContext } from './program.ts';
 
 /** The commands of the plugins that a configuration loads, by plugin: for help, and to know that a word is one of them. */
 export async function listPluginCommands(

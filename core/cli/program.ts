@@ -1,8 +1,142 @@
 import { Command } from 'commander';
-import { VERSION } from '../config/package-root.ts';
-import { addCommands, COMMANDS } from './commands.ts';
-import { reportFailure } from './failure.ts';
-import { createTerminal } from './io.ts';
+import { VERSION } from '../config/sources.ts';
+import { createTerminal, reportFailure, type Terminal } from './io.ts';
+
+/** What every command is given; the options of the program itself are in `globals`. */
+export interface CommandContext {
+  readonly terminal: Terminal;
+  readonly globals: { readonly config?: string; readonly json?: boolean };
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+interface CommandRow {
+  readonly name: string;
+  readonly summary: string;
+  readonly args?: readonly (readonly [name: string, summary: string])[];
+  readonly options?: readonly (readonly [flags: string, summary: string])[];
+  /** Loads the code only when the command runs: help and version load none of it. A row that is only a group has none. */
+  readonly load?: () => Promise<(context: CommandContext) => Promise<void>>;
+  readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
+}
+
+const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] as const;
+const HOST = ['--host <address>', 'replaces server.host'] as const;
+
+/** The commands as data: names, help and parsing come from this table. */
+export const COMMANDS: readonly CommandRow[] = [
+  {
+    name: 'start',
+    summary: 'Run the gateway',
+    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']],
+    load: async () => (await import('./start.ts')).run,
+  },
+  {
+    name: 'check',
+    summary: 'Check the configuration without starting anything',
+    options: [['--connect', 'also reach the store and see whether this version can use it; nothing in it is changed']],
+    load: async () => (await import('./inspect.ts')).checkConfig,
+  },
+  {
+    name: 'reload',
+    summary: 'Let the gateways that run on this configuration read it anew',
+    options: [['--diff', 'say what a reload would change, and change nothing']],
+    load: async () => (await import('./inspect.ts')).run,
+  },
+  {
+    name: 'targets',
+    summary: 'Say how the targets of the gateways that run on this configuration do',
+    load: async () => (await import('./inspect.ts')).run,
+  },
+  {
+    name: 'init',
+    summary: 'Write a configuration, .env.example and .gitignore into this folder',
+    options: [
+      ['--force', 'replace files that exist'],
+      ['--client <name>', 'write nothing; print how a client, such as codex, is set up for this gateway'],
+    ],
+    load: async () => (await import('./init.ts')).run,
+  },
+  {
+    name: 'chat',
+    summary: 'Ask a model once; reads the prompt from stdin when none is given',
+    args: [
+      ['<model>', 'provider/model or an alias'],
+      ['[prompt...]', 'the message; "-" or nothing reads stdin'],
+    ],
+    options: [
+      ['--system <text>', 'a system message'],
+      ['--no-stream', 'wait for the whole answer'],
+      ['--max-tokens <number>', 'the most tokens to generate'],
+    ],
+    load: async () => (await import('./inspect.ts')).run,
+  },
+  {
+    name: 'providers',
+    summary: 'List the providers of the configuration and whether each can be called',
+    load: async () => (await import('./inspect.ts')).listProviders,
+    subcommands: [
+      {
+        name: 'explain',
+        summary: 'Say where calls of a model go: its targets in order, prices, clocks, and which are left alone now',
+        args: [['<model>', 'provider/model, an alias or a bare name']],
+        load: async () => (await import('./inspect.ts')).explainModel,
+      },
+    ],
+  },
+  {
+    name: 'plugins',
+    summary: 'List the plugins that the configuration loads',
+    load: async () => (await import('./inspect.ts')).listPlugins,
+  },
+  {
+    name: 'config',
+    summary: 'Show the configuration',
+    subcommands: [
+      {
+        name: 'print',
+        summary: 'Print it as it counts, defaults included, secrets masked',
+        load: async () => (await import('./inspect.ts')).printConfig,
+      },
+      {
+        name: 'schema',
+        summary: 'Print the JSON Schema of this configuration and its plugins',
+        load: async () => (await import('./inspect.ts')).printSchema,
+      },
+    ],
+  },
+  {
+    name: 'openapi',
+    summary: 'Print the OpenAPI document of this configuration',
+    load: async () => (await import('./inspect.ts')).printOpenApi,
+  },
+  {
+    name: 'completion',
+    summary: 'Print a script that completes commands and options in a shell',
+    args: [['<shell>', 'bash, zsh or fish']],
+    load: async () => (await import('./completion.ts')).run,
+  },
+];
+
+export function addCommands(program: Command, terminal: Terminal): void {
+  for (const row of COMMANDS) {
+    const command = addCommand(program, row, terminal);
+    for (const sub of row.subcommands ?? []) addCommand(command, sub, terminal);
+  }
+}
+
+function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, terminal: Terminal): Command {
+  const command = parent.command(row.name).description(row.summary);
+  for (const [name, summary] of row.args ?? []) command.argument(name, summary);
+  for (const [flags, summary] of row.options ?? []) command.option(flags, summary);
+  const { load } = row;
+  if (!load) return command;
+  return command.action(async (...given: unknown[]) => {
+    const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
+    const run = await load();
+    await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
+  });
+}
 
 const terminal = createTerminal();
 // The reader of stdout may stop (`| head`): that ends a command in silence. An stderr that nobody reads ends nothing, least of all a gateway.

@@ -1,10 +1,11 @@
 import { type BudgetValues, isTimeZone, readBudget, WEEKDAYS } from '../contract/budgets.ts';
+import { GatewayError } from '../contract/errors.ts';
 import { isObject } from '../contract/json.ts';
-import { refuseTag, type TagRules, tagName } from '../contract/tags.ts';
-import { parseUsd } from '../contract/units.ts';
-import type { CoreValues } from './core-schema.ts';
-import { didYouMean } from './nearest.ts';
-import { childPointer, type ProblemAt } from './problems.ts';
+import type { Plan } from '../contract/plugin.ts';
+import { parseUsd, refuseTag, type TagRules, tagName } from '../contract/units.ts';
+import { CORE_PROPERTIES, type CoreValues } from './core-schema.ts';
+import { childPointer, didYouMean, type ProblemAt } from './problems.ts';
+import { validateValue } from './validate.ts';
 
 /** What core's part of a configuration says of budgets; its values may be of any shape when it has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
@@ -40,7 +41,7 @@ function isValues(values: unknown): boolean {
 }
 
 /** The same of one list of budgets, whose place `pointer` is. */
-export function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): readonly ProblemAt[] {
+function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): readonly ProblemAt[] {
   if (!Array.isArray(list)) return [];
   const known = new Set<string>();
   return list.flatMap((each: unknown, at): readonly ProblemAt[] => {
@@ -73,7 +74,7 @@ function isBudget(value: unknown): value is BudgetValues {
 }
 
 /** What a budget may refer to. */
-export interface BudgetNames {
+interface BudgetNames {
   readonly plans: readonly string[];
   readonly providers: readonly string[];
   /** What calls may be booked under; any tag unless given. */
@@ -81,7 +82,7 @@ export interface BudgetNames {
 }
 
 /** A mistake in a budget: where in it, what is wrong and what to do. */
-export interface BudgetProblem {
+interface BudgetProblem {
   /** A JSON pointer. */
   readonly path: string;
   /** The end of a sentence that begins with the place. */
@@ -179,4 +180,28 @@ function readAmount(amount: string | number): number {
   } catch {
     return Number.NaN;
   }
+}
+
+/** The schema of one plan, as the configuration has it under `plans`. */
+export const PLAN_SCHEMA = CORE_PROPERTIES.plans.additionalProperties;
+
+/** A plan that an operator puts at run time, held to the schema of those in the file; throws `invalid_request` naming the field. */
+export function readPlan(value: unknown): Plan {
+  if (!isObject(value)) throw new GatewayError('invalid_request', 'A plan is an object, such as {"rpm": 60}.');
+  const plan = structuredClone(value) as CoreValues['plans'][string];
+  const found = validateValue(plan, PLAN_SCHEMA, { pointer: '', baseDir: '/', isHidden: () => false });
+  // Which providers there are is not known here.
+  const providers = (plan.budgets ?? []).flatMap(({ provider }) => provider ?? []);
+  const [problem] = found.length > 0 ? found : checkBudgetList('/budgets', plan.budgets, { plans: [], providers });
+  if (!problem) return planOf(plan);
+  const param = problem.pointer.slice(1).replaceAll('/', '.');
+  const sentence = `${param === '' ? 'The plan' : `"${param}"`} ${problem.message}`;
+  throw new GatewayError('invalid_request', `${sentence}.${problem.hint ? ` ${problem.hint}` : ''}`, {
+    ...(param !== '' && { param }),
+  });
+}
+
+/** A checked plan as the gateway counts it. */
+export function planOf({ budgets, ...plan }: CoreValues['plans'][string]): Plan {
+  return { ...(plan as Plan), ...(budgets && { budgets: budgets.map(readBudget) }) };
 }

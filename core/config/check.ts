@@ -1,15 +1,23 @@
 import { isObject, type Json, type Schema } from '../contract/json.ts';
-import { checkAliases, checkModelOptions, suggest } from './check-aliases.ts';
+import { FORMATS, TAG_NAME, TAG_VALUE } from '../contract/units.ts';
 import { checkBudgets } from './check-budgets.ts';
-import { checkTags } from './check-tags.ts';
 import { sealPluginSchema } from './compose-schema.ts';
-import { CORE_PROPERTIES, type CoreValues, type GatewayConfig, type InstanceRef } from './core-schema.ts';
-import { type CheckedInstance, finishConfig, type Section } from './finish-config.ts';
-import { findGroup, GROUP_NAMES, INSTANCE_NAME, type PluginSchema } from './groups.ts';
+import {
+  CORE_PROPERTIES,
+  type CoreValues,
+  findGroup,
+  type GatewayConfig,
+  GROUP_NAMES,
+  INSTANCE_NAME,
+  type InstanceRef,
+  type PluginSchema,
+} from './core-schema.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree } from './interpolate.ts';
-import { childPointer, createConfigError, type ProblemAt } from './problems.ts';
-import type { RawConfig } from './read.ts';
+import { targetTexts } from './model-routes.ts';
+import { childPointer, createConfigError, didYouMean, type ProblemAt } from './problems.ts';
+import { type CheckedInstance, finishConfig, type RawConfig, type Section } from './read.ts';
+import { mapLeaves } from './schema-at.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';
 import { checkTls } from './tls.ts';
 import { type SchemaProblem, validateValue } from './validate.ts';
@@ -199,4 +207,106 @@ function checkPlans({ plans, defaultPlan }: Referring, providers: readonly strin
   if (typeof defaultPlan !== 'string' || Object.hasOwn(known, defaultPlan)) return problems;
   const message = `names the plan "${defaultPlan}", which "plans" does not have`;
   return [...problems, { pointer: '/defaultPlan', message, hint: suggest(defaultPlan, Object.keys(known)) }];
+}
+
+/** Aliases whose name or target cannot work: the targets' providers must be configured. */
+function checkAliases(models: unknown, providers: readonly string[], place = '/models'): readonly ProblemAt[] {
+  const aliases = isObject(models) ? models : {};
+  return Object.entries(aliases).flatMap(([alias, target]) => {
+    const pointer = childPointer(place, alias);
+    return [
+      ...checkAliasName(alias, pointer, providers),
+      ...targetTexts(target).flatMap(([at, text]) =>
+        checkTarget(text, at.reduce<string>(childPointer, pointer), providers, Object.hasOwn(aliases, text)),
+      ),
+    ];
+  });
+}
+
+function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly ProblemAt[] {
+  const refuse = (message: string, hint: string): readonly ProblemAt[] => [{ pointer, atKey: true, message, hint }];
+  if (!/^[^\s\p{C}]{1,200}$/u.test(alias)) {
+    return refuse('is not a name that an alias can have', 'Use 1 to 200 visible characters without spaces.');
+  }
+  const hidden = providers.find((provider) => alias.startsWith(`${provider}/`));
+  if (hidden === undefined) return [];
+  const hint = 'Give the alias a name that does not begin with a provider’s.';
+  return refuse(`would hide a model of the provider "${hidden}"`, hint);
+}
+
+function checkTarget(
+  text: string,
+  pointer: string,
+  providers: readonly string[],
+  isAlias: boolean,
+): readonly ProblemAt[] {
+  const [provider = '', ...model] = text.split('/');
+  if (provider === '' || model.join('/') === '') {
+    const hint = isAlias
+      ? 'An alias cannot name another alias: name its models.'
+      : 'Write the provider’s name, a slash and the model.';
+    return [{ pointer, message: 'must be "provider/model"', hint }];
+  }
+  if (providers.includes(provider)) return [];
+  const message = `names the provider "${provider}", which is not configured`;
+  return [{ pointer, message, hint: suggest(provider, providers) }];
+}
+
+/** Options of `format: "model"`: each names an alias, or a model of a configured provider. */
+function checkModelOptions(
+  { value, schema, pointer }: { readonly value: unknown; readonly schema: Schema; readonly pointer: string },
+  aliases: unknown,
+  providers: readonly string[],
+): readonly ProblemAt[] {
+  const problems: ProblemAt[] = [];
+  mapLeaves(value, schema, pointer, (leaf, { pointer: at, nodes }) => {
+    // What has not the form of one is a problem of its own.
+    if (typeof leaf === 'string' && FORMATS['model']?.accepts(leaf) && nodes.some(({ format }) => format === 'model'))
+      problems.push(...checkModel(leaf, at, isObject(aliases) ? Object.keys(aliases) : [], providers));
+    return undefined;
+  });
+  return problems;
+}
+
+function checkModel(
+  text: string,
+  pointer: string,
+  aliases: readonly string[],
+  providers: readonly string[],
+): readonly ProblemAt[] {
+  if (aliases.includes(text)) return [];
+  if (/^[^/]+\/./.test(text)) return checkTarget(text, pointer, providers, false);
+  const hint = didYouMean(text, aliases) ?? 'Write "provider/model", or the name of an alias under "models".';
+  return [{ pointer, message: `names the model "${text}", which is no alias of "models"`, hint }];
+}
+
+/** What a word may have been meant to be. */
+function suggest(word: string, names: readonly string[]): string {
+  const known = names.length > 0 ? `There are: ${names.slice(0, 20).join(', ')}.` : 'There are none.';
+  return didYouMean(word, names) ?? known;
+}
+
+/** Names and values of tags that no request could send. */
+function checkTags(tags: unknown): readonly ProblemAt[] {
+  if (!isObject(tags)) return [];
+  return Object.entries(tags).flatMap(([name, values]): readonly ProblemAt[] => {
+    const pointer = childPointer('/tags', name);
+    if (!TAG_NAME.test(name))
+      return [
+        {
+          ...{ pointer, atKey: true, message: 'is not a name that a tag can have' },
+          hint: 'Use 1 to 32 of a-z, 0-9, "_" and "-", and begin with a letter.',
+        },
+      ];
+    return (Array.isArray(values) ? values : []).flatMap((value, index) =>
+      typeof value === 'string' && !TAG_VALUE.test(value)
+        ? [
+            {
+              ...{ pointer: childPointer(pointer, String(index)), message: 'is not a value that a tag can have' },
+              hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit; a comma stands between tags. Write `name: "*"` to take any value.',
+            },
+          ]
+        : [],
+    );
+  });
 }

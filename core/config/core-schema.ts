@@ -1,12 +1,49 @@
-import { BUDGET, type BudgetRule } from '../contract/budgets.ts';
-import type { FromSchema } from '../contract/from-schema.ts';
-import type { Schema } from '../contract/json.ts';
+import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../contract/budgets.ts';
+import type { FromSchema, Schema } from '../contract/json.ts';
 import type { Plan, PluginKind } from '../contract/plugin.ts';
-import type { TagRules } from '../contract/tags.ts';
-import type { Group } from './groups.ts';
+import type { TagRules } from '../contract/units.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
-import { PLANS } from './plan-schema.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
+
+const NAME_SCHEMA = { type: 'string', minLength: 1 } as const;
+const limitSchema = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
+
+const LIMITS = {
+  rpm: limitSchema('Requests a minute; 0 allows none.'),
+  tpm: limitSchema('Tokens a minute; 0 allows none.'),
+  concurrency: limitSchema('Calls at the same time; 0 allows none.'),
+} as const;
+
+/** `plans:`, a map of plans by name. */
+const PLANS = {
+  type: 'object',
+  default: {},
+  description: 'Limits by plan name. A key, a claim of a token or an account says which plan a user has.',
+  additionalProperties: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      ...LIMITS,
+      serverTools: {
+        type: 'array',
+        items: NAME_SCHEMA,
+        description:
+          'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; none unless set, but those of their keys.',
+      },
+      providers: {
+        type: 'object',
+        description: 'Narrower limits by provider.',
+        additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
+      },
+      budgets: {
+        type: 'array',
+        maxItems: MAX_OWN_BUDGETS,
+        items: OWN_BUDGET,
+        description: 'What each account of the plan may spend, by calendar period.',
+      },
+    },
+  },
+} as const satisfies Schema;
 
 /** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */
 
@@ -225,4 +262,70 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly plain: () => Readonly<Record<string, unknown>>;
   /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`; else the file or a default. */
   readonly sources: ReadonlyMap<string, string>;
+}
+
+interface GroupRow {
+  readonly kind: PluginKind;
+  readonly noun: string;
+  /** The built-in ones are on unless the configuration says `false`. */
+  readonly isOn?: boolean;
+  /** One sentence for editors. */
+  readonly description: string;
+}
+
+/** The sections of a configuration that name plugins. */
+export const GROUPS = Object.freeze({
+  policies: {
+    kind: 'policy',
+    noun: 'policy',
+    isOn: true,
+    description: 'What stands around every call. The built-in ones are on unless set to `false`.',
+  },
+  auth: { kind: 'auth', noun: 'auth scheme', description: 'How callers prove who they are.' },
+  providers: {
+    kind: 'provider',
+    noun: 'provider',
+    description:
+      'Vendors of models. The key is the path segment under `/api/core/` and the first part of `provider/model`.',
+  },
+  tts: {
+    kind: 'tts',
+    noun: 'speech vendor',
+    description: 'Vendors of speech. The key is the path segment before `/tts`.',
+  },
+  agents: { kind: 'agent', noun: 'agent plugin', description: 'The multi-agent endpoints.' },
+  operations: {
+    kind: 'operation',
+    noun: 'operation',
+    isOn: true,
+    description: 'What callers may ask for beside chat. The built-in ones are on unless set to `false`.',
+  },
+  dialects: {
+    kind: 'dialect',
+    noun: 'dialect',
+    isOn: true,
+    description: 'The formats in which callers may write a chat. The built-in ones are on unless set to `false`.',
+  },
+} as const satisfies Record<string, GroupRow>);
+
+export type Group = keyof typeof GROUPS;
+
+export const GROUP_NAMES = Object.freeze(Object.keys(GROUPS) as Group[]);
+
+/** The row of a group; undefined for any other section. */
+export function findGroup(section: string): (GroupRow & { readonly group: Group }) | undefined {
+  const group = GROUP_NAMES.find((name) => name === section);
+  return group && { group, ...GROUPS[group] };
+}
+
+/** What an instance may be called: it becomes a part of URLs, log lines and metric labels. */
+export const INSTANCE_NAME = /^(?!\d+$)[a-z0-9][a-z0-9._-]{0,62}$/;
+
+/** A plugin's part of the schema. `name` is what the configuration calls the plugin: a built-in name, package or path. */
+export interface PluginSchema {
+  readonly kind: PluginKind;
+  readonly name: string;
+  readonly schema: Schema;
+  /** The top-level key of the configuration that holds the plugin's options, instead of its place in the group. */
+  readonly section?: string;
 }

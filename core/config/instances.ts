@@ -1,9 +1,7 @@
 import { isObject, type Json } from '../contract/json.ts';
-import type { InstanceRef } from './core-schema.ts';
-import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME } from './groups.ts';
+import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type InstanceRef } from './core-schema.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
-import { nearest } from './nearest.ts';
-import { childPointer, type ProblemAt } from './problems.ts';
+import { childPointer, nearest, type ProblemAt } from './problems.ts';
 
 /** A plugin's name as the loader knows it. */
 export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'>;

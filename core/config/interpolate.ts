@@ -2,9 +2,9 @@ import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Json, Schema } from '../contract/json.ts';
 import type { Problem } from '../contract/plugin.ts';
-import type { Environment } from './env.ts';
 import type { ProblemAt } from './problems.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
+import type { Environment } from './sources.ts';
 
 /** References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`; `$${` is a plain `${`. */
 

@@ -1,3 +1,8 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseEnv } from 'node:util';
 import {
   isAlias,
   isMap,
@@ -12,15 +17,16 @@ import {
 } from 'yaml';
 import type { Json } from '../contract/json.ts';
 import {
+  ConfigError,
   childPointer,
   createLocator,
+  displayPath,
   type Place,
   type Position,
   type ProblemAt,
   type Source,
   SourceError,
 } from './problems.ts';
-import { JsonError, type JsonPath, scanJson } from './scan-json.ts';
 
 const MAX_JSON_DEPTH = 100;
 
@@ -171,4 +177,259 @@ function describeValue(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'number') return `the number ${value}`;
   return typeof value === 'object' ? 'an object of a class' : `a ${typeof value}`;
+}
+
+/** Reads one file of a configuration by its extension; a module may export a function of the environment. */
+export async function parseFile(file: string, content: string, env: Environment): Promise<Source> {
+  const format = path.extname(file);
+  if (format === '.json') return parseJson(content);
+  if (/^\.ya?ml$/.test(format)) return parseYaml(content);
+  const exported = await importDefault(file);
+  return { value: typeof exported === 'function' ? await exported({ env }) : exported, positions: new Map() };
+}
+
+/** The default export of a module file; TypeScript goes through jiti (cosmiconfig's own loader needs TypeScript < 7). */
+async function importDefault(file: string): Promise<unknown> {
+  if (/\.[mc]?ts$/.test(file)) {
+    const { createJiti } = await import('jiti');
+    return await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import(file, { default: true });
+  }
+  // Node keeps a module for ever under its URL; a file that has changed since is another one.
+  const url = pathToFileURL(file);
+  url.searchParams.set('changed', String(statSync(file).mtimeMs));
+  const module: Readonly<Record<string, unknown>> = await import(url.href);
+  return module['default'];
+}
+
+/** Variables by name, as `process.env` has them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Later files lose: a machine's own `.env.local` stands before the shared `.env`. */
+const ENV_FILES = ['.env.local', '.env'] as const;
+
+/**
+ * The environment with what `.env.local` and `.env` of the folders add to it; what is set already is never changed,
+ * and an earlier folder wins. Throws a `ConfigError` when a file exists and cannot be read.
+ */
+export async function loadEnv(env: Environment, folders: readonly string[], cwd: string): Promise<Environment> {
+  const merged = new Map(Object.entries(env));
+  for (const folder of new Set(folders)) {
+    for (const name of ENV_FILES) {
+      const text = await readEnvFile(path.join(folder, name), cwd);
+      for (const [key, value] of Object.entries(parseEnv(text))) {
+        if (merged.get(key) === undefined) merged.set(key, value);
+      }
+    }
+  }
+  return Object.freeze(Object.fromEntries(merged));
+}
+
+/** Where variables may stand in these folders, beside the environment itself. */
+export function envFiles(folders: readonly string[]): readonly string[] {
+  return [...new Set(folders)].flatMap((folder) => ENV_FILES.map((name) => path.join(folder, name)));
+}
+
+async function readEnvFile(file: string, cwd: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return '';
+    const hint = 'Make it a file that this user may read, or remove it.';
+    throw new ConfigError([
+      { file: displayPath(file, cwd), path: '', message: `cannot be read (${code ?? 'unknown'})`, hint },
+    ]);
+  }
+}
+
+/** The folder of this package: where `package.json` and `config/` are, seen from the source as from `dist/`. */
+export const PACKAGE_ROOT: string = findRoot(path.dirname(fileURLToPath(import.meta.url)));
+
+function findRoot(folder: string): string {
+  if (existsSync(path.join(folder, 'package.json'))) return folder;
+  const parent = path.dirname(folder);
+  if (parent === folder)
+    throw new Error('the package.json of tollgate is missing beside its files; reinstall the package');
+  return findRoot(parent);
+}
+
+/** This package's version. */
+export const VERSION: string = (
+  JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { readonly version: string }
+).version;
+
+/** Names and indexes that lead from the whole text to a value. */
+type JsonPath = readonly (string | number)[];
+
+/** What stands between `from` and `to`. An object or array is told where it opens. */
+type JsonToken = 'name' | 'string' | 'literal' | 'open';
+
+/** Told every token in order. `path` belongs to the scanner and changes after the call; for a name it ends with that name. */
+type VisitToken = (token: JsonToken, from: number, to: number, path: JsonPath) => void;
+
+/** Thrown by {@link scanJson}: the text is not strict JSON from this place on. */
+class JsonError extends Error {
+  override readonly name = 'JsonError';
+  /** In UTF-16 units from the start. */
+  readonly offset: number;
+  /** What should stand there, such as `a value`. */
+  readonly expected: string | undefined;
+  /** The path of a name that stands in its object a second time. */
+  readonly repeated: JsonPath | undefined;
+
+  constructor(message: string, offset: number, more: { readonly expected?: string; readonly repeated?: JsonPath }) {
+    super(message);
+    this.offset = offset;
+    this.expected = more.expected;
+    this.repeated = more.repeated;
+  }
+}
+
+interface Scan {
+  readonly text: string;
+  readonly visit: VisitToken;
+  readonly path: (string | number)[];
+  /** For each open object its names so far, for each open array undefined. */
+  readonly open: (Set<string> | undefined)[];
+  at: number;
+}
+
+const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const UNICODE_ESCAPE = /\\u[\da-fA-F]{4}/y;
+const SIMPLE_ESCAPES: ReadonlySet<number> = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
+const LETTER_U = 0x75;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a string may not hold
+const UNESCAPED = /[^"\\\u0000-\u001f]*/y;
+
+/**
+ * Reads strict JSON (RFC 8259) from the first to the last character. Throws a {@link JsonError} where it is none, and where
+ * a name stands twice in one object; `JSON.parse` takes what passes. Does not recurse: `visit` may stop it by throwing when
+ * the text is too deep or too long.
+ */
+function scanJson(text: string, visit: VisitToken): void {
+  const scan: Scan = { text, visit, path: [], open: [], at: 0 };
+  let isMore = true;
+  while (isMore) isMore = readValue(scan) || readNext(scan);
+}
+
+/** Reads a string or literal whole, an object or array up to its first value; tells whether such a value follows. */
+function readValue(scan: Scan): boolean {
+  skipSpace(scan);
+  const { text, path, at: from } = scan;
+  const mark = text[from];
+  if (mark === '{' || mark === '[') return readOpening(scan, mark === '{');
+  if (mark === '"') {
+    skipString(scan);
+    scan.visit('string', from, scan.at, path);
+    return false;
+  }
+  LITERAL.lastIndex = from;
+  if (!LITERAL.test(text)) throw missing(scan, 'a value');
+  scan.at = LITERAL.lastIndex;
+  scan.visit('literal', from, scan.at, path);
+  return false;
+}
+
+function readOpening(scan: Scan, isObject: boolean): boolean {
+  const { text, path, open, at: from } = scan;
+  scan.at += 1;
+  scan.visit('open', from, scan.at, path);
+  open.push(isObject ? new Set() : undefined);
+  path.push(isObject ? '' : 0);
+  skipSpace(scan);
+  if (text[scan.at] === (isObject ? '}' : ']')) return false;
+  if (isObject) readName(scan);
+  return true;
+}
+
+/** After a value: closing brackets, then a comma and the next name; tells whether another value follows. */
+function readNext(scan: Scan): boolean {
+  const { text, path, open } = scan;
+  for (;;) {
+    skipSpace(scan);
+    if (open.length === 0) {
+      if (scan.at < text.length) throw new JsonError('nothing may follow the value', scan.at, { expected: 'the end' });
+      return false;
+    }
+    const names = open.at(-1);
+    const closer = names ? '}' : ']';
+    const mark = text[scan.at];
+    if (mark !== closer && mark !== ',') throw missing(scan, `"," or "${closer}"`);
+    scan.at += 1;
+    if (mark === ',') {
+      if (names) readName(scan);
+      else path.push(Number(path.pop()) + 1);
+      return true;
+    }
+    open.pop();
+    path.pop();
+  }
+}
+
+function readName(scan: Scan): void {
+  const { text, path, open } = scan;
+  skipSpace(scan);
+  const from = scan.at;
+  if (text[from] !== '"') throw missing(scan, 'a name in double quotes');
+  const isPlain = skipString(scan);
+  const name = isPlain ? text.slice(from + 1, scan.at - 1) : (JSON.parse(text.slice(from, scan.at)) as string);
+  path[path.length - 1] = name;
+  const names = open.at(-1);
+  if (names?.has(name)) {
+    const shown = JSON.stringify(name.length > 60 ? `${name.slice(0, 59)}…` : name);
+    throw new JsonError(`the name ${shown} stands here a second time`, from, { repeated: [...path] });
+  }
+  names?.add(name);
+  scan.visit('name', from, scan.at, path);
+  skipSpace(scan);
+  if (text[scan.at] !== ':') throw missing(scan, '":"');
+  scan.at += 1;
+}
+
+/** Skips a string from quote to quote; tells whether it has no escapes. */
+function skipString(scan: Scan): boolean {
+  const { text } = scan;
+  let isPlain = true;
+  for (scan.at += 1; scan.at < text.length; ) {
+    UNESCAPED.lastIndex = scan.at;
+    UNESCAPED.test(text);
+    scan.at = UNESCAPED.lastIndex;
+    const mark = text[scan.at];
+    if (mark === '"') {
+      scan.at += 1;
+      return isPlain;
+    }
+    if (mark === '\\') {
+      isPlain = false;
+      const length = lengthOfEscape(text, scan.at);
+      if (length === 0) throw missing(scan, 'a valid escape');
+      scan.at += length;
+    } else if (mark !== undefined) throw missing(scan, 'an escape for a control character');
+  }
+  scan.at = text.length;
+  throw missing(scan, 'the closing quote');
+}
+
+/** 2 for `\n` and its like, 6 for `\u00e9`, 0 for what is no escape. */
+function lengthOfEscape(text: string, at: number): number {
+  if (text.charCodeAt(at + 1) !== LETTER_U) return SIMPLE_ESCAPES.has(text.charCodeAt(at + 1)) ? 2 : 0;
+  UNICODE_ESCAPE.lastIndex = at;
+  return UNICODE_ESCAPE.test(text) ? 6 : 0;
+}
+
+function skipSpace(scan: Scan): void {
+  const { text } = scan;
+  let { at } = scan;
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) break;
+  }
+  scan.at = at;
+}
+
+function missing({ text, at }: Scan, expected: string): JsonError {
+  const isAtEnd = at >= text.length;
+  return new JsonError(isAtEnd ? `it ends where ${expected} should follow` : `${expected} is missing`, at, {
+    expected,
+  });
 }

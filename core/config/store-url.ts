@@ -1,6 +1,5 @@
 import { isObject, type Json, type JsonObject, type Schema } from '../contract/json.ts';
-import { CORE_PROPERTIES } from './core-schema.ts';
-import type { PluginSchema } from './groups.ts';
+import { CORE_PROPERTIES, type PluginSchema } from './core-schema.ts';
 import type { BuiltinName, RawInstance } from './instances.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
 import type { ProblemAt } from './problems.ts';

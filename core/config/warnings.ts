@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { Log } from '../contract/log.ts';
+import type { Log } from '../contract/plugin.ts';
 import type { ServerConfig } from './core-schema.ts';
 import { formatPath, type ProblemAt } from './problems.ts';
 import { firstCertificate } from './tls.ts';

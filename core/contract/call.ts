@@ -1,7 +1,7 @@
 import type { BudgetRule } from './budgets.ts';
 import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
-import type { Provider } from './provider.ts';
+import type { FailureClass, ModelInfo, Price, Provider } from './provider.ts';
 
 /** What a caller can prove itself with. */
 export type CredentialKind = 'key' | 'token' | 'session';
@@ -164,4 +164,82 @@ export interface Outcome {
   readonly firstTokenMs?: number;
   readonly lastTokenMs?: number;
   readonly upstreamMs: number;
+}
+
+/** The models of all instances that take part in an operation, as calls, model lists and the command line see them. */
+export interface ModelCatalog {
+  /**
+   * What is known of a model; undefined when the provider does not accept the name. A listed name and its dated variants have the
+   * row of the list; another name that is accepted, by prefix or family, stands for itself, without a price.
+   */
+  find(provider: string, model: string): ModelInfo | undefined;
+  /** At most three ids near to `model`, best first. */
+  suggest(provider: string, model: string): readonly string[];
+  /** Instance names, in the order of the configuration. */
+  providers(): readonly string[];
+  has(provider: string): boolean;
+  /** Whether calls to a provider have the credential that they need; without it they are 503 `provider_not_configured`. */
+  isConfigured(provider: string): boolean;
+  /** Every model of one provider, in the order of its list. */
+  list(provider: string): readonly string[];
+  /** Adds what a vendor itself lists; replaces what was learnt of it before. */
+  learn(provider: string, ids: readonly string[]): void;
+  /** Whether the operator set a price for a model: then that one holds, whatever the vendor says. */
+  hasOwnPrice(target: Target): boolean;
+  /** The price of a model, operator's over table; undefined when it is not known. */
+  priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
+}
+
+/** Whether calls go to a target: `open` is left alone until its time is over, `half-open` is tested by one live call. */
+export type TargetState = 'closed' | 'open' | 'half-open';
+
+/**
+ * Why a target is open: its vendor's rate limit, the operator's key or account, failures in a row, or what another worker or node
+ * found out.
+ */
+export type OpenCause = 'rate_limit' | 'credential' | 'failures' | 'shared';
+
+/** What is known of a target, as operators see it. */
+export interface TargetReport extends Target {
+  readonly state: TargetState;
+  readonly cause?: OpenCause;
+  /** Unix milliseconds until which it is left alone; absent when it is closed. */
+  readonly openUntil?: number;
+  /** The share of its latest attempts that failed, 0 to 1; later ones count more. */
+  readonly errorRate: number;
+  /** Attempts that were judged. */
+  readonly attempts: number;
+  /** Milliseconds to a whole response, and to the first token of a stream; later ones count more. */
+  readonly wholeMs?: number;
+  readonly firstTokenMs?: number;
+  readonly lastError?: TargetError;
+}
+
+/** The last failure of a target. */
+export interface TargetError {
+  readonly at: number;
+  /** The vendor's or the network's words, with secrets taken out. */
+  readonly message: string;
+  readonly class?: FailureClass;
+  /** What the vendor sent; absent when it sent nothing. */
+  readonly status?: number;
+  /** What the system says of a connection that failed, such as `ECONNREFUSED`. */
+  readonly errno?: string;
+  /** The request that met it. */
+  readonly requestId?: string;
+}
+
+/** What the gateway knows of its targets and its retries, in this process. */
+export interface RoutingState {
+  /** Those that were tried, the latest first. */
+  readonly targets: readonly TargetReport[];
+  readonly retries: RetryState;
+}
+
+/** The retries of this process: never more at once than a share of its live calls. */
+export interface RetryState {
+  readonly running: number;
+  readonly allowed: number;
+  /** Retries that were not made because too many ran. */
+  readonly refused: number;
 }

@@ -1,6 +1,167 @@
-import { ERRORS, type ErrorRow, type ErrorType } from './error-table.ts';
+/**
+ * The one error class and the one table. Nobody reads error messages in code: what a caller may rely on is the
+ * code, and everything else about an error follows from its row here. `docs/errors.md` is held to this table by a test.
+ */
 
-export { ERRORS, type ErrorType };
+/** What OpenAI's SDKs know as `error.type`. */
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'permission_error'
+  | 'insufficient_quota'
+  | 'rate_limit_error'
+  | 'upstream_error'
+  | 'server_error';
+
+interface ErrorRow {
+  readonly status: number;
+  readonly type: ErrorType;
+  /** When it happens, for the docs. */
+  readonly when: string;
+  /**
+   * What the caller's SDK is told in `x-should-retry`; undefined leaves it to the SDK. Errors of providers have none: a call says it
+   * where other targets and retries were tried in vain.
+   */
+  readonly retry?: boolean;
+}
+
+const request = 'invalid_request_error';
+const authentication = 'authentication_error';
+const upstream = 'upstream_error';
+
+export const ERRORS = Object.freeze({
+  invalid_json: { status: 400, type: request, when: 'The body is not JSON, not UTF-8, or nested too deeply.' },
+  invalid_request: {
+    status: 400,
+    type: request,
+    when: 'A field is missing, has the wrong type or is out of range; `param` names it.',
+  },
+  context_length_exceeded: {
+    status: 400,
+    type: request,
+    when: 'The messages do not fit into the context window of the model.',
+  },
+  content_filtered: { status: 400, type: request, when: 'The provider refused the content by its policy.' },
+  previous_response_not_found: {
+    status: 400,
+    type: request,
+    when: 'The response that the request continues is not kept here, or no longer; send the whole conversation.',
+  },
+  ambiguous_credentials: { status: 400, type: request, when: 'Two different credentials came in one request.' },
+  missing_api_key: { status: 401, type: authentication, when: 'The route needs a credential and none was sent.' },
+  invalid_api_key: {
+    status: 401,
+    type: authentication,
+    when: 'The API key is malformed or unknown, or the route does not take this kind of credential.',
+  },
+  expired_api_key: { status: 401, type: authentication, when: 'The API key is past its `expires_at`.' },
+  revoked_api_key: { status: 401, type: authentication, when: 'The API key was revoked.' },
+  invalid_token: {
+    status: 401,
+    type: authentication,
+    when: 'The JWT is malformed, expired, of a wrong issuer or audience, or its signature does not verify.',
+  },
+  insufficient_balance: {
+    status: 402,
+    type: 'insufficient_quota',
+    retry: false,
+    when: 'Balances are enforced and this one does not cover the call, or a budget does not; the message says which.',
+  },
+  permission_denied: { status: 403, type: 'permission_error', when: 'The credential is valid but may not do this.' },
+  model_not_allowed: { status: 403, type: 'permission_error', when: 'This key may not use this model or provider.' },
+  unsupported_provider: { status: 404, type: request, when: 'No provider of this name is configured.' },
+  unsupported_model: {
+    status: 404,
+    type: request,
+    when: 'The provider has no model whose name the requested one begins with; the message names near ones.',
+  },
+  not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to somebody else.' },
+  unknown_url: { status: 404, type: request, when: 'No route has this path.' },
+  method_not_allowed: {
+    status: 405,
+    type: request,
+    when: 'The path exists, the method does not; `allow` lists those that do.',
+  },
+  request_timeout: { status: 408, type: request, when: 'The request did not arrive in time.' },
+  conflict: { status: 409, type: request, retry: false, when: 'The change collides with another one.' },
+  precondition_failed: {
+    status: 412,
+    type: request,
+    retry: false,
+    when: 'The object was changed since the version that `If-Match` names; read it again.',
+  },
+  request_too_large: {
+    status: 413,
+    type: request,
+    when: 'The body, or a text in it, is over its limit, or the request over what the provider takes at once; the message names the limit.',
+  },
+  unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
+  upgrade_required: {
+    status: 426,
+    type: request,
+    retry: false,
+    when: 'The path takes a websocket only where that is switched on; use POST.',
+  },
+  rate_limited: {
+    status: 429,
+    type: 'rate_limit_error',
+    when: 'One of this gateway’s limits is reached; the message says which.',
+  },
+  upstream_rate_limited: { status: 429, type: 'rate_limit_error', when: 'The provider’s own rate limit is reached.' },
+  headers_too_large: { status: 431, type: request, when: 'The request headers are over 16 KiB or more than 100.' },
+  internal_error: {
+    status: 500,
+    type: 'server_error',
+    when: 'An error in the gateway or in a plugin; the log has it under the request id.',
+  },
+  provider_not_configured: {
+    status: 503,
+    type: upstream,
+    when: 'The provider is named in the configuration but has no key.',
+  },
+  provider_unavailable: {
+    status: 503,
+    type: upstream,
+    when: 'The provider cannot be reached, answers with a server error, or broke off.',
+  },
+  provider_overloaded: {
+    status: 503,
+    type: upstream,
+    when: 'The provider sheds load; a later try may succeed.',
+  },
+  provider_timeout: {
+    status: 503,
+    type: upstream,
+    when: 'The provider did not connect, answer or go on in time.',
+  },
+  provider_auth_failed: {
+    status: 503,
+    type: upstream,
+    when: 'The provider rejected the operator’s key. The caller’s key is fine.',
+  },
+  provider_quota_exhausted: {
+    status: 503,
+    type: upstream,
+    when: 'The operator’s account at the provider is out of credit.',
+  },
+  provider_invalid_response: {
+    status: 503,
+    type: upstream,
+    when: 'The provider answered with something that is not an answer.',
+  },
+  store_unavailable: {
+    status: 503,
+    type: 'server_error',
+    when: 'The key, balance or limit store does not answer. Unknown is never taken for no.',
+  },
+  overloaded: { status: 503, type: 'server_error', when: 'The gateway sheds load.' },
+  shutting_down: { status: 503, type: 'server_error', when: 'The gateway is draining.' },
+  feature_disabled: {
+    status: 503,
+    type: 'server_error',
+    when: 'The feature exists but is not configured; the message says how to switch it on.',
+  },
+} as const satisfies Record<string, ErrorRow>);
 
 export type ErrorCode = keyof typeof ERRORS;
 

@@ -1,12 +1,31 @@
-import type { ApiOfKind } from './api.ts';
-import type { CredentialKind } from './call.ts';
-import type { FromSchema } from './from-schema.ts';
-import type { GatewaySettings } from './settings.ts';
+import type { Got } from 'got';
+import type Keyv from 'keyv';
+import type Koa from 'koa';
+import type { AuditActor, AuditChange, AuditPage, AuditQuery } from './audit.ts';
+import type { BudgetRule } from './budgets.ts';
+import type {
+  Call,
+  CredentialKind,
+  ModelCatalog,
+  OfferOf,
+  Operation,
+  Outcome,
+  Principal,
+  RequestOf,
+  RoutingState,
+  Target,
+} from './call.ts';
+import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
+import type { DialectDefinition } from './dialect.ts';
+import type { Hook, HookName } from './hooks.ts';
+import type { FromSchema, Schema } from './json.ts';
+import type { AgentDefinition, CallResult, Metered, OperationDefinition } from './operation.ts';
+import type { Provider } from './provider.ts';
+import type { Route } from './route.ts';
+import type { Ledger, Records, Store } from './store.ts';
+import type { Figure, StoreWatcher, TagRules } from './units.ts';
 
-export type * from './api.ts';
-export type * from './command.ts';
 export type * from './route.ts';
-export type * from './settings.ts';
 
 export const API_VERSION = 1;
 
@@ -93,4 +112,321 @@ export function definePlugin<const S extends object, const K extends PluginKind 
 ): Plugin<object, K>;
 export function definePlugin(plugin: Plugin): Plugin {
   return plugin;
+}
+
+/** Who a plugin's own model call is made for. */
+export interface CallContext {
+  readonly principal: Principal;
+  /** The request that this call belongs to. */
+  readonly requestId: string;
+  /** Ends it. A call without one is cut, and owes what it did, when the gateway or its configuration ends and it has run on for 3 s. */
+  readonly signal?: AbortSignal;
+  /** What the call is booked under; the principal's own unless set. */
+  readonly tags?: readonly string[];
+  /** What the caller named its session: a route passes `ctx.state.session`. */
+  readonly session?: string | undefined;
+  /** Limits that the parent request already counted against. */
+  readonly skip?: readonly ('rpm' | 'concurrency')[];
+  /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */
+  onOutcome?(call: Call, outcome: Outcome): void;
+}
+
+/** Who an operation's call is made for, and where it goes when its request's `model` does not say it. */
+export interface OperationContext extends CallContext {
+  /** Candidates in order; by the request's `model` (an alias or `provider/model`) unless set. */
+  readonly targets?: readonly Target[];
+  /** The alias that the targets came by, which an allow-list may name. */
+  readonly requested?: string;
+}
+
+export interface ModelRow {
+  /** `provider/model`, or an alias. */
+  readonly id: string;
+  readonly owned_by: string;
+}
+
+/** The documents of another plugin instance, to be read. */
+export interface SharedDocuments<T = unknown> {
+  get(key: string): Promise<T | undefined>;
+}
+
+/** Everything that any plugin may do. Registering twice what another plugin has is refused, naming both. */
+export interface PluginApi {
+  /** The instance's name: its key in the configuration. */
+  readonly instance: string;
+  readonly log: Log;
+  /** Facts of the whole configuration that more than one plugin needs: plans, billing mode, data folder. */
+  readonly settings: GatewaySettings;
+  route<const Body extends object>(route: Route<Body>): void;
+  /** A schema that others may `$ref` by its `$id`. */
+  schema(schema: Schema & { readonly $id: string }): void;
+  /** Joins the team under its name. */
+  agent(agent: AgentDefinition): void;
+  /** All agents registered so far by any plugin; complete once the gateway listens. */
+  agents(): readonly AgentDefinition[];
+  /** Any Koa middleware, outermost, before routes. */
+  use(middleware: Koa.Middleware): void;
+  hook<N extends HookName, const O extends Operation = Operation>(name: N, hook: Hook<N, O>): void;
+  /** This instance's own documents: nobody else reads or writes them. */
+  keyv<T = unknown>(namespace: string): Keyv<T>;
+  /** This instance's own documents that others may read by {@link shared}; one instance owns a name. */
+  share<T = unknown>(name: string): Keyv<T>;
+  /** What another instance shares under this name; empty while nobody does. */
+  shared<T = unknown>(name: string): SharedDocuments<T>;
+  /** The gateway's store: this instance's own sets and counters, and its health. */
+  readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
+  readonly ledger: Ledger;
+  /**
+   * Records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link keyv} keeps, they are the same for all instances, and
+   * no change is lost.
+   */
+  records<T>(name: string): Records<T>;
+  /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
+  redact(text: string): string;
+  /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
+  audit(change: AuditChange): Promise<void>;
+  /** What operators changed, newest first. */
+  auditLog(query: AuditQuery): Promise<AuditPage>;
+  /**
+   * Control-plane calls: bounded, no redirects, to the hosts of this instance's url-format options and of the plugin's `hosts`
+   * only. Loaded on first use.
+   */
+  http(): Promise<Got>;
+  /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
+  chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
+  chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
+  /** The same for an operation that a plugin registered. */
+  call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
+  /** What instances registered for an operation, by instance name; complete once the gateway listens. */
+  offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
+  /** The most this call may come to over its targets, by the price table. */
+  estimate(call: Call): Metered;
+  /** Models and aliases that this principal may use. */
+  models(principal?: Principal): readonly ModelRow[];
+  /** The aliases of the configuration, each with what it stands for: `provider/model` in the order to try. */
+  aliases(): readonly (readonly [alias: string, targets: readonly string[]])[];
+  /** What an alias stands for; undefined when it is none. */
+  alias(name: string): readonly string[] | undefined;
+  /** What this process knows of its targets (state, errors, latency) and of its retries. */
+  routing(): RoutingState;
+  /** The models of chat: ids, facts, prices. */
+  readonly catalog: ModelCatalog;
+  /** The model ids that a provider's vendor lists itself, asked for now with the provider's key. */
+  listModels(provider: string): Promise<readonly string[]>;
+  /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
+  command(command: Command): void;
+  /**
+   * Something that outlives a reload of the configuration (metrics, local counters, queues): made once under this instance's
+   * name, given back to the next generation, closed when no generation asks for it any more.
+   */
+  keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
+  /**
+   * Names what this process answers about a topic; the function asks all workers of this gateway, and answers within
+   * 2 s by those that did. Values travel as JSON.
+   */
+  gather<T>(topic: string, read: () => T | Promise<T>): () => Promise<readonly T[]>;
+  /** Shows operators a number of this process, such as how many writes wait; one instance owns a name. */
+  figure(figure: Figure): void;
+  /** All numbers that instances show; complete once the gateway listens. */
+  figures(): readonly Figure[];
+  /** Is told what the store's operations take, while this configuration serves. On the way of every call: to be quick. */
+  watchStore(watcher: StoreWatcher): void;
+  /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
+  announce(announcement: Announcement): void;
+  /**
+   * Runs once all plugins have registered, also for commands and `tollgate check`: to refuse, by an `OptionError`, what does not fit
+   * what others have registered. Without side effects.
+   */
+  onRegistered(registered: () => void): void;
+  /** Runs once everything is registered, before the gateway listens (and not for commands). */
+  onReady(ready: () => void | Promise<void>): void;
+  /** Runs at the end, in reverse order of registration. */
+  onClose(close: () => void | Promise<void>): void;
+}
+
+/** Registers what an instance offers for an operation: an endpoint with its codec. */
+interface OffersApi {
+  offer<O extends Operation>(operation: O, offer: OfferOf<O>): void;
+}
+
+interface ProviderApi extends PluginApi, OffersApi {
+  provider(provider: Provider): void;
+}
+
+interface TtsApi extends PluginApi, OffersApi {}
+
+interface OperationApi extends PluginApi {
+  operation<O extends Operation>(definition: OperationDefinition<O>): void;
+}
+
+interface DialectApi extends PluginApi {
+  dialect<Body>(definition: DialectDefinition<Body>): void;
+}
+
+/** A store plugin is set up before there is a store, and registers nothing but how to open one. */
+type StoreApi = Pick<PluginApi, 'instance' | 'log' | 'settings' | 'onClose'> & {
+  /**
+   * `open` may tell `observe` what each operation took (`ledger.reserve`, `counters.take`, `documents.get`), for the metrics of the store.
+   * `probe`, for `tollgate check --connect`: whether `open` would work and what it would find, in a few words, such as `schema 4`.
+   * It makes and changes nothing, and rejects as `open` does.
+   */
+  store(open: (observe: StoreWatcher) => Promise<Store>, probe?: () => Promise<string>): void;
+};
+
+/** What the plugins of each kind may do. */
+export interface ApiOfKind {
+  readonly provider: ProviderApi;
+  readonly auth: PluginApi;
+  readonly agent: PluginApi;
+  readonly tts: TtsApi;
+  readonly operation: OperationApi;
+  readonly dialect: DialectApi;
+  readonly store: StoreApi;
+  readonly policy: PluginApi;
+}
+
+/** The APIs of all kinds in one, as core makes it. */
+export type WholeApi = ProviderApi & OperationApi & DialectApi & StoreApi;
+
+/** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
+export interface Plan {
+  readonly rpm?: number;
+  readonly tpm?: number;
+  readonly concurrency?: number;
+  /** Tools that a vendor runs with the operator's account and that callers of this plan may use; none unless set. */
+  readonly serverTools?: readonly string[];
+  readonly providers?: Readonly<
+    Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
+  >;
+  /** What each of its accounts may spend. */
+  readonly budgets?: readonly BudgetRule[];
+}
+
+/** Facts of the whole configuration that plugins may know. */
+export interface GatewaySettings {
+  readonly billing: 'off' | 'track' | 'enforce';
+  readonly plans: Readonly<Record<string, Plan>>;
+  /** The plan of users whose key and token name none. */
+  readonly defaultPlan: string | undefined;
+  /** What may be spent by all calls that match, as the configuration says it. */
+  readonly budgets: readonly BudgetRule[];
+  /** What calls may be booked under: the values of each name, or `*`. */
+  readonly tags: TagRules;
+  /** A folder that plugins may write into: beside the embedded store, else `./data`. Absolute. */
+  readonly dataDir: string;
+  /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */
+  readonly baseDir: string;
+  readonly version: string;
+  /** True when no configuration file was found and the built-in one runs. */
+  readonly isDefault: boolean;
+}
+
+/** A line that a plugin wants shown once at start. */
+export interface Announcement {
+  readonly title: string;
+  readonly value: string;
+  /**
+   * `key`: an API key that the banner's curl line may use. `key-command`: the words behind `tollgate` that make one and print it
+   * alone on stdout, for the banner when there is no key.
+   */
+  readonly use?: 'key' | 'key-command';
+}
+
+/** One option or argument of a command, as data: help, parsing and types come from it. */
+export interface CommandOption {
+  /** commander's form: `--user <id>`, `--expires <duration>`, `--force`. */
+  readonly flags: string;
+  readonly summary: string;
+  readonly required?: boolean;
+}
+
+/** A command of `tollgate`: it has subcommands, or runs itself. */
+export interface Command extends Partial<Omit<Subcommand, 'name' | 'summary'>> {
+  readonly name: string;
+  readonly summary: string;
+  readonly subcommands?: readonly Subcommand[];
+  /** False for commands that read only or call models: they also run on a store that ends with its process. True unless set. */
+  readonly changesStore?: boolean;
+}
+
+export interface Subcommand {
+  readonly name: string;
+  readonly summary: string;
+  /** commander's form: `<id>`, `[amount]`, `[text...]`, in order. */
+  readonly args?: readonly { readonly name: string; readonly summary: string }[];
+  readonly options?: readonly CommandOption[];
+  run(input: CommandInput): Promise<void>;
+}
+
+export interface CommandInput {
+  /** Who runs the command, for the audit log. */
+  readonly actor: AuditActor;
+  readonly args: readonly string[];
+  /** By the long flag's name in camelCase. */
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly io: CommandIo;
+  /** Fires on Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+/** stdout is data, stderr is talk. With `--json` `result` prints its value, else the text made of it. */
+export interface CommandIo {
+  readonly json: boolean;
+  /** Whether stdout is a terminal, which cannot show bytes. */
+  readonly isTerminal: boolean;
+  result(value: unknown, text: string): void;
+  /** Columns of text for `result`: two spaces apart, for terminals and `grep`. */
+  table(head: readonly string[], rows: readonly (readonly string[])[]): string;
+  note(text: string): void;
+  /** Data for stdout as it is, such as sound. */
+  write(bytes: Uint8Array | string): void;
+  /** All of stdin, as text. */
+  read(): Promise<string>;
+}
+
+/** What plugins log with: pino's call forms, nothing more. Fields are named one by one; never log whole requests. */
+export interface Log {
+  debug(fields: object, message?: string): void;
+  info(fields: object, message?: string): void;
+  warn(fields: object, message?: string): void;
+  error(fields: object, message?: string): void;
+  child(fields: object): Log;
+}
+
+/**
+ * An option that cannot work, found by a plugin. Thrown while it reads its configuration; {@link problemsOf} makes of it what `check`
+ * answers, so that `tollgate check` and `tollgate start` say the same at the same place.
+ */
+export class OptionError extends TypeError {
+  override readonly name = 'OptionError';
+  /** A JSON pointer into the plugin's configuration, such as `/models/0`; the whole of it when empty. */
+  readonly path: string;
+  /** What is wrong, as the end of a sentence that begins with the place. Holds no secret. */
+  readonly problem: string;
+  /** What to do, a whole sentence. */
+  readonly hint: string | undefined;
+
+  constructor(path: string, problem: string, hint?: string) {
+    super([path.slice(1).replaceAll('/', '.'), `${problem}${hint === undefined ? '' : `. ${hint}`}`].join(' ').trim());
+    this.path = path;
+    this.problem = problem;
+    this.hint = hint;
+  }
+}
+
+/** What some readers of a configuration refuse by throwing an {@link OptionError}; anything else that they throw is thrown on. */
+export async function problemsOf(...readers: readonly (() => unknown)[]): Promise<readonly Problem[]> {
+  const problems: Problem[] = [];
+  for (const read of readers) {
+    try {
+      await read();
+    } catch (error) {
+      if (!(error instanceof OptionError)) throw error;
+      const { path, problem, hint } = error;
+      // Several readers may come upon the same option.
+      if (problems.some((known) => known.path === path && known.message === problem)) continue;
+      problems.push({ path, message: problem, ...(hint !== undefined && { hint }) });
+    }
+  }
+  return problems;
 }

@@ -2,8 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type Koa from 'koa';
 import type { Call, Outcome, Principal } from './call.ts';
 import type { GatewayError } from './errors.ts';
-import type { FromSchema } from './from-schema.ts';
-import type { Schema } from './json.ts';
+import type { FromSchema, Schema } from './json.ts';
 
 /** What a route needs. `key`: an API key; `token`: a JWT of the identity provider, with `permission` when one is named. */
 export type RouteAuth = 'none' | readonly ('key' | 'token')[];
@@ -103,3 +102,9 @@ export interface Route<Body extends object = object> {
   errorNote?(error: GatewayError, request: RefusedRequest): string | undefined;
   handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
 }
+
+/**
+ * The name of the cookie that holds the session of a person who signed in, as the OpenAPI document tells it. Over https it has the
+ * prefix `__Host-`: no other host can set it.
+ */
+export const SESSION_COOKIE = 'tollgate-session';

@@ -1,5 +1,5 @@
 import type Keyv from 'keyv';
-import type { Ledger } from './ledger.ts';
+import type { Units } from './call.ts';
 
 /**
  * A store opens two halves: documents (Keyv) and what must be atomic (ledger, sets, counters). Keyv alone loses
@@ -63,4 +63,275 @@ export interface Counters {
   release(key: string, id: string): Promise<void>;
   /** Adds `by` (1 unless set) to a number that only grows, and answers the new value; reads it with `by` 0. */
   next(key: string, by?: number): Promise<number>;
+}
+
+/** One window of one budget: spent + held + amount of it must stay within `limit`. */
+export interface BudgetHold {
+  /** Unique over all accounts of the store: `<budget id>@<start of the window, Unix ms>`, without `@…` for one that never ends. */
+  readonly id: string;
+  /** Micro-dollars; `Infinity` only counts. */
+  readonly limit: number;
+  /** Unix milliseconds after which nobody asks for it. */
+  readonly until?: number;
+}
+
+export interface Reservation {
+  readonly account: string;
+  /** Unique per charge; a second reservation under the same id is `duplicate`. */
+  readonly requestId: string;
+  /** The estimated cost in micro-dollars. */
+  readonly amount: number;
+  /** The least that `balance - held - amount` may become; `-Infinity` meters without enforcing. */
+  readonly floor: number;
+  /** When a crash left this held, the sweeper settles it at `amount` after this time. */
+  readonly expiresAt: number;
+  /** The budgets that it counts in, at most 32, each once. */
+  readonly budgets?: readonly BudgetHold[];
+  /** What is planned: the record of a call that only the sweeper settles. */
+  readonly facts: CallFacts;
+  readonly now: number;
+}
+
+export type ReserveResult =
+  /** `used`: what of each budget is spent and held, with this call. */
+  | { readonly outcome: 'held'; readonly used: readonly number[] }
+  | { readonly outcome: 'insufficient' }
+  | { readonly outcome: 'duplicate' }
+  /** `budget`: the index of the first that refuses; `used`: what of it is spent and held, without this call. */
+  | { readonly outcome: 'over_budget'; readonly budget: number; readonly used: number };
+
+export interface Settlement {
+  readonly account: string;
+  readonly requestId: string;
+  /** The true cost in micro-dollars. */
+  readonly amount: number;
+  readonly facts: CallFacts;
+  /** Ids of budgets that are given back and not charged: those of a provider that did not answer. */
+  readonly uncharged?: readonly string[];
+  readonly now: number;
+}
+
+/** One line of an account's books. The sum of all `amount`s of an account is its balance. */
+export interface LedgerEntry {
+  /** Unique within the account; also the order. */
+  readonly id: string;
+  readonly account: string;
+  readonly kind: 'credit' | 'charge';
+  /** Positive for credits, negative for charges; a correction of a charge may be either. */
+  readonly amount: number;
+  readonly reason: string;
+  /** The request id of a charge, or the id a credit was given under. */
+  readonly ref: string;
+  readonly at: number;
+}
+
+export interface AccountBalance {
+  /** Credits less settled charges. */
+  readonly balance: number;
+  /** Reserved and not yet settled. */
+  readonly held: number;
+  readonly spent: number;
+  readonly credited: number;
+  /** When the account last changed; 0 for an account nobody has used. */
+  readonly updatedAt: number;
+}
+
+export interface AccountRow extends AccountBalance {
+  readonly account: string;
+}
+
+export interface BudgetState {
+  readonly spent: number;
+  readonly held: number;
+}
+
+/**
+ * Money: append-only, integer micro-dollars, every method idempotent by request id. The sum of `cost` of any report over all time
+ * is the sum of `spent` of all accounts.
+ */
+export interface Ledger {
+  /** Holds the amount in the account and in all budgets, or nothing in any of them. The account is asked first, then the budgets in order. */
+  reserve(reservation: Reservation): Promise<ReserveResult>;
+  /**
+   * Settles once, and writes the call's record; a second settle or release of the same request changes nothing and answers false.
+   * The first one after a sweep corrects what the sweep has charged: an entry of kind `charge` with the difference.
+   */
+  settle(settlement: Settlement): Promise<boolean>;
+  /**
+   * Gives a reservation back: nothing was used. With facts it also writes the call's record, at no cost, settled at `now` (this
+   * moment unless given). After a sweep it corrects that charge to 0.
+   */
+  release(account: string, requestId: string, facts?: CallFacts, now?: number): Promise<boolean>;
+  /** Adds money (or takes it, when negative) once per `id`; answers false when this id was already credited. */
+  credit(account: string, id: string, amount: number, reason: string, now: number): Promise<boolean>;
+  balance(account: string): Promise<AccountBalance>;
+  /** All accounts that were ever credited or charged, in an order of the store's, after the account `after`. */
+  accounts(page: { readonly limit: number; readonly after?: string }): Promise<readonly AccountRow[]>;
+  /** What of each of these budgets is spent and held; zeros for one that nobody has used. */
+  budgets(ids: readonly string[]): Promise<readonly BudgetState[]>;
+  /** Newest first. */
+  entries(account: string, page: { readonly limit: number; readonly after?: string }): Promise<readonly LedgerEntry[]>;
+  /** The records of calls, newest first. */
+  calls(query: CallQuery): Promise<CallPage>;
+  /**
+   * Sums by interval and dimension: ascending by interval, then by the dimensions as asked for. Rejects with `invalid_request` when
+   * there are more than 50,000 groups. By session or outcome it knows only calls whose records are kept. Of hours whose records are
+   * gone, an interval has those that begin in it whole.
+   */
+  report(query: ReportQuery): Promise<readonly ReportRow[]>;
+  /** Deletes the records of calls settled in the whole hours before this time; reports keep their sums. Answers how many. */
+  forgetCalls(before: number): Promise<number>;
+  /** Settles, at their estimate, reservations that expired before `now`; answers how many. */
+  sweep(now: number): Promise<number>;
+  /** The time by the clock that all who share this store have in common; absent where that is this machine's. */
+  clock?(): Promise<number>;
+}
+
+/**
+ * What is known of a call; the store makes one durable record of it, in the same transaction as its charge. Texts are kept up to
+ * 256 characters: a longer or ill-formed one is told shortened, with a hash of the whole behind a `~`; filters take either.
+ */
+export interface CallFacts {
+  /** The id of the HTTP request; one request may make several calls. */
+  readonly requestId: string;
+  readonly userId: string;
+  /** The public id of the API key, or `-`. */
+  readonly key: string;
+  /** `name=value`; the order does not matter. */
+  readonly tags: readonly string[];
+  readonly session?: string;
+  readonly operation: string;
+  readonly provider: string;
+  readonly model: string;
+  /** The model as the request named it, where that is an alias or a route. */
+  readonly requested?: string;
+  readonly stream: boolean;
+  /** `unknown` before a call has ended, `expired` when the sweeper charged it because nobody told its end. */
+  readonly outcome: 'ok' | 'error' | 'aborted' | 'expired' | 'unknown';
+  readonly errorCode?: string;
+  readonly attempts: number;
+  /** How the request went upstream: `native`, as the client wrote it, `translated`, or `mixed`. */
+  readonly lane?: string;
+  readonly startedAt: number;
+  readonly durationMs: number;
+  readonly firstByteMs?: number;
+  /** What was used: those of {@link ReportUnits}, and others by the operation. */
+  readonly units: Units;
+  /** Whether the units are an estimate, because the provider told none. */
+  readonly estimated: boolean;
+  /** False when the price of the model is not known, so that the call is charged nothing. */
+  readonly priced: boolean;
+  /** Micro-dollars that a kept response has saved; present for every call that got one. */
+  readonly saved?: number;
+}
+
+/** The record of one call. */
+export interface CallRow extends CallFacts {
+  /** The call's id, which is the `requestId` of its reservation. */
+  readonly id: string;
+  readonly account: string;
+  /** Micro-dollars that it was charged. */
+  readonly cost: number;
+  /** When it was settled; reports count it there. A correction changes the record and leaves this as it is. */
+  readonly at: number;
+}
+
+/**
+ * Which calls; what is absent does not matter. All of it must hold. By account, user, key, session and request a store has an index:
+ * how many calls others made does not matter there. The rest is looked for among what the index gives, page by page.
+ */
+export interface CallFilter {
+  readonly account?: string;
+  /** The id of the HTTP request that it was made for. */
+  readonly requestId?: string;
+  readonly userId?: string;
+  readonly key?: string;
+  /** One of its tags, `name=value`. */
+  readonly tag?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly operation?: string;
+  readonly session?: string;
+  readonly outcome?: CallFacts['outcome'];
+}
+
+/** A page of calls: those settled from `from` (inclusive) to `to` (exclusive). */
+export interface CallQuery extends CallFilter {
+  readonly from?: number;
+  readonly to?: number;
+  readonly limit: number;
+  /** The `next` of the page before. */
+  readonly after?: string;
+}
+
+/**
+ * Newest first. A page looks at a few thousand records at most, and keeps the event loop for some 10 ms at most: it may hold fewer
+ * calls than were asked for, or none. There may be more exactly while `next` is told.
+ */
+export interface CallPage {
+  readonly calls: readonly CallRow[];
+  readonly next?: string;
+}
+
+export type ReportDimension = 'account' | 'user' | 'key' | 'tags' | 'provider' | 'model' | 'operation' | 'session';
+
+/** Sums of what calls did, by interval of time and dimension. */
+export interface ReportQuery extends CallFilter {
+  /** 2 to 1,001 ascending instants; interval `i` is from `edges[i]` (inclusive) to `edges[i + 1]` (exclusive). */
+  readonly edges: readonly number[];
+  readonly by: readonly ReportDimension[];
+}
+
+/** The units that reports sum. */
+export interface ReportUnits {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly cached_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly characters: number;
+}
+
+/** One group of one interval; groups without a call are left out. */
+export interface ReportRow extends Readonly<Partial<Record<ReportDimension, string>>> {
+  /** The number of its interval, from 0. */
+  readonly interval: number;
+  readonly requests: number;
+  /** Calls with the outcome `error`. */
+  readonly errors: number;
+  /** Calls whose units are estimated. */
+  readonly estimated: number;
+  /** Calls whose price is not known. */
+  readonly unpriced: number;
+  readonly units: ReportUnits;
+  /** Micro-dollars. */
+  readonly cost: number;
+  readonly saved: number;
+}
+
+/** A record as it is now. */
+export interface RecordVersion<T> {
+  /** How often it was changed; 0 for one that was never written. */
+  readonly version: number;
+  readonly value: T | undefined;
+}
+
+export interface RecordChange<T> {
+  readonly version: number;
+  readonly before: T | undefined;
+  readonly value: T;
+}
+
+/**
+ * Records that are changed one change after the other, on every store and by any number of nodes: no change is lost,
+ * each is made of what the one before it left.
+ */
+export interface Records<T> {
+  find(id: string): Promise<RecordVersion<T>>;
+  /**
+   * Writes what `make` makes of the value; runs it again on the newer value when another change came first. With `expected`
+   * it throws `precondition_failed` unless that is the version. What `make` throws changes nothing.
+   */
+  change(id: string, make: (value: T | undefined) => T, expected?: number): Promise<RecordChange<T>>;
+  /** Told the id of each record that this process changed, so that it forgets what it knew. */
+  onChange(listener: (id: string) => void): void;
 }

@@ -1,14 +1,17 @@
-import { createHash } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { createHash, randomUUID } from 'node:crypto';
+import http, { type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type Duplex, duplexPair } from 'node:stream';
+import type Keyv from 'keyv';
 import type Koa from 'koa';
 import { GatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/log.ts';
-import { urlCredentialsOf } from './credentials.ts';
-import type { InnerRequests } from './inner-requests.ts';
-import { isKept, type KeptResult, type KeptResults } from './kept-results.ts';
+import type { Log } from '../contract/plugin.ts';
+import type { Counters } from '../contract/store.ts';
+import { steadyNow } from '../contract/units.ts';
+import { urlCredentialsOf } from './authenticate.ts';
 import type { RequestState } from './request-state.ts';
+import { feedConnection } from './server.ts';
 
-export interface IdempotencyDeps {
+interface IdempotencyDeps {
   readonly inner: InnerRequests;
   readonly results: KeptResults;
   /** The largest response that is kept, in bytes. */
@@ -186,4 +189,172 @@ function replay(ctx: Koa.Context, { status, headers, body }: KeptResult): void {
   if (headers['x-tollgate-cost-usd'] !== undefined) ctx.set('x-tollgate-cost-usd', '0');
   ctx.set('idempotency-replayed', 'true');
   ctx.body = Buffer.from(body, 'base64');
+}
+
+/** What is kept of a response. */
+export interface KeptResult {
+  /** Of the request: another one under the same key is refused. */
+  readonly fingerprint: string;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Base64; absent for a response that is larger than what is kept. */
+  readonly body?: string;
+}
+
+/** Whose key it is, and where it was sent to. */
+interface KeyScope {
+  readonly account: string;
+  readonly userId: string;
+  readonly path: string;
+  readonly key: string;
+}
+
+/** A key that this request has for itself until it is released. */
+interface Claim {
+  /** Keeps the result before others get the key. */
+  keep(result: KeptResult): Promise<void>;
+  release(): Promise<void>;
+}
+
+interface KeptResultsOptions {
+  /** What belongs to idempotency keys in the store. */
+  readonly documents: () => Keyv<KeptResult>;
+  readonly counters: () => Counters;
+  readonly keepForMs: number;
+}
+
+/** Results by idempotency key, in the store: so they survive a restart and count on every node. */
+interface KeptResults {
+  /** The kept result of this request, or the claim to make it. Throws `conflict` for another request, or while the first one runs. */
+  open(scope: KeyScope, fingerprint: string): Promise<KeptResult | Claim>;
+}
+
+/** How long a claim of a gateway that died holds; a living one renews it. */
+const LEASE_MS = 60_000;
+const RENEW_MS = 20_000;
+
+/** How soon a caller may try again while the first request runs. */
+const RETRY_MS = 1000;
+
+/** Whether it is a result, and not a claim. */
+function isKept(opened: KeptResult | Claim): opened is KeptResult {
+  return 'fingerprint' in opened;
+}
+
+export function createKeptResults({ documents, counters, keepForMs }: KeptResultsOptions): KeptResults {
+  const find = async (name: string, fingerprint: string): Promise<KeptResult | undefined> => {
+    const kept = await documents().get(name);
+    if (kept && kept.fingerprint !== fingerprint)
+      throw new GatewayError(
+        'conflict',
+        'This Idempotency-Key was used for another request. Send a new key with a new request.',
+        { param: 'Idempotency-Key' },
+      );
+    return kept;
+  };
+  return {
+    async open(scope, fingerprint) {
+      const name = nameOf(scope);
+      const known = await find(name, fingerprint);
+      if (known) return known;
+      const holder = randomUUID();
+      const lease = (): Promise<boolean> => counters().lease(name, holder, 1, LEASE_MS, steadyNow());
+      if (!(await lease())) throw stillRuns();
+      const renewal = setInterval(() => void lease().catch(() => undefined), RENEW_MS).unref();
+      const release = async (): Promise<void> => {
+        clearInterval(renewal);
+        // What cannot be released runs out.
+        await counters()
+          .release(name, holder)
+          .catch(() => undefined);
+      };
+      try {
+        // The first request may have ended between the two looks.
+        const kept = await find(name, fingerprint);
+        if (!kept) return { release, keep: async (result) => void (await documents().set(name, result, keepForMs)) };
+        await release();
+        return kept;
+      } catch (error) {
+        await release();
+        throw error;
+      }
+    },
+  };
+}
+
+function stillRuns(): GatewayError {
+  return new GatewayError(
+    'conflict',
+    'The first request with this Idempotency-Key still runs. Try again in a moment.',
+    {
+      ...{ param: 'Idempotency-Key', retryAfterMs: RETRY_MS, headers: { 'x-should-retry': 'true' } },
+    },
+  );
+}
+
+/** Nothing of it is readable in the store, and no part can pass for another. */
+function nameOf({ account, userId, path, key }: KeyScope): string {
+  return createHash('sha256')
+    .update(JSON.stringify([account, userId, path, key]))
+    .digest('base64url');
+}
+
+/**
+ * Requests that the gateway makes to itself in place of a caller's: they run on when the caller leaves, and what they respond is
+ * seen whole. What the calls made for them come to is told to the caller's request.
+ */
+export class InnerRequests {
+  #server: Server | undefined;
+  readonly #outer = new WeakMap<object, RequestState>();
+
+  /** Names the server that they go to. */
+  attach(server: Server): void {
+    this.#server = server;
+  }
+
+  /** Resolves with the head of the response; `outer` is the state of the caller's request. */
+  post(request: LocalRequest, outer: RequestState): Promise<IncomingMessage> {
+    if (!this.#server) throw new TypeError('there is no server yet');
+    return postLocally(this.#server, request, (socket) => this.#outer.set(socket, outer));
+  }
+
+  /** The state of the caller's request that this one was made for; undefined for one that came in from outside. */
+  outerOf({ socket }: IncomingMessage): RequestState | undefined {
+    return this.#outer.get(socket);
+  }
+}
+
+interface LocalRequest {
+  readonly path: string;
+  readonly headers: http.OutgoingHttpHeaders;
+  /** The caller's address, as the server is to see it. */
+  readonly address: string;
+  readonly body: string | Buffer;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Posts to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
+ * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ */
+export function postLocally(
+  server: Server,
+  { path, headers, address, body, signal }: LocalRequest,
+  onSocket: (socket: Duplex) => void = () => {},
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const [near, far] = duplexPair();
+    onSocket(far);
+    // Not every Node does so: a caller who leaves would not be missed on the other side.
+    near.once('close', () => far.destroy());
+    feedConnection(server, Object.assign(far, { remoteAddress: address }));
+    const request = http.request({
+      ...{ method: 'POST', path, signal },
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+      createConnection: () => near,
+    });
+    request.once('response', resolve);
+    request.once('error', reject);
+    request.end(body);
+  });
 }

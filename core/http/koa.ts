@@ -1,17 +1,13 @@
 import Koa from 'koa';
-import { requestIdOf } from '../calls/ids.ts';
+import { requestIdOf } from '../calls/live-call.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/log.ts';
+import type { Log } from '../contract/plugin.ts';
 import type { ErrorNote } from '../contract/route.ts';
-import { createCors } from './cors.ts';
-import { cutUrlCredentials, type UrlCredential } from './credentials.ts';
-import { createDialectPrefixes, type DialectPrefixes } from './dialect-prefixes.ts';
+import { createDialectPrefixes, cutUrlCredentials, type DialectPrefixes, type UrlCredential } from './authenticate.ts';
 import { answerError } from './error-answer.ts';
-import type { InnerRequests } from './inner-requests.ts';
-import type { Lifecycle } from './lifecycle.ts';
-import { clientAddress, normalisePath } from './path-and-address.ts';
-import { RequestState } from './request-state.ts';
-import { MAX_HEADERS } from './server.ts';
+import type { InnerRequests } from './idempotency.ts';
+import { clientAddress, normalisePath, RequestState } from './request-state.ts';
+import { type Lifecycle, MAX_HEADERS } from './server.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
 const CALLER_LEFT = new Set([
@@ -25,7 +21,7 @@ const CALLER_LEFT = new Set([
 /** Of one answer. Koa sets eight for a body that is a stream; Node warns of a leak at eleven. */
 const MAX_LISTENERS = 20;
 
-export interface KoaDeps {
+interface KoaDeps {
   readonly lifecycle: Lifecycle;
   readonly log: Log;
   readonly cors?: { readonly origins: readonly string[] };
@@ -118,5 +114,51 @@ function answerLateErrors(app: Koa, log: Log): void {
     }
     answerError(this, error, log, () => (this.state as RequestState).plugin);
     if (this.respond !== false) this.res.end(this.body);
+  };
+}
+
+/** What a browser's script may read of a response, beside the body. */
+const EXPOSED = [
+  'x-request-id',
+  'request-id',
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+  'server-timing',
+  ...['provider', 'model', 'attempts', 'cost-usd', 'dropped', 'lane', 'skipped', 'estimated'].map(
+    (name) => `x-tollgate-${name}`,
+  ),
+  ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
+].join(', ');
+
+const METHODS = 'GET, POST, DELETE, OPTIONS';
+
+/** How long a browser remembers a preflight, in seconds. */
+const MAX_AGE_S = '600';
+
+/**
+ * Cross-origin calls from web pages, for the origins of `server.cors.origins`. Requested headers are reflected, because
+ * each SDK release brings new ones; errors carry the same headers, or a page could not read them. Credentials (cookies)
+ * are never allowed: a key comes in a header.
+ */
+function createCors(origins: readonly string[]): Koa.Middleware | undefined {
+  if (origins.length === 0) return undefined;
+  const isAny = origins.includes('*');
+  const allowed = new Set(origins);
+  return async (ctx, next) => {
+    ctx.vary('origin');
+    const origin = ctx.get('origin');
+    if (origin === '' || !(isAny || allowed.has(origin))) return next();
+    ctx.set('access-control-allow-origin', isAny ? '*' : origin);
+    if (ctx.method !== 'OPTIONS' || ctx.get('access-control-request-method') === '') {
+      ctx.set('access-control-expose-headers', EXPOSED);
+      return next();
+    }
+    ctx.vary('access-control-request-headers');
+    ctx.set('access-control-allow-methods', METHODS);
+    const requested = ctx.get('access-control-request-headers');
+    if (requested !== '') ctx.set('access-control-allow-headers', requested);
+    ctx.set('access-control-max-age', MAX_AGE_S);
+    ctx.status = 204;
   };
 }

@@ -1,10 +1,16 @@
 import { isUtf8 } from 'node:buffer';
+import { rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { GatewayError } from '../contract/errors.ts';
+import os from 'node:os';
+import { Readable, Transform } from 'node:stream';
+import type Koa from 'koa';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import { isObject } from '../contract/json.ts';
+import { type JsonBounds, measureJson } from '../contract/json-bounds.ts';
+import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, watchRate } from './memory.ts';
-import { parseBody } from './parse-body.ts';
 
-export interface ReadBodyOptions {
+interface ReadBodyOptions {
   readonly maxBytes: number;
   /** Where the memory comes from that the body needs, and how fast it must come; default without bounds. */
   readonly memory?: Memory;
@@ -12,7 +18,7 @@ export interface ReadBodyOptions {
   readonly hold?: Hold;
 }
 
-export interface ReadJsonOptions extends ReadBodyOptions {
+interface ReadJsonOptions extends ReadBodyOptions {
   /** Where the bytes come from when somebody may have read them before. */
   readonly bytes?: () => Promise<Buffer>;
   /** How deep arrays and objects may nest; default 64. */
@@ -179,4 +185,244 @@ function tooLarge(maxBytes: number): GatewayError {
 function formatBytes(bytes: number): string {
   const mebibytes = bytes / (1024 * 1024);
   return Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes} bytes`;
+}
+
+/** The most text fields of a form, and their bytes in all. */
+const MAX_FIELDS = 100;
+const MAX_FIELD_BYTES = 1024 * 1024;
+
+/** Where a form comes from, and where the memory that it needs is booked. */
+export interface FormSource {
+  /** The body when it was read already. */
+  readonly bytes: Uint8Array | undefined;
+  readonly hold: Hold;
+  readonly memory: Memory;
+}
+
+interface Form {
+  /** Text fields; a field that came several times is a list. */
+  readonly fields: Readonly<Record<string, string | readonly string[]>>;
+  readonly files: readonly UploadedFile[];
+  /** Deletes the uploaded files; for the end of the request. */
+  remove(): Promise<void>;
+}
+
+/**
+ * Reads a `multipart/form-data` body with koa-body, files into the system's temporary folder. For routes that take uploads
+ * only: small and rare beside the JSON ones, whose reader (`read-body.ts`) is stricter and cheaper. Rejects with
+ * `unsupported_media_type`, `request_too_large`, `request_timeout`, `invalid_request` or what the hold refuses with; nothing
+ * stays behind.
+ */
+export async function readForm(ctx: Koa.Context, limits: FormLimits, source: FormSource): Promise<Form> {
+  if (!ctx.is('multipart/form-data'))
+    throw new GatewayError('unsupported_media_type', 'The content-type must be multipart/form-data.');
+  const { koaBody } = await import('koa-body');
+  const uploaded: string[] = [];
+  const body = source.bytes ? { req: Readable.from([source.bytes]), stop() {} } : watchBody(ctx, source);
+  const read = koaBody({
+    json: false,
+    text: false,
+    urlencoded: false,
+    multipart: true,
+    formidable: {
+      uploadDir: os.tmpdir(),
+      maxFiles: limits.maxFiles ?? 1,
+      maxFileSize: limits.maxFileBytes,
+      maxTotalFileSize: limits.maxFileBytes * (limits.maxFiles ?? 1),
+      maxFields: MAX_FIELDS,
+      maxFieldsSize: MAX_FIELD_BYTES,
+      onFileBegin: (_name: string, file: { filepath: string }) => void uploaded.push(file.filepath),
+    },
+  });
+  const remove = async (): Promise<void> => {
+    await Promise.all(uploaded.map((file) => rm(file, { force: true })));
+  };
+  try {
+    await read(withBody(ctx, body.req), async () => undefined);
+    return { fields: { ...(ctx.request.body as Form['fields']) }, files: filesOf(ctx), remove };
+  } catch (cause) {
+    await remove();
+    if (isGatewayError(cause)) throw cause;
+    if (ctx.req.destroyed && !ctx.req.complete)
+      throw new RequestAborted('the caller hung up before the form was complete');
+    const { httpCode } = cause as { httpCode?: number };
+    if (httpCode === 413)
+      throw new GatewayError(
+        'request_too_large',
+        `The form is too large: at most ${limits.maxFiles ?? 1} file(s) of ${limits.maxFileBytes} bytes.`,
+        { cause },
+      );
+    throw new GatewayError('invalid_request', 'The body is not a valid multipart form.', { cause });
+  } finally {
+    body.stop();
+  }
+}
+
+/** The same request with its body from elsewhere. */
+function withBody(ctx: Koa.Context, body: Readable): Koa.Context {
+  const req = Object.assign(body, { headers: ctx.req.headers });
+  return Object.create(ctx, { req: { value: req } }) as Koa.Context;
+}
+
+/** What of a form may be in memory at once: its text fields, and parts on their way to a file. */
+const MAX_HELD_BYTES = 2 * MAX_FIELD_BYTES;
+
+/** The body as it comes: booked, and ended when it is refused, comes too slowly or its caller hangs up. */
+function watchBody({ req }: Koa.Context, { hold, memory }: FormSource): { readonly req: Readable; stop(): void } {
+  let booked = 0;
+  const body = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      watch.add(chunk.length);
+      const bytes = Math.min(chunk.length, MAX_HELD_BYTES - booked);
+      try {
+        hold.grow(bytes * HEAP_PER_BYTE);
+        booked += bytes;
+        done(null, chunk);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+  const watch = watchRate(memory.leastRate, (error) => body.destroy(error));
+  req.once('close', () => {
+    if (!req.complete) body.destroy(new RequestAborted('the caller hung up before the form was complete'));
+  });
+  // Without a reader an error would have no listener: the form's reader may not have begun, or may be over.
+  body.on('error', () => {});
+  req.pipe(body);
+  return {
+    req: body,
+    stop() {
+      watch.stop();
+      req.unpipe(body);
+    },
+  };
+}
+
+/** The most bytes that a form may have in all, with what stands between its parts. */
+export function formBytes({ maxFileBytes, maxFiles = 1 }: FormLimits): number {
+  return maxFileBytes * maxFiles + 2 * MAX_FIELD_BYTES;
+}
+
+interface KoaFile {
+  readonly filepath: string;
+  readonly originalFilename: string | null;
+  readonly mimetype: string | null;
+  readonly size: number;
+}
+
+function filesOf(ctx: Koa.Context): readonly UploadedFile[] {
+  const found = (ctx.request as { files?: Record<string, KoaFile | KoaFile[]> }).files ?? {};
+  return Object.entries(found).flatMap(([field, files]) =>
+    [files].flat().map(({ filepath, originalFilename, mimetype, size }) => ({
+      field,
+      path: filepath,
+      name: originalFilename ?? '',
+      contentType: mimetype ?? 'application/octet-stream',
+      bytes: size,
+    })),
+  );
+}
+
+/**
+ * Parses a body from outside, UTF-8 already, to a frozen value. Throws `request_too_large` for too many values and `invalid_json` for
+ * what is not strict JSON or is nested too deeply, before anything is made of it; and `invalid_json` for what would surprise later:
+ * numbers beyond a double, half surrogate pairs, names that reach an object's prototype. Of a name that stands twice in one object the
+ * last one counts, and is what is sent on. `reserve` is called with the bytes of heap that the value will take, before it is made.
+ */
+export function parseBody(bytes: Buffer, bounds: JsonBounds, reserve: (heapBytes: number) => void = () => {}): unknown {
+  const { exceeded, heapBytes } = measureJson(bytes, bounds);
+  if (exceeded === 'values')
+    throw new GatewayError(
+      'request_too_large',
+      `The body holds more than ${bounds.maxValues} values and names of fields.`,
+    );
+  if (exceeded === 'depth')
+    throw new GatewayError('invalid_json', `The body is nested deeper than ${bounds.maxDepth} levels.`);
+  reserve(heapBytes);
+  const value = parse(bytes.toString('utf8'));
+  // Bytes that are UTF-8 hold no half of a surrogate pair but by an escape.
+  assertPlain(value, bytes.includes('\\u'));
+  return value;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new GatewayError('invalid_json', `The body is not valid JSON: ${describe(error, text)}.`);
+  }
+}
+
+/** What `JSON.parse` says and where, without the piece of the text that it quotes. */
+function describe(error: unknown, text: string): string {
+  const message = error instanceof Error ? error.message : '';
+  const position = /at position (\d+)/.exec(message)?.[1];
+  const said = message
+    .replace(/ in JSON.*| at position.*/s, '')
+    .replace(/(?:, (?:\.\.\.)?".*)? is not valid JSON.*/s, '')
+    .replace(/^[A-Z]/, (letter) => letter.toLowerCase());
+  if (position === undefined) return said;
+  const before = text.slice(0, Number(position));
+  const column = before.length - before.lastIndexOf('\n');
+  return `${said} (line ${before.split('\n').length}, column ${column})`;
+}
+
+/** An object or array that is looked through, and where it stands. */
+interface Place {
+  readonly node: object;
+  readonly within: Place | undefined;
+  /** The name or index of it in `within`. */
+  readonly at: string | number;
+}
+
+/** Refuses what JSON can say and we do not take, and freezes the rest. Does not recurse. */
+function assertPlain(body: unknown, mayHoldSurrogates: boolean): void {
+  const waiting: Place[] = [];
+  const look = (value: unknown, within: Place | undefined, at: string | number): void => {
+    if (typeof value === 'object' && value !== null) waiting.push({ node: value, within, at });
+    else if (typeof value === 'number') {
+      if (!Number.isFinite(value)) throw refusal('is a number too large to hold', within, at);
+    } else if (mayHoldSurrogates && typeof value === 'string' && isHalved(value))
+      throw refusal('holds half a surrogate pair', within, at);
+  };
+  look(body, undefined, '');
+  for (let place = waiting.pop(); place; place = waiting.pop()) {
+    const { node } = place;
+    Object.freeze(node);
+    if (Array.isArray(node)) for (const [index, member] of node.entries()) look(member, place, index);
+    else if (isObject(node))
+      for (const name of Object.keys(node)) {
+        if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
+        if (name === 'prototype' && place.at === 'constructor')
+          throw refusal('is a name that is not allowed', place.within, place.at);
+        if (mayHoldSurrogates && isHalved(name)) throw refusal('holds half a surrogate pair', place.within, place.at);
+        look(node[name], place, name);
+      }
+  }
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function isHalved(text: string): boolean {
+  return LONE_SURROGATE.test(text);
+}
+
+function refusal(why: string, within: Place | undefined, at: string | number): GatewayError {
+  const param = toParam(within, at);
+  const where = param === '' ? 'The body' : `"${param.length > 100 ? `${param.slice(0, 100)}…` : param}"`;
+  return new GatewayError('invalid_json', `${where} ${why}.`, param === '' ? {} : { param });
+}
+
+/** A place as a caller would write it: `messages[0].role`. */
+function toParam(within: Place | undefined, at: string | number): string {
+  const parts = [at];
+  for (let place = within; place; place = place.within) parts.unshift(place.at);
+  let param = '';
+  // The first is the body itself, which has no name.
+  for (const part of within ? parts.slice(1) : parts) {
+    if (typeof part === 'number') param += `[${part}]`;
+    else param += `${param === '' ? '' : '.'}${part.slice(0, 200)}`;
+  }
+  return param.length > 200 ? `${param.slice(0, 199)}…` : param;
 }

@@ -1,11 +1,25 @@
-import http, { type RequestListener, type Server } from 'node:http';
-import https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import http, {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import https, { type ServerOptions as TlsServerOptions } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import { requestIdOf } from '../calls/live-call.ts';
+import { SHUTDOWN } from '../calls/run-call.ts';
+import type { ReloadControl } from '../config/diff.ts';
 import type { TlsConfig } from '../config/tls.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
+import { errorHeaders, type GatewayError } from '../contract/errors.ts';
+import type { Log } from '../contract/plugin.ts';
 import { answerClientError } from './error-answer.ts';
-import { tlsOptions } from './tls.ts';
+import { normalisePath } from './request-state.ts';
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly host: string;
   readonly port: number;
   /** How long a request's body may take to arrive. */
@@ -63,4 +77,227 @@ export function listen(server: Server, host: string, port: number): Promise<numb
       resolve((server.address() as AddressInfo).port);
     });
   });
+}
+
+/** How long a client may take to agree on a key; as long as it may take for the headers of a request. */
+const HANDSHAKE_MS = 15_000;
+
+/** The options of a server with TLS. */
+function tlsOptions(tls: TlsConfig): TlsServerOptions {
+  const { clientCa, clientAuth } = tls;
+  return {
+    ...contextOptions(tls),
+    handshakeTimeout: HANDSHAKE_MS,
+    requestCert: clientCa !== undefined,
+    rejectUnauthorized: clientCa !== undefined && clientAuth === 'required',
+  };
+}
+
+function contextOptions({ cert, key, passphrase, minVersion, clientCa: ca }: TlsConfig): TlsServerOptions {
+  return { cert, key, minVersion, ...(passphrase !== undefined && { passphrase }), ...(ca !== undefined && { ca }) };
+}
+
+/**
+ * Goes on with other files: connections that are open stay, the next ones get these. Whether there is TLS at all, and whether clients
+ * are asked for certificates, stays as it was at the start: without an authority of ours any authority that Node knows would do.
+ */
+export function renewTls(server: Server, started: TlsConfig | undefined, next: TlsConfig | undefined): void {
+  if (!(server instanceof https.Server) || started === undefined || next === undefined) return;
+  const { clientCa: _next, ...rest } = next;
+  const clientCa = started.clientCa === undefined ? undefined : (next.clientCa ?? started.clientCa);
+  server.setSecureContext(contextOptions({ ...rest, ...(clientCa !== undefined && { clientCa }) }));
+}
+
+/** Gives a server a connection that needs no handshake any more, as Node documents for its `connection` event. */
+export function feedConnection(server: Server, connection: Duplex): void {
+  server.emit(server instanceof https.Server ? 'secureConnection' : 'connection', connection);
+}
+
+/** Looks after connections of a server with TLS until their handshake is over: the HTTP server does not know them before. */
+interface Handshakes {
+  /** Cuts those that are not over. */
+  cut(): void;
+}
+
+export function watchHandshakes(server: Server, log: Log): Handshakes {
+  const open = new Map<string, Socket>();
+  if (server instanceof https.Server) {
+    server.on('connection', (socket: Socket) => {
+      const name = nameOf(socket);
+      open.set(name, socket);
+      socket.once('close', () => open.get(name) === socket && open.delete(name));
+    });
+    server.prependListener('secureConnection', (socket: Duplex) => {
+      if (!(socket instanceof TLSSocket)) return;
+      open.delete(nameOf(socket));
+      // Where certificates are optional, a wrong one is none all the same.
+      if (!socket.authorized && Object.keys(socket.getPeerCertificate()).length > 0) {
+        log.debug({ ip: socket.remoteAddress, code: socket.authorizationError }, 'a client certificate was refused');
+        socket.destroy();
+      }
+    });
+    server.on('tlsClientError', ({ code }: NodeJS.ErrnoException, socket: TLSSocket) => {
+      open.delete(nameOf(socket));
+      log.debug({ ip: socket.remoteAddress, code }, 'a TLS handshake failed');
+    });
+  }
+  return {
+    cut() {
+      for (const socket of open.values()) socket.destroy();
+      open.clear();
+    },
+  };
+}
+
+/** The far end of a connection: the same for a socket and for what TLS makes of it. */
+function nameOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
+
+interface DrainOptions {
+  /** Between being not ready and closing the listener, for load balancers to notice. */
+  readonly delayMs: number;
+  /** How long running requests may go on. */
+  readonly deadlineMs: number;
+  /** What the server does not close itself. */
+  readonly sockets?: { drain(): void; close(): void };
+}
+
+/** How often idle keep-alive sockets are closed while draining; `server.close()` alone waits for them. */
+const SWEEP_MS = 100;
+
+/** After the deadline: how long error frames may take to leave before the sockets are cut. */
+const GRACE_MS = 1000;
+
+/** Where a gateway is in its life, and the signals that end its running calls. */
+export class Lifecycle {
+  phase: Phase = 'starting';
+  /** How the configuration is read anew; undefined in a program that does it itself. */
+  reloads: ReloadControl | undefined;
+  #reloadProblem: string | undefined;
+  readonly #running = new Set<AbortController>();
+  /** Those of them that a drain does not wait for. */
+  readonly #endless = new Set<AbortController>();
+  #expired = false;
+  #drained: Promise<void> | undefined;
+
+  /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline; of an endless one when it begins. */
+  abortSignal(response: ServerResponse, isEndless = false): AbortSignal {
+    const controller = new AbortController();
+    if (this.#expired || (isEndless && this.draining)) controller.abort(SHUTDOWN);
+    else if (response.destroyed || response.socket?.destroyed) controller.abort();
+    this.#running.add(controller);
+    if (isEndless) this.#endless.add(controller);
+    response.once('close', () => {
+      this.#running.delete(controller);
+      this.#endless.delete(controller);
+      if (!response.writableFinished) controller.abort();
+    });
+    return controller.signal;
+  }
+
+  /** Why the last reload was refused; undefined when it was not. */
+  get reloadProblem(): string | undefined {
+    return this.#reloadProblem;
+  }
+
+  noteReload(problem: string | undefined): void {
+    this.#reloadProblem = problem;
+  }
+
+  get draining(): boolean {
+    return this.phase === 'draining' || this.phase === 'closed';
+  }
+
+  /** Not ready at once; running requests finish or are ended at the deadline; resolves when the last socket is closed. */
+  drain(server: Server, options: DrainOptions): Promise<void> {
+    this.#drained ??= this.#drain(server, options);
+    return this.#drained;
+  }
+
+  async #drain(server: Server, { delayMs, deadlineMs, sockets }: DrainOptions): Promise<void> {
+    this.phase = 'draining';
+    for (const controller of this.#endless) controller.abort(SHUTDOWN);
+    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    sockets?.drain();
+    server.closeIdleConnections();
+    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+    const end = setTimeout(() => this.#expire(), deadlineMs);
+    const cut = setTimeout(() => {
+      sockets?.close();
+      server.closeAllConnections();
+    }, deadlineMs + GRACE_MS);
+    await closed;
+    clearInterval(sweep);
+    clearTimeout(end);
+    clearTimeout(cut);
+    this.phase = 'closed';
+  }
+
+  #expire(): void {
+    this.#expired = true;
+    for (const controller of this.#running) controller.abort(SHUTDOWN);
+  }
+}
+
+/** Whether a request asks for a websocket; every other protocol (h2c, which curl offers) may be ignored, as HTTP has it. */
+export function isWebsocket({ method, headers: { upgrade } }: IncomingMessage): boolean {
+  return method === 'GET' && upgrade?.toLowerCase() === 'websocket';
+}
+
+/** Serves a request as if it had asked for no upgrade: its head is read once more without that, then what came behind it. */
+export function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
+    if (/^(?:upgrade|http2-settings)$/i.test(name)) continue;
+    const isConnection = /^connection$/i.test(name);
+    lines.push(`${name}: ${isConnection ? value.replace(/\b(?:upgrade|http2-settings)\b/gi, 'keep-alive') : value}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  feedConnection(server, socket);
+}
+
+/** Refuses an upgrade with a whole HTTP response, in the format of the dialect whose path it is; returns the status. */
+export function refuseUpgrade(
+  request: IncomingMessage,
+  socket: Duplex,
+  error: GatewayError,
+  dialect: DialectDefinition | undefined,
+): number {
+  const requestId = requestIdOf(request.headers['x-request-id']);
+  const told = dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
+  const status = told.status ?? error.status;
+  const body = `${JSON.stringify(told.body)}\n`;
+  const head = {
+    ...errorHeaders(error),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}`);
+  const text = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
+  socket.end(text, () => socket.destroy());
+  return status;
+}
+
+/** The path that is to be upgraded. */
+export function pathOf({ url = '/' }: IncomingMessage): string {
+  return normalisePath(url.split('?', 1)[0] ?? '/');
+}
+
+/** Headers of the upgrade that are about the connection, not about the requests on it. */
+const OF_CONNECTION =
+  /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive|te|trailer|expect|x-request-id|idempotency-key|accept)$/;
+
+/** The headers of an upgrade that each request on the websocket repeats; the credential among them. */
+export function headersOfRequests({
+  headers,
+}: IncomingMessage): Readonly<Record<string, string | string[] | undefined>> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.test(name)));
 }

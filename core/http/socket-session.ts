@@ -3,14 +3,14 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
-import { createId } from '../calls/ids.ts';
+import { createId } from '../calls/live-call.ts';
 import type { DialectConnection, DialectDefinition } from '../contract/dialect.ts';
 import { type ErrorCode, GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
-import { postLocally } from './inner-requests.ts';
+import { postLocally } from './idempotency.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, type RateWatch, watchRate } from './memory.ts';
-import { parseBody } from './parse-body.ts';
+import { parseBody } from './read-body.ts';
 
 /** Levels and values of one message, as of a body. */
 const BOUNDS = { maxDepth: 64, maxValues: 400_000 };

@@ -5,11 +5,11 @@ import { shuttingDown } from '../calls/run-call.ts';
 import type { Principal } from '../contract/call.ts';
 import type { DialectConnection, DialectDefinition, DialectSocket } from '../contract/dialect.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/log.ts';
+import type { Log } from '../contract/plugin.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, ownerOf } from './memory.ts';
-import { clientAddress } from './path-and-address.ts';
+import { clientAddress } from './request-state.ts';
+import { headersOfRequests, isWebsocket, pathOf, refuseUpgrade, serveWithoutUpgrade } from './server.ts';
 import { SocketSession } from './socket-session.ts';
-import { headersOfRequests, isWebsocket, pathOf, refuseUpgrade, serveWithoutUpgrade } from './upgrade.ts';
 
 /** What the generation that serves now says about websockets. */
 export interface SocketRules {

@@ -1,7 +1,7 @@
 import type { AuditChange, AuditEntry, AuditPage, AuditQuery } from '../contract/audit.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { isObject } from '../contract/json.ts';
-import type { Log } from '../contract/log.ts';
+import type { Log } from '../contract/plugin.ts';
 import type { InstanceStore } from './instance-store.ts';
 
 /** What operators changed: entries are added and read; nothing alters one, and only age removes them. */

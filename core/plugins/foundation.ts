@@ -1,20 +1,17 @@
 import { listSecrets } from '../config/config-secrets.ts';
-import type { StoreWatcher } from '../contract/figures.ts';
-import type { Log } from '../contract/log.ts';
-import type { Plugin } from '../contract/plugin.ts';
+import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
+import type { StoreWatcher } from '../contract/units.ts';
 import { createUpstream, type Upstream } from '../upstream/upstream.ts';
-import type { OpenStore } from './api-deps.ts';
+import { runAs } from './attribution.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';
 import type { LoadedConfig } from './load-config.ts';
-import { createPluginApi } from './plugin-api.ts';
-import { createRedactor } from './redact-text.ts';
-import { PluginError, Registry } from './registry.ts';
-import { runClosers, setUpPlugins } from './set-up.ts';
+import { createPluginApi, createRedactor, type OpenStore } from './plugin-api.ts';
+import { type Owned, PluginError, Registry } from './registry.ts';
 
 /** The watchers of the store's operations: those of the generation that serves. */
-export interface StoreWatch {
+interface StoreWatch {
   watchers: readonly StoreWatcher[];
 }
 
@@ -125,4 +122,113 @@ async function findOpener(
   await setUpPlugins([{ instance: name, plugin: known, api, config: config.store.config }]);
   if (!opener) throw new PluginError(name, 'is a store plugin and registers no store');
   return opener;
+}
+
+/** Counts work that goes on beside its request. */
+export class Pending {
+  readonly #counts = new Map<string, number>();
+  #waiting: (() => void)[] = [];
+
+  /** Counts a promise until it settles, however it does; `what` it is, for who waits in vain. */
+  track(work: Promise<unknown>, what: string): void {
+    const end = this.begin(what);
+    work.then(end, end);
+  }
+
+  /** Counts work until the function that it returns is called, once. */
+  begin(what: string): () => void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
+    return () => this.#end(what);
+  }
+
+  #end(what: string): void {
+    const left = (this.#counts.get(what) ?? 1) - 1;
+    if (left > 0) this.#counts.set(what, left);
+    else this.#counts.delete(what);
+    if (this.#counts.size > 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resume of waiting) resume();
+  }
+
+  /** Resolves when nothing is going on, at the latest after `withinMs`, with what still is. */
+  async idle(withinMs: number): Promise<readonly string[]> {
+    if (this.#counts.size === 0) return [];
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(resolve, withinMs);
+      this.#waiting.push(() => {
+        clearTimeout(late);
+        resolve();
+      });
+    });
+    return [...this.#counts.keys()];
+  }
+}
+
+/** How long one plugin's `setup` or ready function may take. */
+export const SETUP_TIMEOUT_MS = 30_000;
+
+/** How long all of a generation's plugins may take to close; the last of them get at least {@link MIN_CLOSE_MS} each. */
+const CLOSE_TIMEOUT_MS = 5000;
+const MIN_CLOSE_MS = 250;
+
+/** A plugin with its API and its part of the configuration. */
+export interface Installable {
+  readonly instance: string;
+  readonly plugin: Plugin;
+  readonly api: WholeApi;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** Sets plugins up one by one, in the order of the configuration; the first error stops the start and names its plugin. */
+export async function setUpPlugins(installables: readonly Installable[]): Promise<void> {
+  for (const { instance, plugin, api, config } of installables)
+    await runInTime(instance, 'setup', () => plugin.setup(api, config));
+}
+
+/** Runs what plugins asked for with `onRegistered`, in order. */
+export async function runRegistered(registered: readonly Owned<() => void>[]): Promise<void> {
+  for (const { owner, value } of registered) await runInTime(owner, 'onRegistered', value);
+}
+
+/** Runs what plugins asked for with `onReady`, in order. */
+export async function runReady(ready: readonly Owned<() => void | Promise<void>>[]): Promise<void> {
+  for (const { owner, value } of ready) await runInTime(owner, 'onReady', value);
+}
+
+/** Runs what plugins asked for with `onClose`, last registered first; one that fails or hangs does not keep the others open. */
+export async function runClosers(
+  closers: readonly Owned<() => void | Promise<void>>[],
+  onError: (error: unknown) => void,
+): Promise<void> {
+  const deadline = performance.now() + CLOSE_TIMEOUT_MS;
+  for (const { owner, value } of closers.toReversed()) {
+    const timeoutMs = Math.max(deadline - performance.now(), MIN_CLOSE_MS);
+    await runInTime(owner, 'onClose', value, timeoutMs).catch(onError);
+  }
+}
+
+async function runInTime(
+  owner: string,
+  what: string,
+  run: () => void | Promise<void>,
+  timeoutMs = SETUP_TIMEOUT_MS,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new PluginError(owner, `${what} did not finish within ${Math.ceil(timeoutMs / 1000)} s`)),
+      timeoutMs,
+    );
+  });
+  try {
+    await Promise.race([runAs(owner, run), late]);
+  } catch (error) {
+    if (error instanceof PluginError) throw error;
+    throw new PluginError(owner, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,4 +1,4 @@
-import type { ReloadReport } from '../config/reload-report.ts';
+import type { ReloadReport } from '../config/diff.ts';
 
 /** What the processes of one gateway tell each other. */
 export type WorkerMessage =

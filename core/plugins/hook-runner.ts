@@ -1,6 +1,14 @@
-import { type Call, COUNT, type Operation, type Outcome, type Principal, type Target } from '../contract/call.ts';
+import {
+  type Call,
+  COUNT,
+  type CredentialKind,
+  type Operation,
+  type Outcome,
+  type Principal,
+  type Target,
+} from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
-import type { GatewayError } from '../contract/errors.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import {
   type Answered,
   type AttemptReport,
@@ -11,10 +19,9 @@ import {
   type HookObject,
   type StreamTransform,
 } from '../contract/hooks.ts';
-import { deepFreeze } from '../contract/json.ts';
+import { deepFreeze, isObject } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { awaitStep, callStep, isPromise, placeOf, runStep, type Step, settleStep, wrongResult } from './hook-call.ts';
-import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
+import { runAs } from './attribution.ts';
 
 /** A hook as a plugin registered it. */
 export interface HookEntry {
@@ -59,7 +66,7 @@ export interface CompiledHooks {
   readonly finish: ((call: Call, outcome: Outcome) => Awaitable<void>) | undefined;
 }
 
-export interface CompileOptions {
+interface CompileOptions {
   readonly operation: Operation;
   /** Whether a request is one that the operation's schema accepts. */
   readonly isRequest: ResponseCheck;
@@ -249,4 +256,240 @@ export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Ho
     ...(order !== undefined && { order }),
     ...(operations !== undefined && { operations }),
   };
+}
+
+/** What core reads of a hook's result: a cheap look at its shape, so that an error names the plugin and not what stumbles over it. */
+interface ResultShape {
+  readonly expected: string;
+  /** `before` is what a waterfall hook was given to change. */
+  readonly fits: (value: unknown, before?: unknown) => boolean;
+}
+
+/** Whether a value looks like a response of an operation; plugins' operations bring their own. */
+export type ResponseCheck = (value: unknown) => boolean;
+
+export const isChatResponse: ResponseCheck = (value) =>
+  isObject(value) &&
+  typeof value['id'] === 'string' &&
+  Array.isArray(value['choices']) &&
+  value['choices'].every((choice) => isObject(choice) && isObject(choice['message']));
+
+export const isInputCount: ResponseCheck = (value) =>
+  isObject(value) &&
+  typeof value['inputTokens'] === 'number' &&
+  Number.isSafeInteger(value['inputTokens']) &&
+  value['inputTokens'] >= 0 &&
+  typeof value['estimated'] === 'boolean';
+
+const isChatChunk = (value: unknown): boolean =>
+  isObject(value) &&
+  Array.isArray(value['choices']) &&
+  value['choices'].every((choice) => isObject(choice) && isObject(choice['delta']));
+
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
+
+const CREDENTIALS: ReadonlySet<unknown> = new Set<CredentialKind>(['key', 'token', 'session']);
+
+const isPrincipal = (value: unknown): boolean =>
+  isObject(value) && CREDENTIALS.has(value['credential']) && isName(value['userId']) && isName(value['account']);
+
+const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
+
+const isStream = (request: unknown): boolean => isObject(request) && request['stream'] === true;
+
+const isCost = (value: unknown): boolean =>
+  value === undefined || (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0);
+
+const isHeaders = (value: unknown): boolean =>
+  value === undefined || (isObject(value) && Object.values(value).every((text) => typeof text === 'string'));
+
+const nothing: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
+
+/** The shape of each hook's result, where it has one that counts. */
+function resultShapes(
+  operation: Operation,
+  isRequest: ResponseCheck,
+  isResponse: ResponseCheck,
+): Readonly<Record<HookName, ResultShape>> {
+  const response: ResultShape = { expected: `a response of the operation "${operation}"`, fits: isResponse };
+  return {
+    authenticate: { expected: 'a principal with credential, userId and account', fits: isPrincipal },
+    admit: nothing,
+    prepare: {
+      expected: `a request that the schema of "${operation}" accepts, a stream or whole as it was`,
+      fits: (value, before) => isRequest(value) && isStream(value) === isStream(before),
+    },
+    answer: {
+      expected: `an object with a response of the operation "${operation}", whole micro-dollars as its cost and text headers`,
+      fits: (value) =>
+        isObject(value) &&
+        isResponse(value['response']) &&
+        isCost(value['cost']) &&
+        isCost(value['saved']) &&
+        isHeaders(value['headers']),
+    },
+    route: {
+      expected: 'a list of targets, each with provider and model',
+      fits: (value) => Array.isArray(value) && value.length > 0 && value.every(isTarget),
+    },
+    reserve: nothing,
+    send: {
+      expected:
+        'an HTTP request with a path and the body that it was given: what was checked and priced is what is sent',
+      fits: (value, before) =>
+        isObject(value) &&
+        typeof value['path'] === 'string' &&
+        value['path'].startsWith('/') &&
+        value['body'] === (before as HttpRequest | undefined)?.body,
+    },
+    attempt: { expected: 'nothing', fits: () => true },
+    receive: response,
+    stream: {
+      expected: 'an object with a push function',
+      fits: (value) => isObject(value) && typeof value['push'] === 'function',
+    },
+    error: { expected: 'a GatewayError', fits: isGatewayError },
+    finish: { expected: 'nothing', fits: () => true },
+  };
+}
+
+/** How long one hook may take before the call fails. */
+export const HOOK_TIMEOUT_MS = 30_000;
+
+/** One plugin's function for one hook. */
+interface Step {
+  readonly owner: string;
+  readonly name: HookName;
+  readonly run: (...args: readonly unknown[]) => unknown;
+}
+
+/**
+ * Runs a step: what it returns, or a promise of it when it returns one. Whatever it throws is attributed to its plugin, and a
+ * promise that never settles ends in an error.
+ */
+function runStep(step: Step, ...args: readonly unknown[]): unknown {
+  const result = callStep(step, args);
+  return isPromise(result) ? settleStep(step, result, (settled) => settled) : result;
+}
+
+/** Calls a step; what it throws at once is attributed to its plugin. */
+function callStep(step: Step, args: readonly unknown[]): unknown {
+  try {
+    return runAs(step.owner, step.run, ...args);
+  } catch (error) {
+    throw attributeError(step, error);
+  }
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/** Goes on with what a step's promise comes to, as {@link awaitStep} does; resolves with what `next` makes of it. */
+function settleStep<T>(
+  step: Step,
+  work: PromiseLike<unknown>,
+  next: (result: unknown) => T | PromiseLike<T>,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    awaitStep(
+      step,
+      work,
+      (result) => {
+        try {
+          resolve(next(result));
+        } catch (error) {
+          reject(error);
+        }
+      },
+      reject,
+    );
+  });
+}
+
+/** A step whose promise has not settled. */
+interface RunningStep {
+  readonly untilMs: number;
+  readonly fail: () => void;
+}
+
+/** In the order in which they began. All have the same time, so one timer, for the oldest, serves every call. */
+const running = new Set<RunningStep>();
+let timer: NodeJS.Timeout | undefined;
+
+/** Calls one of the two when a step's promise settles, or `onError` when that takes too long; what it comes to later is ignored. */
+function awaitStep(
+  step: Step,
+  work: PromiseLike<unknown>,
+  onResult: (result: unknown) => void,
+  onError: (error: GatewayError) => void,
+): void {
+  const own: RunningStep = {
+    untilMs: performance.now() + HOOK_TIMEOUT_MS,
+    fail: () => onError(attributeError(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
+  };
+  running.add(own);
+  if (!timer) timer = setTimeout(watchSteps, HOOK_TIMEOUT_MS).unref();
+  work.then(
+    (result) => {
+      if (running.delete(own)) onResult(result);
+    },
+    (error: unknown) => {
+      if (running.delete(own)) onError(attributeError(step, error));
+    },
+  );
+}
+
+/** A timer may fire a little before the time that `performance.now()` says. */
+const TOLERANCE_MS = 5;
+
+function watchSteps(): void {
+  const nowMs = performance.now();
+  const nextMs = failLateSteps(nowMs + TOLERANCE_MS);
+  timer = nextMs === undefined ? undefined : setTimeout(watchSteps, nextMs - nowMs).unref();
+}
+
+/** Fails the steps whose time is over at `nowMs`, of the clock of `performance.now()`; returns when the next one's is. */
+export function failLateSteps(nowMs: number): number | undefined {
+  for (const step of running) {
+    if (step.untilMs > nowMs) return step.untilMs;
+    running.delete(step);
+    step.fail();
+  }
+  return undefined;
+}
+
+/** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
+function attributeError(step: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
+  return pluginError(placeOf(step), error);
+}
+
+/** A step in words. */
+function placeOf({ owner, name }: Pick<Step, 'owner' | 'name'>): string {
+  return `plugin "${owner}", hook "${name}"`;
+}
+
+/** What a plugin threw, as the call tells it: the caller gets a fixed sentence, the log where it comes from. */
+export function pluginError(place: string, error: unknown): GatewayError {
+  if (isGatewayError(error)) return error;
+  return new GatewayError(
+    'internal_error',
+    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
+    {
+      cause: new Error(`${place}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }),
+    },
+  );
+}
+
+/** The error of a step that returned something its hook has no use for. */
+function wrongResult(step: Step, value: unknown, expected: string): GatewayError {
+  return attributeError(step, new TypeError(`returned ${describe(value)}; expected ${expected}, or undefined`));
+}
+
+function describe(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  const names = Object.keys(value).slice(0, 5);
+  return names.length === 0 ? 'an empty object' : `an object with ${names.join(', ')}`;
 }

@@ -1,11 +1,13 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type Keyv from 'keyv';
-import type { SharedDocuments } from '../contract/api.ts';
-import type { Counters, Sets, Store } from '../contract/store.ts';
+import { LRUCache } from 'lru-cache';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import type { SharedDocuments } from '../contract/plugin.ts';
+import type { Counters, Records, RecordVersion, Sets, Store, Window, WindowState } from '../contract/store.ts';
 import { PluginError, type Registry } from './registry.ts';
 
 /** The group and name of an instance: `providers` and `openai`. */
-export interface InstanceName {
+interface InstanceName {
   readonly group: string;
   readonly name: string;
 }
@@ -79,5 +81,250 @@ function prefixCounters(counters: () => Counters, prefix: string): Counters {
     lease: (key, id, limit, ttlMs, now) => counters().lease(own(key), id, limit, ttlMs, now),
     release: (key, id) => counters().release(own(key), id),
     next: (key, by) => counters().next(own(key), by),
+  };
+}
+
+/** How often a read or a change is made anew because of others; each time another one was written, so it is a long queue that ends here. */
+const MAX_TRIES = 200;
+const VERSION_DIGITS = 8;
+
+/**
+ * Records on documents and sets. Each version is a document of its own, never written again; what makes it the newest is a
+ * member of the record's set. That set has as many members as there are versions: adding one with that number as the most it
+ * may have succeeds for one writer alone, and the others read anew.
+ */
+export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: string): Records<T> {
+  const listeners = new Set<(id: string) => void>();
+  const documents = () => store.keyv<{ readonly value: T }>(name);
+  const setOf = (id: string): string => `${name}-versions:${hashId(id)}`;
+  const keyOf = (id: string, member: string): string => `${hashId(id)}.${member}`;
+
+  const read = async (id: string): Promise<RecordVersion<T> & { readonly member?: string }> => {
+    let missing = 0;
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const version = await store.sets.size(setOf(id));
+      if (version === 0) return { version, value: undefined };
+      // Each version's member begins with its number, and there is one member of each.
+      const [member] = await store.sets.list(setOf(id), { limit: 1, after: digits(version) });
+      const document = member === undefined ? undefined : await documents().get(keyOf(id, member));
+      if (document !== undefined && member !== undefined) return { version, value: document.value, member };
+      // It may have been replaced, and removed, since its number was read: then there is a newer one.
+      if (version === missing) break;
+      missing = version;
+    }
+    throw unavailable(new Error(`the newest version of a record of "${name}" is not in the store`));
+  };
+
+  const write = async (id: string, version: number, value: T): Promise<boolean> => {
+    const member = `${digits(version)}.${randomBytes(9).toString('base64url')}`;
+    // The document first: what the set names is there.
+    if (!(await documents().set(keyOf(id, member), { value }))) throw unavailable(undefined);
+    if ((await store.sets.add(setOf(id), member, version)) === 'added') return true;
+    await documents().delete(keyOf(id, member));
+    return false;
+  };
+
+  return {
+    find: async (id) => pick(await withStore(() => read(id))),
+
+    async change(id, make, expected) {
+      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+        const now = await withStore(() => read(id));
+        if (expected !== undefined && expected !== now.version) throw changedMeanwhile();
+        const value = make(now.value);
+        if (!(await withStore(() => write(id, now.version + 1, value)))) continue;
+        for (const listener of listeners) listener(id);
+        // Nobody reads what was replaced; when this fails, a small document stays.
+        if (now.member !== undefined)
+          await documents()
+            .delete(keyOf(id, now.member))
+            .catch(() => undefined);
+        return { version: now.version + 1, before: now.value, value };
+      }
+      throw new GatewayError('conflict', 'Too many changes of this come at once. Try again in a moment.');
+    },
+
+    onChange: (listener) => void listeners.add(listener),
+  };
+}
+
+/** The records of each name; the same name gives the same object, so that who changes tells who reads. */
+export function createRecordBook(store: Pick<InstanceStore, 'keyv' | 'sets'>): <T>(name: string) => Records<T> {
+  const known = new Map<string, Records<unknown>>();
+  return <T>(name: string) => {
+    const records = known.get(name) ?? createRecords<unknown>(store, name);
+    known.set(name, records);
+    return records as Records<T>;
+  };
+}
+
+/** What a change is refused with whose `If-Match` names another version. */
+export function changedMeanwhile(): GatewayError {
+  return new GatewayError(
+    'precondition_failed',
+    'This was changed since it was read. Read it again, and send its new ETag in "If-Match"; without that header the change is made on top.',
+  );
+}
+
+function pick<T>({ version, value }: RecordVersion<T>): RecordVersion<T> {
+  return { version, value };
+}
+
+/** Any text may be an id. */
+function hashId(id: string): string {
+  return createHash('sha256').update(id).digest('base64url');
+}
+
+function digits(version: number): string {
+  return String(version).padStart(VERSION_DIGITS, '0');
+}
+
+/** Unknown is never absent: whatever a store throws is `store_unavailable`. */
+async function withStore<R>(operation: () => Promise<R>): Promise<R> {
+  try {
+    return await operation();
+  } catch (error) {
+    throw isGatewayError(error) ? error : unavailable(error);
+  }
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError('store_unavailable', 'The store does not answer. Try again shortly.', {
+    retryAfterMs: 1000,
+    cause,
+  });
+}
+
+/** What the store said a moment ago. */
+interface FreshReads<T> {
+  /** At once when it was read within the time, else as a promise: one read for all who ask meanwhile. */
+  get(id: string): T | Promise<T>;
+  /** Reads it anew next time; a read that is under way is not remembered. */
+  forget(id: string): void;
+}
+
+/** Remembers reads for `freshMs`; by the clock that never jumps. A read that fails is not remembered. */
+export function createFreshReads<T>(read: (id: string) => Promise<T>, freshMs: number, max = 20_000): FreshReads<T> {
+  const known = new LRUCache<string, { readonly value: T; readonly at: number }>({ max });
+  const pending = new Map<string, Promise<T>>();
+
+  const load = (id: string): Promise<T> => {
+    const at = performance.now();
+    const promise: Promise<T> = read(id).then(
+      (value) => {
+        if (pending.get(id) === promise) {
+          pending.delete(id);
+          known.set(id, { value, at });
+        }
+        return value;
+      },
+      (error) => {
+        if (pending.get(id) === promise) pending.delete(id);
+        throw error;
+      },
+    );
+    pending.set(id, promise);
+    return promise;
+  };
+
+  return {
+    get(id) {
+      const entry = known.get(id);
+      if (entry && performance.now() - entry.at < freshMs) return entry.value;
+      return pending.get(id) ?? load(id);
+    },
+    forget(id) {
+      known.delete(id);
+      pending.delete(id);
+    },
+  };
+}
+
+interface Bucket {
+  used: number;
+  resetsAt: number;
+}
+
+/** Windows, leases and numbers in this process's memory: the memory store's, and what limits fall back to. */
+export function createLocalCounters(): Counters {
+  const windows = createWindows();
+  const leases = createExpiring<Map<string, number>>((places) => Math.max(0, ...places.values()));
+  const numbers = new Map<string, number>();
+
+  const lease = (key: string, id: string, limit: number, ttlMs: number, now: number): boolean => {
+    const places = leases.get(key) ?? new Map<string, number>();
+    for (const [holder, expiresAt] of places) if (expiresAt <= now) places.delete(holder);
+    if (!places.has(id) && places.size >= limit) return false;
+    leases.set(key, places.set(id, now + ttlMs), now);
+    return true;
+  };
+
+  const next = (key: string, by = 1): number => {
+    const value = (numbers.get(key) ?? 0) + by;
+    if (by !== 0) numbers.set(key, value);
+    return value;
+  };
+
+  return {
+    take: async (wanted, now) => windows.take(wanted, now),
+    adjust: async (key, _windowMs, delta, now) => windows.adjust(key, delta, now),
+    lease: async (key, id, limit, ttlMs, now) => lease(key, id, limit, ttlMs, now),
+    release: async (key, id) => {
+      leases.get(key)?.delete(id);
+    },
+    next: async (key, by) => next(key, by),
+  };
+}
+
+function createWindows() {
+  const windows = createExpiring<Bucket>((bucket) => bucket.resetsAt);
+
+  const bucketOf = ({ key, windowMs }: Window, now: number): Bucket => {
+    const known = windows.get(key);
+    if (known && known.resetsAt > now) return known;
+    const bucket = { used: 0, resetsAt: now + windowMs };
+    windows.set(key, bucket, now);
+    return bucket;
+  };
+
+  const take = (wanted: readonly Window[], now: number) => {
+    const counted = wanted.map((window) => ({ window, bucket: bucketOf(window, now) }));
+    let taken = 0;
+    for (const { window, bucket } of counted) {
+      if (bucket.used + window.amount > window.limit) break;
+      bucket.used += window.amount;
+      taken += 1;
+    }
+    const isRefused = taken < counted.length;
+    if (isRefused) for (const { window, bucket } of counted.slice(0, taken)) bucket.used -= window.amount;
+    const states = counted.map(
+      ({ window: { limit }, bucket: { used, resetsAt } }): WindowState => ({
+        remaining: Math.max(0, limit - used),
+        resetMs: resetsAt - now,
+      }),
+    );
+    return { refused: isRefused ? taken : undefined, states };
+  };
+
+  const adjust = (key: string, delta: number, now: number): void => {
+    const bucket = windows.get(key);
+    if (bucket && bucket.resetsAt > now) bucket.used = Math.max(0, bucket.used + delta);
+  };
+
+  return { take, adjust };
+}
+
+/** A Map that drops what expired whenever it has doubled, so that nothing grows and no timer is needed. */
+function createExpiring<T>(expiresAt: (value: T) => number) {
+  const values = new Map<string, T>();
+  let dropAt = 1000;
+  return {
+    get: (key: string): T | undefined => values.get(key),
+    set(key: string, value: T, now: number): void {
+      values.set(key, value);
+      if (values.size < dropAt) return;
+      for (const [old, held] of values) if (expiresAt(held) <= now) values.delete(old);
+      dropAt = Math.max(1000, values.size * 2);
+    },
   };
 }

@@ -1,15 +1,23 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import * as nodeModule from 'node:module';
 import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkConfig, findInstances } from '../config/check.ts';
-import type { GatewayConfig, InstanceRef, PluginInstance } from '../config/core-schema.ts';
-import type { PluginSchema } from '../config/groups.ts';
-import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
-import { createConfigError, type ProblemAt } from '../config/problems.ts';
+import type { GatewayConfig, InstanceRef, PluginInstance, PluginSchema } from '../config/core-schema.ts';
+import { createConfigError, didYouMean, type ProblemAt } from '../config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
+import { PACKAGE_ROOT, VERSION } from '../config/sources.ts';
 import { isObject } from '../contract/json.ts';
-import { OptionError } from '../contract/option-error.ts';
-import type { GatewaySettings, Plugin, Problem } from '../contract/plugin.ts';
-import { type Builtin, listBuiltins } from './builtins.ts';
-import { importPlugin, PluginImportError } from './import-plugin.ts';
+import {
+  API_VERSION,
+  type GatewaySettings,
+  OptionError,
+  PLUGIN_KINDS,
+  type Plugin,
+  type PluginKind,
+  type Problem,
+} from '../contract/plugin.ts';
+import { noteRunning } from './attribution.ts';
 import { PluginError } from './registry.ts';
 
 export interface LoadedConfig {
@@ -155,4 +163,275 @@ export function isBuiltinOwner(owner: string, { config, builtins }: LoadedConfig
   return config.instances.some(
     ({ name, kind, plugin }) => name === owner && builtins.some((each) => each.kind === kind && each.name === plugin),
   );
+}
+
+export interface ImportOptions {
+  readonly kind: PluginKind;
+  readonly builtins: readonly Builtin[];
+  /** Where packages are looked for and what paths are relative to: the configuration file's folder. Absolute. */
+  readonly baseDir: string;
+}
+
+/** Where a plugin of each kind is named. */
+const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
+  provider: 'Name it under "providers".',
+  auth: 'Name it under "auth".',
+  agent: 'Name it under "agents".',
+  tts: 'Name it under "tts".',
+  policy: 'Name it under "policies", or in "plugins" when it needs no options.',
+  store: 'Name it as "store: { plugin: … }".',
+});
+
+/** How plugins on npm are called when they have no scope. */
+const PACKAGE_PREFIX = 'tollgate-plugin-';
+
+/** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
+export class PluginImportError extends Error {
+  override readonly name = 'PluginImportError';
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.hint = hint;
+  }
+}
+
+/**
+ * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, the npm package
+ * `tollgate-plugin-…`, or anything with `.`, `/` or `@` as it is written (package, path or URL). Packages are looked for
+ * from `baseDir`, paths are relative to it. Throws a {@link PluginImportError} when it is not there, cannot be loaded, or
+ * is no plugin of this kind and API version. Nothing is guessed: no other plain word becomes a package's name.
+ */
+export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
+  const builtin = options.builtins.find(({ kind, name }) => kind === options.kind && name === spec);
+  const url = builtin?.url ?? (isPath(spec) ? resolvePath(spec, options.baseDir) : await resolvePackage(spec, options));
+  return checkPlugin(await load(url, spec, builtin !== undefined), spec, options.kind);
+}
+
+function isPath(spec: string): boolean {
+  return /^\.{0,2}\//.test(spec) || isUrl(spec) || path.isAbsolute(spec);
+}
+
+function isUrl(spec: string): boolean {
+  return /^[a-z][a-z0-9+.-]+:/i.test(spec);
+}
+
+function resolvePath(spec: string, baseDir: string): string {
+  if (isUrl(spec)) return spec;
+  const file = path.resolve(baseDir, spec);
+  if (!existsSync(file)) {
+    const hint = 'Check the path; a relative one is relative to the configuration file.';
+    throw new PluginImportError(`the plugin file ${spec} does not exist`, hint);
+  }
+  return pathToFileURL(file).href;
+}
+
+async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportOptions): Promise<string> {
+  const sameKind = builtins.filter((builtin) => builtin.kind === kind).map(({ name }) => name);
+  if (!/[./@]/.test(spec) && !spec.startsWith(PACKAGE_PREFIX)) {
+    // A near miss is a typing error: nobody should be told to install whatever package has that name.
+    const others = `Built in are: ${sameKind.join(', ') || 'none'}. Any other is named by "plugin:", as a package ${PACKAGE_PREFIX}…, with its scope, or as a path.`;
+    throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, didYouMean(spec, sameKind) ?? others);
+  }
+  const { createJiti } = await import('jiti');
+  const parentURL = pathToFileURL(path.join(baseDir, 'tollgate.config.js')).href;
+  const url = createJiti(parentURL).esmResolve(spec, { parentURL, try: true });
+  if (url !== undefined) return url;
+  const name = /^(@[^/]+\/)?[^/]+/.exec(spec)?.[0] ?? spec;
+  throw new PluginImportError(`the package "${name}" is not installed`, `Run: npm install ${name}`);
+}
+
+async function load(url: string, spec: string, isBuiltin: boolean): Promise<unknown> {
+  try {
+    const module: Readonly<Record<string, unknown>> = await importModule(url, isBuiltin);
+    const exported = module['default'];
+    return isObjectOrArray(exported) && isObjectOrArray(exported['default']) ? exported['default'] : exported;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}`, undefined, error);
+  }
+}
+
+/** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */
+async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
+  if (isBuiltin) return await import(url);
+  noteRunning();
+  await resolveOwnPackage();
+  if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
+  const { createJiti } = await import('jiti');
+  return await createJiti(import.meta.url, { fsCache: false, ...(await ownModules()) }).import(fileURLToPath(url));
+}
+
+function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {
+  const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
+  if (!isObjectOrArray(value)) {
+    throw fail('is no plugin: its default export is missing or no object', 'Export default definePlugin({ … }).');
+  }
+  const { name, apiVersion, setup, configSchema } = value;
+  if (typeof name !== 'string' || name === '') throw fail('is no plugin: it has no "name"');
+  if (apiVersion !== API_VERSION) {
+    throw fail(
+      `speaks plugin API ${String(apiVersion)}, this gateway speaks ${API_VERSION}`,
+      'Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+    );
+  }
+  if (!PLUGIN_KINDS.some((known) => known === value['kind'])) {
+    throw fail(`is of the unknown kind "${String(value['kind'])}"`, `Kinds are ${PLUGIN_KINDS.join(', ')}.`);
+  }
+  if (value['kind'] !== kind)
+    throw fail(`is a ${String(value['kind'])} plugin, not a ${kind} plugin`, SECTIONS[String(value['kind'])]);
+  if (typeof setup !== 'function') throw fail('is no plugin: it has no "setup" function');
+  if (configSchema !== undefined && !isSchemaOfObjects(configSchema))
+    throw fail('has a "configSchema" that is no JSON schema of an object');
+  for (const list of ['hosts', 'requires'])
+    if (!isListOfNames(value[list])) throw fail(`has "${list}" that are no list of names`);
+  return value as unknown as Plugin;
+}
+
+/** A JSON schema of type object; `null` beside it is for a section that may be switched off. */
+function isSchemaOfObjects(schema: unknown): boolean {
+  if (!isObjectOrArray(schema) || Array.isArray(schema)) return false;
+  const { type = 'object' } = schema;
+  return [type].flat().includes('object');
+}
+
+function isListOfNames(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.every((name) => typeof name === 'string'));
+}
+
+function isObjectOrArray(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** What this package exports, as `tollgate/codec` and its file; from the source where this package runs from its source. */
+function ownEntries(): Readonly<Record<string, string>> {
+  const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
+    readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
+  };
+  const isSource = fileURLToPath(import.meta.url).endsWith('.ts');
+  return Object.fromEntries(
+    Object.entries(exports).flatMap(([name, target]) => {
+      if (typeof target === 'string') return [];
+      const built = path.join(PACKAGE_ROOT, target.default);
+      const source = path.join(PACKAGE_ROOT, target.default.replace('./dist/', '').replace(/\.js$/, '.ts'));
+      const file = isSource && existsSync(source) ? source : built;
+      return [[`tollgate${name.slice(1)}`, file]];
+    }),
+  );
+}
+
+/** What only tests of plugins import; it is not loaded for any other. */
+const KIT = 'tollgate/conformance';
+
+/** This package for jiti: the modules that run here already, and not a second copy of each. */
+export async function ownModules(): Promise<{
+  readonly virtualModules: Record<string, unknown>;
+  readonly alias: Record<string, string>;
+}> {
+  const { [KIT]: kit, ...entries } = ownEntries();
+  const modules = Object.entries(entries).map(
+    async ([name, file]): Promise<readonly [string, unknown]> => [name, await import(pathToFileURL(file).href)],
+  );
+  return {
+    virtualModules: Object.fromEntries(await Promise.all(modules)),
+    alias: kit === undefined ? {} : { [KIT]: kit },
+  };
+}
+
+type Resolve = (specifier: string, context: unknown) => { url: string; format?: string };
+
+/** In Node since 22.15; the types are those of Node 20. */
+interface HookingModule {
+  registerHooks?(hooks: { resolve: (specifier: string, context: unknown, next: Resolve) => unknown }): unknown;
+}
+
+let resolved: Promise<void> | undefined;
+
+/**
+ * Lets plugin files find `tollgate` wherever they lie: beside a global install or in a container there is no `node_modules` above
+ * them. A copy that is installed there is found first.
+ */
+export function resolveOwnPackage(): Promise<void> {
+  resolved ??= registerResolver();
+  return resolved;
+}
+
+async function registerResolver(): Promise<void> {
+  const entries = Object.fromEntries(
+    Object.entries(ownEntries()).map(([name, file]) => [name, pathToFileURL(file).href]),
+  );
+  const { registerHooks } = nodeModule as HookingModule;
+  if (!registerHooks) {
+    // Node 20: the hook runs in a thread of its own and gets the table as data.
+    nodeModule.register(`data:text/javascript,${encodeURIComponent(RESOLVER)}`, { data: entries });
+    return;
+  }
+  registerHooks({
+    resolve(specifier, context, next) {
+      const own = entries[specifier];
+      if (own === undefined) return next(specifier, context);
+      try {
+        return next(specifier, context);
+      } catch {
+        return next(own, context);
+      }
+    },
+  });
+}
+
+const RESOLVER = `
+let entries = {};
+export function initialize(data) { entries = data; }
+export async function resolve(specifier, context, next) {
+  const own = entries[specifier];
+  if (own === undefined) return next(specifier, context);
+  try { return await next(specifier, context); } catch { return next(own, context); }
+}`;
+
+/** A plugin that comes with the package. */
+export interface Builtin {
+  readonly kind: PluginKind;
+  /** Its file's or folder's name, and so its name in a configuration. */
+  readonly name: string;
+  /** The `file:` URL of its module. */
+  readonly url: string;
+}
+
+const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
+  provider: 'providers',
+  auth: 'auth',
+  agent: 'agents',
+  tts: 'tts',
+  operation: 'operations',
+  dialect: 'dialects',
+  policy: 'policies',
+  store: 'stores',
+});
+
+/** The folder with what plugins of one kind share: never a plugin itself. */
+const SHARED = 'kit';
+
+/** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name. */
+export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.url)): readonly Builtin[] {
+  return Object.entries(FOLDERS).flatMap(([kind, folder]) => {
+    const base = new URL(`${folder}/`, root);
+    if (!existsSync(base)) return [];
+    return readdirSync(base, { withFileTypes: true })
+      .filter(({ name }) => name !== SHARED)
+      .flatMap((entry): readonly Builtin[] => {
+        const file = entry.isDirectory() ? indexOf(new URL(`${entry.name}/`, base)) : new URL(entry.name, base);
+        const name = entry.isDirectory() ? entry.name : moduleName(entry.name);
+        return file && name ? [{ kind: kind as PluginKind, name, url: file.href }] : [];
+      })
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  });
+}
+
+function indexOf(folder: URL): URL | undefined {
+  return ['index.ts', 'index.js'].map((name) => new URL(name, folder)).find((file) => existsSync(fileURLToPath(file)));
+}
+
+/** `openai` of `openai.ts` or `openai.js`; declarations, maps and tests are no modules. */
+function moduleName(file: string): string | undefined {
+  return /^([\w-]+)\.[jt]s$/.exec(file)?.[1];
 }

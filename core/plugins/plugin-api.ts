@@ -1,15 +1,39 @@
 import { mapLeaves } from '../config/schema-at.ts';
-import type { ChatRequest } from '../contract/chat.ts';
-import type { CallContext, Plugin, PluginApi, WholeApi } from '../contract/plugin.ts';
-import type { Records } from '../contract/records.ts';
-import type { Store } from '../contract/store.ts';
+import {
+  type Call,
+  CHAT,
+  COUNT,
+  type ModelCatalog,
+  type Operation,
+  type Principal,
+  type RequestOf,
+  type RoutingState,
+} from '../contract/call.ts';
+import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
+import { deepFreeze } from '../contract/json.ts';
+import type { CallResult, Metered, OperationDefinition } from '../contract/operation.ts';
+import type {
+  CallContext,
+  GatewaySettings,
+  Log,
+  ModelRow,
+  OperationContext,
+  Plugin,
+  PluginApi,
+  Route,
+  WholeApi,
+} from '../contract/plugin.ts';
+import type { Records, Store } from '../contract/store.ts';
+import type { StoreWatcher } from '../contract/units.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import type { ApiDeps, ApiInstance, CallServices } from './api-deps.ts';
-import { callOwned } from './attribution.ts';
+import { callOwned, runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
+import type { Gatherer } from './gather.ts';
+import { toHookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
-import { registrationApi } from './registration-api.ts';
-import { PluginError, type Registry } from './registry.ts';
+import type { KeptUser } from './kept.ts';
+import { assertSchema, PluginError, type Registry } from './registry.ts';
 
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
@@ -151,4 +175,178 @@ function hostsOfOffers(registry: Registry, name: string): readonly string[] {
     ...(URL.canParse(offer.baseUrl) ? [new URL(offer.baseUrl).host] : []),
     ...(offer.hosts ?? []),
   ]);
+}
+
+const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);
+
+type Registration = Pick<
+  WholeApi,
+  | 'route'
+  | 'schema'
+  | 'provider'
+  | 'offer'
+  | 'operation'
+  | 'dialect'
+  | 'agent'
+  | 'use'
+  | 'store'
+  | 'hook'
+  | 'command'
+  | 'gather'
+  | 'announce'
+  | 'onRegistered'
+  | 'onReady'
+  | 'onClose'
+>;
+
+/** What a plugin registers while it is set up. */
+function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): Registration {
+  const { registry } = deps;
+  const assertKind = (what: string, ...kinds: readonly string[]): void => {
+    if (!kinds.includes(plugin.kind))
+      throw new PluginError(
+        name,
+        `is of kind "${plugin.kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`,
+      );
+  };
+  return {
+    route: (route) => registry.addRoute(name, route as unknown as Route),
+    schema(schema) {
+      assertSchema(name, 'a schema', schema);
+      registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);
+    },
+    provider(provider) {
+      assertKind('a provider', 'provider');
+      registry.addOffer(name, CHAT, deepFreeze(provider));
+    },
+    offer(operation, offer) {
+      assertKind('an offer', 'provider', 'tts');
+      registry.addOffer(name, operation, deepFreeze(offer));
+    },
+    operation(definition) {
+      assertKind('an operation', 'operation');
+      registerOperation(registry, name, definition);
+    },
+    dialect(definition) {
+      assertKind('a dialect', 'dialect');
+      registerDialect(registry, name, definition);
+    },
+    agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
+    use: (middleware) => registry.addMiddleware(name, middleware),
+    store(open, probe) {
+      assertKind('a store', 'store');
+      deps.openStore(name, open, probe);
+    },
+    hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
+    command(command) {
+      if (!plugin.commands?.some((listed) => listed.name === command.name))
+        throw new PluginError(
+          name,
+          `registers the command "${command.name}" and does not list it: commands: [{ name: '${command.name}', summary: '…' }]`,
+        );
+      registry.claim(registry.commands, 'command', command.name, name, command);
+    },
+    gather<T>(topic: string, read: () => T | Promise<T>) {
+      const key = `${group}.${name}:${topic}`;
+      deps.readers.set(key, () => runOwned(name, read));
+      return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
+    },
+    announce: (announcement) => void registry.announcements.push(announcement),
+    onRegistered: (registered) => void registry.registered.push({ owner: name, value: registered }),
+    onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
+    onClose: (close) => void registry.closers.push({ owner: name, value: close }),
+  };
+}
+
+function registerOperation(registry: Registry, owner: string, definition: OperationDefinition): void {
+  if (OWN_OPERATIONS.includes(definition.name))
+    throw new PluginError(owner, `registers the operation "${definition.name}", which belongs to core`);
+  assertSchema(owner, `the request of the operation "${definition.name}"`, definition.request);
+  registry.claim(registry.operations, 'operation', definition.name, owner, deepFreeze(definition));
+}
+
+function registerDialect(registry: Registry, owner: string, definition: DialectDefinition): void {
+  if (!definition.count && definition.routes.some(({ action }) => action === 'count'))
+    throw new PluginError(owner, `has a route that counts, and no count(): the dialect "${definition.name}" needs it`);
+  assertSchema(owner, `the request of the dialect "${definition.name}"`, definition.request);
+  registry.claim(registry.dialects, 'dialect', definition.name, owner, deepFreeze(definition));
+}
+
+/** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */
+export interface CallServices {
+  chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
+  call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
+  estimate(call: Call): Metered;
+  models(principal?: Principal): readonly ModelRow[];
+  readonly catalog: ModelCatalog;
+  listModels(provider: string): Promise<readonly string[]>;
+  routing(): RoutingState;
+}
+
+/** Opens the store; it tells the watcher of each of its operations. */
+export type OpenStore = (observe: StoreWatcher) => Promise<Store>;
+
+/** What the APIs of all instances of a generation are made with. */
+export interface ApiDeps {
+  readonly registry: Registry;
+  readonly settings: GatewaySettings;
+  readonly aliases: Readonly<Record<string, readonly string[]>>;
+  readonly log: Log;
+  readonly gatherer: Gatherer;
+  /** What this process answers when workers gather, filled in while plugins are set up. */
+  readonly readers: Map<string, () => unknown>;
+  /** The opened store; undefined while the store plugin itself is set up. */
+  readonly store: () => Store | undefined;
+  /** What operators changed; absent while the store plugin itself is set up. */
+  readonly audit?: AuditLog;
+  /** The gateway's own records; absent as `audit` is. */
+  readonly records?: <T>(name: string) => Records<T>;
+  readonly services: () => CallServices | undefined;
+  readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
+  readonly keptUser: (instance: string) => KeptUser;
+  readonly redact: (text: string) => string;
+}
+
+/** An instance as its API is made for it. */
+export interface ApiInstance {
+  readonly group: string;
+  readonly name: string;
+  readonly plugin: Plugin;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** What has the shape of a credential of any vendor. */
+const SHAPES: readonly RegExp[] = Object.freeze([
+  /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
+  /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
+  /\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/g,
+  /\b(?:sk|pk|rk|tg|gsk|xai|hf|r8|nvapi|pplx|fw)[-_][\w*.-]{8,}/g,
+  /\b(?:ghp|gho|ghs|github_pat|glpat|xox[abprs])[-_][\w-]{10,}/g,
+  /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
+]);
+
+export const REDACTED = '[redacted]';
+
+/** Makes what cuts these secrets, and all that looks like a credential, out of texts. */
+export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
+  let own: RegExp | null | undefined;
+  return (text) => {
+    if (own === undefined) own = secretPattern(listSecrets(), 'g');
+    let shown = own ? text.replace(own, REDACTED) : text;
+    for (const shape of SHAPES) shown = shown.replace(shape, REDACTED);
+    return shown;
+  };
+}
+
+/**
+ * What finds secrets of at least some length as they are, in a URL and in JSON, the longest first: one may begin with another.
+ * Null where there are none.
+ */
+export function secretPattern(secrets: readonly string[], flags: 'g' | 'gi', leastLength = 0): RegExp | null {
+  const forms = secrets
+    .flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
+    .filter(({ length }) => length >= leastLength);
+  if (forms.length === 0) return null;
+  const longest = [...new Set(forms)].sort((a, b) => b.length - a.length);
+  return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), flags);
 }

@@ -1,10 +1,9 @@
-import type { Log } from '../contract/log.ts';
+import type { Log } from '../contract/plugin.ts';
 import type { Endpoint, HttpRequest, Timeouts, Transport, TransportResponse } from '../contract/provider.ts';
 import { Attempt, UpstreamError, type UpstreamPhase } from './attempt.ts';
 import { Connections } from './connections.ts';
-import { createRequestPreparer } from './prepare-request.ts';
 import { createResponseBudget, type ResponseBudget } from './response-budget.ts';
-import { openResponse, sendRequest, type UpstreamResponse } from './send-request.ts';
+import { createRequestPreparer, openResponse, sendRequest, type UpstreamResponse } from './send-request.ts';
 
 export { UpstreamError, type UpstreamPhase, type UpstreamResponse };
 

@@ -1,8 +1,9 @@
 /** All that `tollgate` has, as data, and how a command of a plugin is run in this process as the program would run it. */
-import { COMMANDS } from '../../core/cli/commands.ts';
-import { reportFailure } from '../../core/cli/failure.ts';
+
+import { reportFailure } from '../../core/cli/io.ts';
 import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
-import { trySetUp } from '../../core/cli/trial.ts';
+import { COMMANDS } from '../../core/cli/program.ts';
+import { trySetUp } from '../../core/cli/start.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { createSilentLog } from '../support/log.ts';
 import type { Finished } from '../support/processes/cli.ts';

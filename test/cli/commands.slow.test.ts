@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { COMMANDS } from '../../core/cli/commands.ts';
-import { VERSION } from '../../core/config/package-root.ts';
+import { COMMANDS } from '../../core/cli/program.ts';
+import { VERSION } from '../../core/config/sources.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Finished, runCli } from '../support/processes/cli.ts';
 

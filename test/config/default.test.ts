@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { composeSchema } from '../../core/config/compose-schema.ts';
 import type { GatewayConfig } from '../../core/config/core-schema.ts';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../core/config/sources.ts';
 import { compileSettings } from '../../core/config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
 import { loadConfig, readBuiltinSchemas } from '../../core/plugins/load-config.ts';

@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../../core/index.ts';
-import { SPECIALISTS } from '../../plugins/agents/team/specialists.ts';
+import { SPECIALISTS } from '../../plugins/agents/team/members.ts';
 import { testAgent } from './agent.ts';
 
 /** Written in code, with a model call: what a third party would publish. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DialectInput, Schema } from '../../core/index.ts';
-import { createRequestSchemas } from '../../core/plugins/request-schemas.ts';
+import { createRequestSchemas } from '../../core/plugins/registry.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { valuesAt } from './dialect-format.ts';
 import { type DialectSubject, inputOf } from './dialect-subject.ts';

@@ -8,7 +8,7 @@ import {
   type WholeApi,
 } from '../../core/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
-import { runSpeech } from '../../plugins/operations/speech/run-speech.ts';
+import { runSpeech } from '../../plugins/operations/speech/operation.ts';
 import type { SpeechFormat, SpeechProvider } from '../../plugins/tts/kit/index.ts';
 import { findRunner } from './runner.ts';
 

@@ -1,12 +1,12 @@
 import type { CallDeps } from '../../core/calls/call-deps.ts';
+import { createServices } from '../../core/calls/generation.ts';
 import { createCatalog } from '../../core/calls/model-catalog.ts';
-import { createRouting } from '../../core/calls/routing/routing.ts';
+import { createRouting } from '../../core/calls/routing/health-book.ts';
 import { createSeals } from '../../core/calls/seals.ts';
-import { createServices } from '../../core/calls/services.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
-import type { CallServices } from '../../core/plugins/api-deps.ts';
+import { Pending } from '../../core/plugins/foundation.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
-import { Pending } from '../../core/plugins/pending.ts';
+import type { CallServices } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import { createUpstream } from '../../core/upstream/upstream.ts';
 import { createSilentLog } from '../support/log.ts';

@@ -1,8 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { failLateSteps, HOOK_TIMEOUT_MS } from '../../core/plugins/hook-call.ts';
-import { compileHooks } from '../../core/plugins/hook-runner.ts';
-import { setUpPlugins } from '../../core/plugins/set-up.ts';
+import { setUpPlugins } from '../../core/plugins/foundation.ts';
+import { compileHooks, failLateSteps, HOOK_TIMEOUT_MS } from '../../core/plugins/hook-runner.ts';
 import { formsOf } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { startGateway } from '../support/gateways/gateway.ts';

@@ -84,7 +84,7 @@ describe('a plugin', () => {
   const PUBLIC_KITS = ['plugins/providers/kit/index.ts', 'plugins/tts/kit/index.ts'];
 
   it('takes its options from the configuration, never from the environment; a program it runs gets a part of that', () => {
-    const runsProgram = 'plugins/tts/espeak/program.ts';
+    const runsProgram = 'plugins/tts/espeak/index.ts';
     expect(namesOf(plugins, ({ name, code }) => name !== runsProgram && /\bprocess\.env\b/.test(code))).to.deep.equal(
       [],
     );

@@ -16,7 +16,7 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     {
       name: 'entries',
       what: 'a gateway, the program, the public entries',
-      modules: ['app', 'cli/', 'index', 'operators'],
+      modules: ['app', 'cli/', 'cluster/', 'index', 'operators'],
     },
   ]);
 
@@ -44,5 +44,5 @@ export const VENDORS: readonly string[] = Object.freeze([
 
 /** Where core says such a word all the same, and why. */
 export const VENDOR_EXCEPTIONS: Readonly<Record<string, string>> = Object.freeze({
-  'core/calls/failures.ts': 'prefixes of keys that are cut out of vendors’ messages',
+  'core/calls/attempt.ts': 'prefixes of keys that are cut out of vendors’ messages',
 });

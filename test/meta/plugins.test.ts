@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { API_VERSION, type Plugin, type Schema } from '../../core/index.ts';
-import { listBuiltins } from '../../core/plugins/builtins.ts';
+import { listBuiltins } from '../../core/plugins/load-config.ts';
 
 /** Every built-in plugin is tested by being in its folder. */
 describe('every built-in plugin', () => {

@@ -41,7 +41,7 @@ export interface AllowedWord {
 export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   ...['fold', 'folds'].map((word) => ({
     word,
-    files: ['core/calls/disguised-fields.ts', 'plugins/providers/openai-compatible/request.ts'],
+    files: ['core/calls/ingress.ts', 'plugins/providers/openai-compatible/request.ts'],
     why: 'case folding, as Unicode names it',
   })),
   {
@@ -49,9 +49,9 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: [
       'core/contract/hooks.ts',
       'core/calls/run-call.ts',
-      'core/plugins/hook-results.ts',
       'core/plugins/hook-runner.ts',
-      'plugins/policies/cache/cache-policy.ts',
+      'core/plugins/hook-runner.ts',
+      'plugins/policies/cache/index.ts',
       'plugins/policies/cache/index.ts',
     ],
     why: 'the hook of this name',
@@ -66,9 +66,9 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'core/calls/operation.ts',
       'core/calls/run-call.ts',
       'core/plugins/hook-runner.ts',
-      'plugins/operations/speech/cache-hook.ts',
+      'plugins/operations/speech/index.ts',
       'plugins/policies/accounts/charges.ts',
-      'plugins/policies/cache/cache-policy.ts',
+      'plugins/policies/cache/index.ts',
     ],
     why: 'what the hook answer gives',
   },
@@ -79,7 +79,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'answer',
-    files: ['core/contract/fields.ts', 'plugins/providers/openai-compatible/spec.ts'],
+    files: ['core/contract/provider.ts', 'plugins/providers/openai-compatible/spec.ts'],
     why: 'a part of the providers’ tables of fields: AnswerFeature',
   },
   {
@@ -105,7 +105,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: ['plugins/agents/rag/database.ts', 'plugins/agents/rag/index-reader.ts'],
     why: 'a column of the index',
   },
-  { word: 'faults', files: ['core/cli/failure.ts'], why: 'a field of the JSON that the command line prints' },
+  { word: 'faults', files: ['core/cli/io.ts'], why: 'a field of the JSON that the command line prints' },
   {
     word: 'presence',
     files: [
@@ -128,13 +128,13 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'trouble',
-    files: ['plugins/agents/medical/rules/breathing.ts', 'plugins/agents/medical/rules/breathlessness.ts'],
+    files: ['plugins/agents/medical/rules/breathing.ts', 'plugins/agents/medical/rules/index.ts'],
     why: 'what patients say: “trouble breathing”',
   },
-  { word: 'troubles', files: ['plugins/agents/medical/rules/pre-eclampsia.ts'], why: 'French: “troubles de la vue”' },
+  { word: 'troubles', files: ['plugins/agents/medical/rules/index.ts'], why: 'French: “troubles de la vue”' },
   {
     word: 'pulled',
-    files: ['plugins/agents/medical/rules/burns.ts', 'plugins/agents/medical/rules/drowning.ts'],
+    files: ['plugins/agents/medical/rules/burns.ts', 'plugins/agents/medical/rules/index.ts'],
     why: 'what patients say: “pulled the hot tea over himself”',
   },
   {

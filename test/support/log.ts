@@ -1,4 +1,4 @@
-import type { Log } from '../../core/contract/log.ts';
+import type { Log } from '../../core/contract/plugin.ts';
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -1,6 +1,9 @@
-import type { Target } from '../../contract/call.ts';
-import type { OpenCause, TargetReport } from '../../contract/routing.ts';
-import { steadyNow } from '../../contract/steady-now.ts';
+import type { OpenCause, RoutingState, Target, TargetReport } from '../../contract/call.ts';
+import type { Counters } from '../../contract/store.ts';
+import { steadyNow } from '../../contract/units.ts';
+import { Hedges } from './hedges.ts';
+import { RetryBudget } from './retries.ts';
+import { StickyTargets } from './sticky-targets.ts';
 import {
   type Attempt,
   begin,
@@ -26,7 +29,7 @@ const MAX_TARGETS = 1000;
 const MAX_STRANGERS = 100;
 
 /** Told when a target was opened or closed; `coolDownMs` is how long it is left alone, 0 for one that is closed. */
-export type HealthListener = (name: string, coolDownMs: number) => void;
+type HealthListener = (name: string, coolDownMs: number) => void;
 
 /** An attempt that runs: what comes of it is reported here, a stream's twice (its first token and its end). */
 export class RunningAttempt {
@@ -253,4 +256,182 @@ function nameOf(provider: string, model?: string): string {
 function splitName(name: string): Target {
   const slash = name.indexOf('/');
   return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
+}
+
+/** How often it is looked what others found out, at most, and only while there are calls. */
+const EVERY_MS = 2_000;
+
+/** Names that are looked at in one round: those that were used last. */
+const MAX_NAMES = 32;
+
+/** A number that grows with every change: while it stays, nobody looks further. */
+const VERSION = 'health.version';
+
+const OPEN = 'open';
+
+/** Not a place that anybody waits for: it is gone at once. */
+const READER = 'reader';
+const READ_MS = 1;
+const MAX_OURS = 1_000;
+const MANY = 1_000;
+
+/** What workers and nodes of one store tell each other. */
+interface SharedHealth {
+  /** Learns from the others now and then; to be called with each call, which does not wait for it. */
+  refresh(): void;
+  /** Whether anybody has opened a target or provider. */
+  isOpen(name: string): Promise<boolean>;
+}
+
+/**
+ * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. Nobody
+ * waits for the store: what it does not answer is not known.
+ */
+export function shareHealth(counters: Counters, health: HealthBook, now: () => number = steadyNow): SharedHealth {
+  let readAt = 0;
+  let isReading = false;
+  let version = 0;
+  /** Names that others have opened: their leases may end without a change. */
+  const openElsewhere = new Set<string>();
+  /** Names with a lease of this process. */
+  const ours = new Set<string>();
+
+  const isOpen = async (name: string): Promise<boolean> =>
+    !(await counters.lease(keyOf(name), READER, 1, READ_MS, now()));
+  const publish = async (name: string, coolDownMs: number): Promise<void> => {
+    const key = keyOf(name);
+    if (coolDownMs > 0) await counters.lease(key, OPEN, MANY, Math.ceil(coolDownMs), now());
+    else await counters.release(key, OPEN);
+    await counters.next(VERSION);
+  };
+  health.onChange = (name, coolDownMs) => {
+    if (coolDownMs === 0 && !ours.has(name) && !openElsewhere.has(name)) return;
+    if (coolDownMs === 0) ours.delete(name);
+    // Callers make names up: what is forgotten is read from the store again.
+    else if (ours.size < MAX_OURS) ours.add(name);
+    openElsewhere.delete(name);
+    publish(name, coolDownMs).catch(() => undefined);
+  };
+
+  const read = async (): Promise<void> => {
+    const latest = await counters.next(VERSION, 0);
+    const names = latest === version ? [...openElsewhere] : health.names(MAX_NAMES);
+    version = latest;
+    for (const name of names) {
+      // What this process has found out itself, it knows best.
+      if (health.isOpen(name) && !openElsewhere.has(name)) continue;
+      if (!ours.has(name) && (await isOpen(name))) {
+        openElsewhere.add(name);
+        health.learn(name, now() + 2 * EVERY_MS);
+      } else if (openElsewhere.delete(name)) health.learn(name, undefined);
+    }
+  };
+
+  return {
+    isOpen,
+    refresh() {
+      if (isReading || now() - readAt < EVERY_MS) return;
+      isReading = true;
+      readAt = now();
+      void read()
+        .catch(() => undefined)
+        .finally(() => {
+          isReading = false;
+        });
+    },
+  };
+}
+
+function keyOf(name: string): string {
+  return `health.${name}`;
+}
+
+/** As many attempts without a word make a target one that hangs. */
+const MANY_WAITING = 3;
+
+/** No response takes so many times its usual time, nor less than this is called long. */
+const TIMES_USUAL = 4;
+const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
+
+/** Of a target whose usual time nobody knows. */
+const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
+
+interface Waiting {
+  /** When each attempt began, the oldest first. */
+  readonly since: Set<{ readonly at: number }>;
+  respondedAt: number;
+}
+
+/**
+ * The attempts that wait for a response. Under load a target that hangs would take every call until the first clock has run out;
+ * when several wait for long and none gets a response, later calls go elsewhere at once.
+ */
+export class WaitingAttempts {
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Notes an attempt; to be told when it ended, and whether by a response. */
+  begin(target: Target, stream: boolean): (hasResponded: boolean) => void {
+    const name = attemptKeyOf(target, stream);
+    const waiting = this.#waiting.get(name) ?? { since: new Set(), respondedAt: 0 };
+    this.#waiting.set(name, waiting);
+    const attempt = { at: this.#now() };
+    waiting.since.add(attempt);
+    return (hasResponded) => {
+      waiting.since.delete(attempt);
+      if (hasResponded) waiting.respondedAt = this.#now();
+      if (waiting.since.size === 0) this.#waiting.delete(name);
+    };
+  }
+
+  /** Whether calls hang there; `usualMs` is what a response takes lately. */
+  isStuck(target: Target, stream: boolean, usualMs: number | undefined): boolean {
+    const waiting = this.#waiting.get(attemptKeyOf(target, stream));
+    if (!waiting || waiting.since.size < MANY_WAITING) return false;
+    const kind = stream ? 'stream' : 'whole';
+    const limitMs = usualMs === undefined ? UNKNOWN_MS[kind] : Math.max(LEAST_MS[kind], TIMES_USUAL * usualMs);
+    const latest = this.#now() - limitMs;
+    const oldest = [...firstOf(waiting.since, MANY_WAITING)];
+    return waiting.respondedAt < latest && oldest.every(({ at }) => at < latest);
+  }
+}
+
+function* firstOf<T>(values: Iterable<T>, count: number): Generator<T, void, undefined> {
+  let left = count;
+  for (const value of values) {
+    if (left-- <= 0) return;
+    yield value;
+  }
+}
+
+function attemptKeyOf({ provider, model }: Target, stream: boolean): string {
+  return `${stream} ${provider}/${model}`;
+}
+
+/** What the choice of targets remembers. It outlives a change of the configuration. */
+export interface Routing {
+  readonly health: HealthBook;
+  readonly budget: RetryBudget;
+  readonly sticky: StickyTargets;
+  readonly waiting: WaitingAttempts;
+  readonly hedges: Hedges;
+  /** Absent where nobody else can open the store. */
+  readonly shared: SharedHealth | undefined;
+}
+
+export function createRouting(share?: (health: HealthBook) => SharedHealth): Routing {
+  const health = new HealthBook();
+  return {
+    ...{ health, budget: new RetryBudget(), sticky: new StickyTargets(), waiting: new WaitingAttempts() },
+    hedges: new Hedges(),
+    shared: share?.(health),
+  };
+}
+
+export function describeRouting({ health, budget }: Routing): RoutingState {
+  return { targets: health.reports(), retries: budget.state };
 }

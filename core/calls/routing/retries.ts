@@ -1,5 +1,5 @@
+import type { RetryState } from '../../contract/call.ts';
 import type { FailureClass } from '../../contract/provider.ts';
-import type { RetryState } from '../../contract/routing.ts';
 import type { UpstreamPhase } from '../../upstream/upstream.ts';
 
 /** What is known of an attempt that failed. */

@@ -1,10 +1,8 @@
-import type { Target } from '../../contract/call.ts';
+import type { OpenCause, Target } from '../../contract/call.ts';
 import type { AttemptReport } from '../../contract/hooks.ts';
 import type { FailureClass } from '../../contract/provider.ts';
-import type { OpenCause } from '../../contract/routing.ts';
-import { attemptReport, type FailedAttempt } from '../attempt.ts';
+import { attemptReport, type FailedAttempt, redact } from '../attempt.ts';
 import type { CallDeps } from '../call-deps.ts';
-import { redact } from '../failures.ts';
 import type { LiveCall } from '../live-call.ts';
 import type { RunningAttempt, Scope } from './health-book.ts';
 import type { Verdict } from './target-health.ts';

@@ -1,7 +1,7 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/sources.ts';
 import type { Route } from '../../contract/plugin.ts';
 
 /** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */

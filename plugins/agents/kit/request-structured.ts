@@ -1,3 +1,4 @@
+import { jsonrepair } from 'jsonrepair';
 import { LRUCache } from 'lru-cache';
 import {
   type ChatMessage,
@@ -8,7 +9,6 @@ import {
   type ResponseFormat,
   type Schema,
 } from '../../../core/index.ts';
-import { extractJson } from './extract-json.ts';
 import { toProviderSchema } from './provider-schema.ts';
 import type { Checked } from './response-model.ts';
 
@@ -21,7 +21,7 @@ export interface ResultTarget {
   readonly check: (value: unknown) => Checked;
 }
 
-export interface StructuredRequest {
+interface StructuredRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
   readonly temperature?: number | undefined;
@@ -48,7 +48,7 @@ export function createModeMemory(): ModeMemory {
 }
 
 /** What a memory knows of the models of one user. */
-export type UserModes = Pick<Map<string, Mode>, 'get'> & { set(model: string, mode: Mode): unknown };
+type UserModes = Pick<Map<string, Mode>, 'get'> & { set(model: string, mode: Mode): unknown };
 
 /** The part of a memory that is one user's: a schema or a message of one must not make a model's answers worse for others. */
 export function modesOf(memory: ModeMemory, userId: string): UserModes {
@@ -202,4 +202,96 @@ function doesNotFit(model: string, error: string, attempts: number, traceId: str
     'provider_invalid_response',
     `The model ${model} gave no answer of the asked structure after ${times}: ${error}. Ask for a simpler one, or use a stronger model. Trace: ${traceId}.`,
   );
+}
+
+/** A text that is longer, or JSON that is deeper, is not read: no schema of a caller needs it. */
+const JSON_LIMITS = Object.freeze({ characters: 262_144, depth: 64 });
+
+interface ExtractedJson {
+  readonly value: unknown;
+  /** Whether the text had to be repaired to be JSON at all. */
+  readonly repaired: boolean;
+}
+
+/**
+ * The JSON in a model's text: the whole of it, a fenced block, or the first balanced object or list; as a last resort,
+ * and only when `mayRepair`, what `jsonrepair` makes of it. Undefined when there is none. A truncated response must not
+ * be repaired: it would become a valid and wrong value.
+ */
+export function extractJson(text: string, mayRepair: boolean): ExtractedJson | undefined {
+  const bare = text
+    .replace(/^\uFEFF/, '')
+    .replace(/^\s*<think>[\s\S]*?<\/think>/, '')
+    .trim();
+  if (bare === '' || bare.length > JSON_LIMITS.characters) return undefined;
+  const fenced = fencedBlock(bare);
+  for (const span of [bare, fenced, balanced(bare)]) {
+    if (!span) continue;
+    const parsed = parse(span);
+    if (parsed) return { value: unquoted(parsed.value), repaired: false };
+  }
+  if (!mayRepair) return undefined;
+  for (const span of [fenced, bare.slice(Math.max(bare.search(/[{[]/), 0))]) {
+    if (span === undefined || !/^[{[]/.test(span)) continue;
+    const parsed = repair(span);
+    if (parsed) return { value: parsed.value, repaired: true };
+  }
+  return undefined;
+}
+
+function parse(text: string): { readonly value: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isDeeper(value, JSON_LIMITS.depth) ? undefined : { value };
+  } catch {
+    return undefined;
+  }
+}
+
+function repair(text: string): { readonly value: unknown } | undefined {
+  try {
+    return parse(jsonrepair(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Some models write a JSON string that holds the JSON. */
+function unquoted(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
+  return parse(value)?.value ?? value;
+}
+
+/** The text from the first `{` or `[` to the bracket that closes it. */
+function balanced(text: string): string | undefined {
+  const start = text.search(/[{[]/);
+  if (start < 0) return undefined;
+  let depth = 0;
+  let quoted = false;
+  for (let at = start; at < text.length; at += 1) {
+    const sign = text[at];
+    if (quoted) {
+      if (sign === '\\') at += 1;
+      else if (sign === '"') quoted = false;
+    } else if (sign === '"') quoted = true;
+    else if (sign === '{' || sign === '[') depth += 1;
+    else if (sign === '}' || sign === ']') {
+      depth -= 1;
+      if (depth === 0) return text.slice(start, at + 1);
+    }
+  }
+  return undefined;
+}
+
+/** What stands between the first two fences, without the fence's language. */
+function fencedBlock(text: string): string | undefined {
+  const open = text.indexOf('```');
+  const start = open < 0 ? -1 : text.indexOf('\n', open);
+  const end = start < 0 ? -1 : text.indexOf('```', start);
+  return end < 0 ? undefined : text.slice(start, end).trim();
+}
+
+function isDeeper(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1));
 }

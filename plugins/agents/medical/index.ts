@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import {
   definePlugin,
   type PluginApi,
+  type PluginConfig,
   parseDuration,
   type RefusedRequest,
   type RouteContext,
@@ -14,18 +16,264 @@ import { respondInTime } from '../kit/respond-in-time.ts';
 import { createSchemaReader, type SchemaReader } from '../kit/response-model.ts';
 import { createSessionCare } from '../kit/session-care.ts';
 import { createTrace, type Emit } from '../kit/trace.ts';
-import { LAST_WORD_CALLS, type MedicalCase } from './case.ts';
-import { MEDICAL_CONFIG, type MedicalConfig } from './config.ts';
-import { detectLanguage, languageOf } from './engine/language.ts';
+import { LAST_WORD_CALLS, type MedicalCase, URGENCIES } from './case.ts';
+import { type Condition, holds, isNamed, parseCondition } from './engine/condition.ts';
+import { detectLanguage, LANGUAGES, type Language, languageOf, scoreLanguages } from './engine/language.ts';
+import { normalise } from './engine/normalise.ts';
+import type { Lexicon } from './engine/phrases.ts';
+import { type Reading, readText } from './engine/reading.ts';
+import { compileLexicons } from './engine/sightings.ts';
 import { hasNotice, withNotice } from './failure-notice.ts';
-import { COMPILED } from './lexicon/index.ts';
+import de from './lexicon/de.json' with { type: 'json' };
+import en from './lexicon/en.json' with { type: 'json' };
+import es from './lexicon/es.json' with { type: 'json' };
+import fr from './lexicon/fr.json' with { type: 'json' };
+import it from './lexicon/it.json' with { type: 'json' };
 import { noticesFor } from './notices.ts';
-import { RELEASE_COMPILED } from './release-rules/lexicon/index.ts';
-import { MEDICAL_REQUEST, type MedicalRequestBody } from './request.ts';
-import { MEDICAL_RESPONSE } from './response.ts';
-import { RULES_VERSION } from './rules-version.ts';
+import { RELEASE_RULES } from './release-rules/index.ts';
+import { RELEASE_COMPILED, RELEASE_LEXICONS } from './release-rules/lexicon/index.ts';
+import { MEDICAL_REQUEST, type MedicalRequestBody, type Patient } from './request.ts';
+import { RULES } from './rules/index.ts';
+import { INFANT_YEARS, type Rule } from './rules/rule.ts';
 import { runMedical } from './run-medical.ts';
-import { type Screening, screen } from './screen.ts';
+
+/** What people say in each language. How entries are written: `engine/phrases.ts`. */
+export const LEXICONS: Readonly<Record<Language, Lexicon>> = Object.freeze({
+  en: { language: 'en', ...en },
+  de: { language: 'de', ...de },
+  fr: { language: 'fr', ...fr },
+  es: { language: 'es', ...es },
+  it: { language: 'it', ...it },
+});
+
+/** The lexicons made ready for search. */
+export const COMPILED = compileLexicons(LEXICONS);
+
+/** What the rules say to a message. */
+interface Screening {
+  readonly flags: readonly Rule[];
+  /** The language in which most rules were found; undefined when none was. */
+  readonly language: Language | undefined;
+}
+
+const CONDITIONS: ReadonlyMap<Rule, readonly Condition[]> = new Map(
+  RULES.map((rule) => [rule, rule.when.map(parseCondition)]),
+);
+
+/** What a list of illnesses and medicines says about the person, whenever it was written. */
+const RISKS = Object.freeze(['thinner', 'diabetic', 'asthma', 'immune', 'pacemaker', 'pregnant', 'insulin']);
+const CHILD_YEARS = 12;
+
+/** The rules that hold for what a caller wrote, by text alone: no model, no network, the same every time. */
+export function screen(message: string, patient: Patient = {}): Screening {
+  const languages = likelyLanguages(message);
+  const facts = factsOf(patient);
+  const read = ({ language, withSlips }: LikelyLanguage) => readText(message, COMPILED.of(language), { withSlips });
+  const main = languages.filter(({ isMain }) => isMain).map(read);
+  const others = languages.filter(({ isMain }) => !isMain).map(read);
+  const lists = readHistory(patient, facts);
+  const found = RULES.flatMap((rule) => {
+    // What the main language names as denied or past is not found in one that only looks like it.
+    const isKnown = main.some((reading) => CONDITIONS.get(rule)?.some((one) => isNamed(one, reading, facts)));
+    const readings = [...main, ...(isKnown ? [] : others), ...lists];
+    const where = readings.find((reading) => isFound(rule, reading, facts));
+    return where ? [{ rule, language: where.language }] : [];
+  });
+  return { flags: found.map(({ rule }) => rule), language: mostFrequent(found.map(({ language }) => language)) };
+}
+
+function isFound(rule: Rule, reading: Reading, facts: ReadonlySet<string>): boolean {
+  return CONDITIONS.get(rule)?.some((condition) => holds(condition, reading, facts)) ?? false;
+}
+
+/** What is known of the person beside the message. */
+function factsOf({ age, pregnant }: Patient): Set<string> {
+  const facts = new Set<string>();
+  if (typeof age === 'number' && age < CHILD_YEARS) facts.add('child');
+  if (typeof age === 'number' && age < INFANT_YEARS) for (const fact of ['infant', 'baby']) facts.add(fact);
+  if (pregnant === true) facts.add('pregnant');
+  return facts;
+}
+
+/**
+ * The lists of illnesses, medicines and allergies. They say what was, so a sign in them counts only when the text says that
+ * it is now; what makes other signs more dangerous is added to the facts.
+ */
+function readHistory({ history, medications, allergies }: Patient, facts: Set<string>): readonly Reading[] {
+  const text = [history, medications, allergies].flatMap((list) => list ?? []).join('\n');
+  if (text === '') return [];
+  return likelyLanguages(text).map(({ language, withSlips }) => {
+    const reading = readText(text, COMPILED.of(language), { withSlips, setting: 'past' });
+    for (const risk of RISKS) if (reading.signs.get(risk)?.some(({ denied }) => !denied)) facts.add(risk);
+    return reading;
+  });
+}
+
+function mostFrequent(languages: readonly Language[]): Language | undefined {
+  const counts = LANGUAGES.map((language) => ({ language, count: languages.filter((one) => one === language).length }));
+  const best = counts.reduce((one, other) => (other.count > one.count ? other : one));
+  return best.count > 0 ? best.language : undefined;
+}
+
+/** A language is read with slips forgiven when it scores this much of the best one, and as written when a little less. */
+const PLAUSIBLE = 0.7;
+const POSSIBLE = 0.6;
+
+/** With fewer frequent words than this, they say little of the language. */
+const FEW_WORDS = 3;
+/** As many words are looked up in the lexicons then. */
+const LOOKED_UP = 40;
+
+type Scores = ReturnType<typeof scoreLanguages>;
+
+interface LikelyLanguage {
+  readonly language: Language;
+  readonly withSlips: boolean;
+  /** The text, or a sentence of it, is likelier in this language than in any other. */
+  readonly isMain: boolean;
+}
+
+/**
+ * The languages that a text may be in, the likeliest first. People mix languages: what a sentence is clearly written in is
+ * read too.
+ */
+function likelyLanguages(text: string): readonly LikelyLanguage[] {
+  const normalised = normalise(text);
+  const shares = new Map<Language, number>();
+  for (const [index, part] of [normalised, ...normalised.split(/[.!?\n]+/)].entries()) {
+    const frequent = scoreLanguages(part);
+    const isClear = (frequent[0]?.score ?? 0) >= FEW_WORDS;
+    if (index > 0 && !isClear) continue;
+    const scores = isClear ? frequent : withLexicons(part, frequent);
+    const best = Math.max(...scores.map(({ score }) => score));
+    for (const { language, score } of scores) {
+      const share = best === 0 ? 1 : score / best;
+      if (index === 0 || share === 1) shares.set(language, Math.max(shares.get(language) ?? 0, share));
+    }
+  }
+  return LANGUAGES.map((language) => ({ language, share: shares.get(language) ?? 0 }))
+    .filter(({ share }) => share >= POSSIBLE)
+    .sort((one, other) => other.share - one.share)
+    .map(({ language, share }) => ({ language, withSlips: share >= PLAUSIBLE, isMain: share === 1 }));
+}
+
+/** A text with few frequent words: what the lexicons know counts too. */
+function withLexicons(normalised: string, scores: Scores): Scores {
+  const words = normalised.split(/[^a-z]+/).slice(0, LOOKED_UP);
+  return scores.map(({ language, score }) => {
+    const { index } = COMPILED.of(language);
+    return { language, score: score + words.filter((word) => index.knows(word)).length };
+  });
+}
+
+const TEXTS = { type: 'array', items: { type: 'string' } } as const;
+const URGENCY = { type: 'string', enum: URGENCIES } as const;
+const FLAGS = {
+  type: 'array',
+  items: {
+    type: 'object',
+    required: ['id', 'sign', 'advice'],
+    properties: {
+      id: { type: 'string' },
+      sign: { type: 'string' },
+      advice: { type: 'string' },
+      source: { type: 'object', properties: { title: { type: 'string' }, url: { type: 'string' } } },
+    },
+  },
+} as const;
+
+/** The answer's schema, for OpenAPI. */
+const MEDICAL_RESPONSE = {
+  type: 'object',
+  required: ['content', 'usage', 'model', 'trace', 'rules_version', 'matched'],
+  properties: {
+    content: {
+      type: 'object',
+      description: 'As shown, unless a `response_model` was sent.',
+      properties: {
+        urgency: URGENCY,
+        summary: { type: 'string', description: 'Begins with the urgent-care notice when there is a danger sign.' },
+        considerations: TEXTS,
+        recommended_next_steps: TEXTS,
+        questions: TEXTS,
+        red_flags: FLAGS,
+        sources: { type: 'array', items: { type: 'object' } },
+        disclaimer: { type: 'string' },
+      },
+    },
+    safety: {
+      type: 'object',
+      description: 'Beside the content of a `response_model`.',
+      properties: { urgency: URGENCY, notice: { type: 'string' }, red_flags: FLAGS, disclaimer: { type: 'string' } },
+    },
+    usage: {
+      type: 'object',
+      properties: {
+        prompt_tokens: { type: 'integer' },
+        completion_tokens: { type: 'integer' },
+        total_tokens: { type: 'integer' },
+      },
+    },
+    model: { type: 'string' },
+    trace: { type: 'array', items: { type: 'object' } },
+    rules_version: { type: 'string', description: 'Which rules and lexicons looked at the message.' },
+    matched: { ...TEXTS, description: 'The ids of the rules that found a danger sign.' },
+  },
+} as const;
+
+const MODEL = { type: 'string', minLength: 1, maxLength: 200, format: 'model' } as const;
+const DURATION = { type: 'string', format: 'duration' } as const;
+
+/** The medical system's part of the configuration (`agents.medical`). */
+const MEDICAL_CONFIG = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['model'],
+  properties: {
+    model: { ...MODEL, description: 'The base model: a `provider/model` or an alias of `models`.' },
+    triageModel: { ...MODEL, description: 'Who sorts by urgency and complexity; the base model unless set.' },
+    reviewModel: { ...MODEL, description: 'Who reviews every answer; the base model unless set.' },
+    country: {
+      type: 'string',
+      pattern: '^[A-Z]{2}$',
+      description: 'Whose emergency number is told when the request names no country, such as `DE`.',
+    },
+    crisisLine: { type: 'string', minLength: 1, maxLength: 200, description: 'A line for people in a crisis.' },
+    knowledge: { type: 'boolean', description: 'Whether `rag` is asked for sources when it is on; true unless set.' },
+    limits: {
+      type: 'object',
+      additionalProperties: false,
+      description: 'What one request may take.',
+      properties: {
+        maxCalls: { type: 'integer', minimum: 8, maximum: 100, description: 'Model calls; 30 unless set.' },
+        maxTokens: { type: 'integer', minimum: 1, description: 'Tokens after which no specialist starts; 100000.' },
+        timeout: { ...DURATION, description: 'The whole request; 180s unless set.' },
+        agentTimeout: { ...DURATION, description: 'One specialist; 60s unless set.' },
+        maxParallel: { type: 'integer', minimum: 1, maximum: 16, description: 'Specialists at once; 4 unless set.' },
+      },
+    },
+    memory: {
+      type: 'object',
+      additionalProperties: false,
+      description: 'For requests that name a session; nothing is kept of others.',
+      properties: {
+        turns: { type: 'integer', minimum: 1, maximum: 100, description: '10 unless set.' },
+        ttl: { ...DURATION, description: 'A turn is forgotten after this time; 1d unless set.' },
+      },
+    },
+  },
+} as const;
+
+type MedicalConfig = PluginConfig<typeof MEDICAL_CONFIG>;
+
+/** Raised by hand when the rules are read in another way than before. */
+const EDITION = 3;
+
+/** Which rules and lexicons answered: the edition and a fingerprint of their text, so that two answers can be compared. */
+const RULES_VERSION = `${EDITION}.${createHash('sha256')
+  .update(JSON.stringify([RULES, LEXICONS, RELEASE_RULES, RELEASE_LEXICONS]))
+  .digest('hex')
+  .slice(0, 10)}`;
 
 interface MedicalState {
   readonly api: PluginApi;

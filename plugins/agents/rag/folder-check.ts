@@ -1,3 +1,7 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { isGatewayError, type Log } from '../../../core/index.ts';
 import type { EmbedTexts } from './embed-pending.ts';
 import type { Embedder } from './embedder.ts';
@@ -5,11 +9,10 @@ import { type Listing, listFiles } from './files.ts';
 import { diffFolder } from './folder-diff.ts';
 import type { IndexLock } from './index-lock.ts';
 import type { IndexReader } from './index-reader.ts';
-import { createProgress } from './progress.ts';
 import { createRetry, type Retry } from './retry.ts';
-import { createSkippedReporter, type SkippedFile } from './skipped-files.ts';
-import { type IndexWorker, startWorker, type WorkerOutcome } from './start-worker.ts';
+import type { UpdateResult } from './update-index.ts';
 import { recipeOf, type UpdateJob } from './update-job.ts';
+import type { FromWorker, ToWorker } from './worker-messages.ts';
 
 export interface FolderCheckDeps {
   readonly lock: Pick<IndexLock, 'isHeldElsewhere'>;
@@ -19,7 +22,7 @@ export interface FolderCheckDeps {
 }
 
 /** Compares the folder with the index and, where they differ, runs a worker that updates the index. */
-export interface FolderCheck {
+interface FolderCheck {
   /** Resolves with whether it is to be run again although nothing may have changed. Never rejects. */
   run(): Promise<boolean>;
   /** Ends the worker that runs. */
@@ -118,4 +121,162 @@ function createEmbed(embedder: Embedder | undefined, embedding: Retry, abortSign
       throw error;
     }
   };
+}
+
+/** A file that is skipped, and why. */
+interface SkippedFile {
+  readonly source: string;
+  readonly reason: string;
+}
+
+/** The most files that are named at one check. */
+const MAX_NAMED = 50;
+
+/** Logs which files are skipped: each once, and again when the reason changed. */
+function createSkippedReporter(log: Log): (files: readonly SkippedFile[]) => void {
+  let reported = new Map<string, string>();
+  return (files) => {
+    const fresh = files.filter(({ source, reason }) => reported.get(source) !== reason);
+    reported = new Map(files.map(({ source, reason }) => [source, reason]));
+    for (const file of fresh.slice(0, MAX_NAMED)) log.warn({ ...file }, 'a file of the knowledge base is skipped');
+    if (fresh.length > MAX_NAMED)
+      log.warn({ files: fresh.length - MAX_NAMED }, 'more files of the knowledge base are skipped');
+  };
+}
+
+interface Progress {
+  /** `done` of `total` are done, and `what` is next. */
+  show(what: string, done: number, total: number): void;
+  end(): void;
+}
+
+const WIDTH = 30;
+
+/** Fewer steps than this are done before a report would be read. */
+const MIN_STEPS = 20;
+
+/** A bar on a terminal; elsewhere one log line for every tenth. */
+function createProgress(log: Log, terminal: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr): Progress {
+  let shown = 0;
+  let isDrawn = false;
+  return {
+    show(what, done, total) {
+      if (total < MIN_STEPS) return;
+      const tenth = Math.floor((done * 10) / total);
+      if (terminal.isTTY) {
+        const filled = '#'.repeat(Math.round((done * WIDTH) / total)).padEnd(WIDTH);
+        terminal.write(`\r\u001b[Kindexing [${filled}] ${done}/${total} ${printable(what).slice(0, 40)}`);
+        isDrawn = true;
+      } else if (tenth > shown) log.info({ done, total }, `the knowledge base is indexed to ${tenth * 10} %`);
+      shown = Math.max(shown, tenth);
+    },
+    end() {
+      if (isDrawn) terminal.write('\r\u001b[K');
+    },
+  };
+}
+
+/** A file's name must not move the cursor or colour the terminal. */
+function printable(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
+}
+
+/** An update of the index that runs in a process of its own. */
+interface IndexWorker {
+  readonly outcome: Promise<WorkerOutcome>;
+  /** Ends the process at once; the index is whole at any time. */
+  kill(): void;
+}
+
+/** How a worker ended: with a result, for a reason, or by the file it was reading. */
+type WorkerOutcome =
+  | { readonly result: UpdateResult }
+  | { readonly stopped: string }
+  | { readonly source: string; readonly stamp: string; readonly error: string };
+
+interface WorkerEvents {
+  readonly embed: EmbedTexts;
+  onFile(source: string, done: number, total: number): void;
+  onFailed(source: string, reason: string): void;
+}
+
+/** The longest that one file may take, and the most memory. */
+const FILE_MS = 45_000;
+const MEMORY_MB = 1024;
+
+/** Lower than the gateway's: requests go first. */
+const PRIORITY = 10;
+
+/** Starts a worker; `fileMs` is how long one file may take. */
+export function startWorker(job: UpdateJob, events: WorkerEvents, fileMs = FILE_MS): IndexWorker {
+  const child = forkWorker();
+  const send = (message: ToWorker): void => void (child.connected && child.send(message));
+  let reading: { readonly source: string; readonly stamp: string } | undefined;
+  let isLate = false;
+  let isKilled = false;
+  let end: WorkerOutcome | undefined;
+  let clock: NodeJS.Timeout | undefined;
+  const startClock = (): void => {
+    clearTimeout(clock);
+    clock = setTimeout(() => {
+      isLate = true;
+      child.kill('SIGKILL');
+    }, fileMs);
+  };
+  const stopReading = (): void => {
+    clearTimeout(clock);
+    reading = undefined;
+  };
+  const embed = (id: number, texts: readonly string[]): Promise<void> =>
+    events.embed(texts).then(
+      (vectors) => send({ type: 'vectors', id, vectors }),
+      () => send({ type: 'no-vectors', id }),
+    );
+  child.on('message', (message: FromWorker) => {
+    if (message.type === 'file') {
+      reading = { source: message.source, stamp: message.stamp };
+      startClock();
+      events.onFile(message.source, message.done, message.total);
+    } else if (message.type === 'failed') events.onFailed(message.source, message.reason);
+    else {
+      stopReading();
+      if (message.type === 'embed') void embed(message.id, message.texts);
+      else end = message.type === 'end' ? { result: message.result } : { stopped: message.reason };
+    }
+  });
+  const outcome = new Promise<WorkerOutcome>((resolve) => {
+    child.on('error', (error) => resolve({ stopped: error.message }));
+    child.on('exit', (code, signal) => {
+      clearTimeout(clock);
+      const error = isLate ? `reading it took more than ${fileMs / 1000} s` : 'reading it took too much memory';
+      resolve(
+        end ?? (reading && !isKilled ? { ...reading, error } : { stopped: `the process ended with ${signal ?? code}` }),
+      );
+    });
+  });
+  send({ type: 'start', job });
+  return {
+    outcome,
+    kill() {
+      isKilled = true;
+      child.kill('SIGKILL');
+    },
+  };
+}
+
+function forkWorker(): ChildProcess {
+  const ending = path.extname(fileURLToPath(import.meta.url));
+  const child = fork(fileURLToPath(new URL(`./index-worker${ending}`, import.meta.url)), {
+    // From the sources, the loader of TypeScript is needed there too.
+    execArgv: [`--max-old-space-size=${MEMORY_MB}`, ...(ending === '.ts' ? process.execArgv : [])],
+    env: {},
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    serialization: 'advanced',
+  });
+  try {
+    if (child.pid !== undefined) os.setPriority(child.pid, PRIORITY);
+  } catch {
+    // Not permitted, or over already.
+  }
+  return child;
 }

@@ -1,7 +1,8 @@
 import type { Chunk } from './chunk-file.ts';
-import type { Database } from './database.ts';
+import type { Database, Statement } from './database.ts';
 import type { Location } from './section.ts';
-import { createWordSearch, type SearchWords } from './word-search.ts';
+import type { QueryWord } from './terms.ts';
+import { wordTable } from './word-tables.ts';
 
 /** A passage of the index. */
 export interface Passage extends Chunk {
@@ -95,4 +96,110 @@ export function createIndexReader(database: Database): IndexReader {
 /** A copy, because a blob of the driver need not be aligned for floats. */
 function toFloats(bytes: Uint8Array): Float32Array {
   return new Float32Array(new Uint8Array(bytes).buffer);
+}
+
+/** How much the parts of a word count, all together, beside the word itself. */
+const PARTS_WEIGHT = 0.5;
+
+/**
+ * How many hits of words, and of parts, are looked at: those of the rarest first. What is left out is what most passages have,
+ * which would say little about any of them; a long query on a large index would hold up other requests.
+ */
+const MAX_HITS = Object.freeze({ words: 20_000, parts: 5000 });
+
+/** Scores that differ by less are equal: then passages come in the order in which they were indexed. */
+const PRECISION = 1e9;
+
+/** A folder's table of words, as it is searched. */
+interface SearchedTable {
+  readonly count: Statement;
+  readonly search: Statement;
+  /** How many passages it has. */
+  readonly size: number;
+}
+
+/** A phrase, and in how many passages of each table it is. */
+interface CountedPhrase {
+  readonly phrase: string;
+  readonly weight: number;
+  readonly counts: readonly number[];
+  /** In how many of all. */
+  readonly having: number;
+}
+
+/** Searches the words of some folders, and of no other: row ids by BM25, best first. */
+type SearchWords = (words: readonly QueryWord[], folders: ReadonlySet<string>, limit: number) => readonly number[];
+
+/**
+ * SQLite's bm25() weighs a phrase by how rare it is in one table. Here it is weighed by how rare it is in all tables that are
+ * searched, so that a passage's rank depends on nothing but them.
+ */
+function createWordSearch(database: Database): SearchWords {
+  const openTable = createTableOpener(database);
+  return (words, folders, limit) => {
+    const tables = [...folders].flatMap(openTable);
+    const all = tables.reduce((sum, { size }) => sum + size, 0);
+    const sums = new Map<number, number>();
+    const add = ({ phrase, weight, counts, having }: CountedPhrase): void => {
+      const rarity = Math.log(1 + (all - having + 0.5) / (having + 0.5));
+      for (const [at, { search, size }] of tables.entries()) {
+        const ofTable = counts[at] ?? 0;
+        if (ofTable === 0) continue;
+        const factor = (weight * rarity) / rarityInTable(size, ofTable);
+        for (const { id, score } of search.all(phrase))
+          sums.set(Number(id), (sums.get(Number(id)) ?? 0) + Number(score) * factor);
+      }
+    };
+    const count = (phrase: string, weight: number): CountedPhrase => {
+      const counts = tables.map((table) => Number(table.count.get(phrase)?.['n'] ?? 0));
+      return { phrase, weight, counts, having: counts.reduce((sum, n) => sum + n, 0) };
+    };
+    const ofWords = words.map(({ phrase }) => count(phrase, 1));
+    const ofParts = words.flatMap(({ parts }) => parts.map((part) => count(part, PARTS_WEIGHT / parts.length)));
+    for (const counted of [...rarest(ofWords, MAX_HITS.words), ...rarest(ofParts, MAX_HITS.parts)]) add(counted);
+    return [...sums]
+      .map(([id, sum]): [number, number] => [id, Math.round(sum * PRECISION)])
+      .sort(([a, x], [b, y]) => y - x || a - b)
+      .slice(0, limit)
+      .map(([id]) => id);
+  };
+}
+
+/** The rarest of some phrases, with as many hits in all; one at least. */
+function rarest(phrases: readonly CountedPhrase[], hits: number): readonly CountedPhrase[] {
+  const sorted = phrases.filter(({ having }) => having > 0).toSorted((a, b) => a.having - b.having);
+  let left = hits;
+  return sorted.filter(({ having }, at) => {
+    left -= having;
+    return at === 0 || left >= 0;
+  });
+}
+
+/** The weight that SQLite's bm25() gives a phrase, which never is less than this. See https://sqlite.org/fts5.html#the_bm25_function */
+function rarityInTable(size: number, having: number): number {
+  return Math.max(1e-6, Math.log((size - having + 0.5) / (having + 0.5)));
+}
+
+/** Opens a folder's table; there is none while nothing of the folder is indexed. */
+function createTableOpener(database: Database): (folder: string) => readonly SearchedTable[] {
+  const find = database.prepare('SELECT id FROM folders WHERE name = ?');
+  const sizeOf = database.prepare('SELECT count(*) AS n FROM chunks WHERE folder = ?');
+  const statements = new Map<number, Omit<SearchedTable, 'size'>>();
+  const prepare = (id: number): Omit<SearchedTable, 'size'> => {
+    const table = wordTable(id);
+    return {
+      count: database.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${table} MATCH ?`),
+      // A hit in the title or the headings says more than one in the text.
+      search: database.prepare(
+        `SELECT rowid AS id, -bm25(${table}, 4.0, 2.0, 1.0, 1.0) AS score FROM ${table} WHERE ${table} MATCH ?`,
+      ),
+    };
+  };
+  return (folder) => {
+    const id = find.get(folder)?.['id'];
+    if (typeof id !== 'number') return [];
+    const known = statements.get(id) ?? prepare(id);
+    statements.set(id, known);
+    return [{ ...known, size: Number(sizeOf.get(folder)?.['n'] ?? 0) }];
+  };
 }

@@ -1,5 +1,3 @@
-import { partsOf } from './word-parts.ts';
-
 /** Scripts that put no space between words: their characters are indexed one by one, and looked up as phrases. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー]/u;
 const EACH_UNSPACED = new RegExp(UNSPACED, 'gu');
@@ -85,4 +83,23 @@ function queryParts(word: string): readonly string[] {
 
 function toPhrase(word: string): string {
   return `{title headings text} : "${indexText(word).trim()}"`;
+}
+
+/** How many letters a part has; of Hangul, syllables. */
+const LETTERS = 4;
+const SYLLABLES = 2;
+
+const HANGUL = /^\p{sc=Hangul}+$/u;
+
+/**
+ * The parts of a word: all runs of a few letters in it; a shorter word has none. Words that are written together
+ * (Krankenversicherungsbeitrag), that carry particles (학교에서) or that end in another way (chevaux) share parts with the word that is
+ * looked for. No dictionary is needed, and no knowledge of the language.
+ */
+function partsOf(word: string): readonly string[] {
+  const letters = [...word];
+  const length = HANGUL.test(word) ? SYLLABLES : LETTERS;
+  return Array.from({ length: Math.max(0, letters.length - length + 1) }, (_, at) =>
+    letters.slice(at, at + length).join(''),
+  );
 }

@@ -1,6 +1,5 @@
 import { type AgentDefinition, OptionError } from '../../../core/index.ts';
 import type { TeamConfig } from './config.ts';
-import { SPECIALISTS } from './specialists.ts';
 
 /** Who may work on a request. */
 export interface Team {
@@ -77,3 +76,52 @@ function needsWhen(name: string): OptionError {
 function placeOf(name: string): string {
   return `/agents/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
+
+/** The team everybody starts with; the configuration replaces, adds and removes. */
+export const SPECIALISTS: readonly AgentDefinition[] = Object.freeze([
+  {
+    name: 'navigation',
+    when: 'where to move and how to get there: paths, directions, positions, avoiding obstacles',
+    instructions: `You plan movement in a physical or simulated space.
+Work from the positions, headings, maps, distances and obstacles in the context and inputs; say which of them you used.
+State the current position, the goal, the next move and why this move is better than the others you considered.
+Prefer the shortest path that is free; never plan through something known to be blocked, and say when the way is unknown.
+Give the direction in the frame of reference of the inputs (north or left, metres or cells); do not invent coordinates.
+If the goal is reached already, or no move is safe, say so: staying put is a valid answer.`,
+  },
+  {
+    name: 'perception',
+    when: 'what the images, sensor readings or scene description show: objects, distances, hazards, changes',
+    instructions: `You report what can be known about the surroundings from the inputs, images included.
+List the objects that matter for the request with their place, distance and state, as precisely as the inputs allow.
+Separate what is observed from what you infer, and give each a confidence. Name what cannot be seen or is ambiguous.
+Point out hazards and anything that changed or contradicts another reading.
+Do not decide what to do: others act on your report. Never describe something that is not in the inputs.`,
+  },
+  {
+    name: 'planning',
+    when: 'goals that take several steps: order, prerequisites, resources, alternatives, schedules',
+    instructions: `You turn a goal into an ordered plan.
+State the goal and when it is reached. Break it into the fewest steps that can be carried out and checked one by one.
+For each step name what it needs, what it produces and what to do when it fails. Keep constraints of the context.
+Where actions are available, build steps from these actions only. Say which step comes first now.
+Say what information is missing and whether the plan depends on it.`,
+  },
+  {
+    name: 'safety',
+    when: 'risk to people, animals, property or data; dangerous, irreversible or forbidden actions',
+    instructions: `You look for harm before it happens.
+Check the request, the inputs and every available action against the rules in the context and against common sense.
+Name each risk with its cause, how likely and how bad it is, and what avoids it. An action that cannot be undone needs a reason.
+If something must not be done, say plainly which action and why; prefer a safe alternative over a refusal.
+When there is no noticeable risk, say so in one sentence; do not invent dangers.`,
+  },
+  {
+    name: 'conversation',
+    when: 'talking with people: explanations, advice, tone, empathy, summaries, translation, questions to ask back',
+    instructions: `You find the words for the person who wrote the message.
+Answer what was asked first, then what they need to know. Use their language and match their tone and knowledge.
+Be brief and concrete. Say honestly what is unknown, and ask at most one question back, only when the answer depends on it.
+Never claim to have done something that was only planned.`,
+  },
+]);

@@ -1,12 +1,248 @@
-import type { JWTVerifyGetKey } from 'jose';
-import { definePlugin, type PluginApi } from '../../../core/index.ts';
+import { createPublicKey, hash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { decodeJwt, type JSONWebKeySet, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult } from 'jose';
+import { LRUCache } from 'lru-cache';
+import {
+  definePlugin,
+  GatewayError,
+  isGatewayError,
+  type Log,
+  OptionError,
+  type PluginApi,
+  type Principal,
+  type Problem,
+  parseUsd,
+  problemsOf,
+} from '../../../core/index.ts';
+import { fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
+import { fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';
-import { findProblems } from './check.ts';
-import { toPrincipal } from './claims.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
+import { readClaim, splitWords } from '../kit/read-claim.ts';
+import { readKeySet, verifyJwt } from '../kit/verify-jwt.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
-import { loadKeys } from './load-keys.ts';
-import { type KeyOrigin, readOptions } from './options.ts';
-import { createTokenVerifier, invalidToken, SHAPE } from './verify.ts';
+import {
+  type JwtConfig,
+  type JwtOptions,
+  type KeyOrigin,
+  normalizeTyp,
+  readOptions,
+  readOrigin,
+  readTolerance,
+} from './options.ts';
+
+/** What the routes of key management need; `auth.jwt.permission` says which word of a token gives it. */
+const KEYS_WRITE = 'keys:write';
+const MAX_USER_LENGTH = 256;
+const CONTROL = /\p{Cc}|\p{Cs}/u;
+
+type ClaimsConfig = Pick<JwtConfig, 'claims' | 'permission' | 'adminPermission' | 'permissionClaims' | 'userPrefix'>;
+
+/** A claim that does not say what it should; the message is for the log. */
+export class ClaimError extends Error {
+  override readonly name = 'ClaimError';
+}
+
+/**
+ * Who a verified token stands for. A limit that is there but cannot be read throws a {@link ClaimError}: left out, it
+ * would be no limit.
+ */
+export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principal {
+  const { claims, userPrefix } = config;
+  const userId = readName(payload, claims.user);
+  if (userId === undefined) throw new ClaimError(`the claim "${claims.user}" is missing`);
+  const account = claims.account === undefined ? undefined : readName(payload, claims.account);
+  const limits = omitUndefined({
+    rpm: readCount(payload, claims.rpm),
+    tpm: readCount(payload, claims.tpm),
+    budget: readMoney(payload, claims.budget_usd),
+  });
+  const words = permissionWords(payload, config);
+  return Object.freeze({
+    credential: 'token',
+    userId: `${userPrefix}${userId}`,
+    account: `${userPrefix}${account ?? userId}`,
+    permissions: Object.freeze(readPermissions(words, config)),
+    ...(words.has(config.adminPermission) && { isAdmin: true }),
+    ...omitUndefined({
+      plan: claims.plan === undefined ? undefined : readName(payload, claims.plan),
+      models: readWords(payload, claims.models),
+      providers: readWords(payload, claims.providers),
+      serverTools: readWords(payload, claims.server_tools),
+    }),
+    ...limits,
+    ...(Object.keys(limits).length > 0 && { userLimits: Object.freeze(limits) }),
+  });
+}
+
+function permissionWords(payload: JWTPayload, { permissionClaims }: ClaimsConfig): ReadonlySet<string> {
+  return new Set(permissionClaims.flatMap((name) => splitWords(readClaim(payload, name)) ?? []));
+}
+
+/** All words of the permission claims; the configured one counts as `keys:write`; the word `keys:write` itself does not, unless it is the configured one. */
+function readPermissions(words: ReadonlySet<string>, { permission }: ClaimsConfig): readonly string[] {
+  const found = new Set(words);
+  const allowed = found.has(permission);
+  found.delete(KEYS_WRITE);
+  if (allowed) found.add(KEYS_WRITE);
+  return [...found];
+}
+
+/** User ids stay exactly as they are: two that differ in case or in Unicode form are two users. */
+function readName(payload: JWTPayload, claim: string): string | undefined {
+  const value = readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  const sound = typeof value === 'string' && value !== '' && value.length <= MAX_USER_LENGTH && !CONTROL.test(value);
+  if (!sound) throw new ClaimError(`the claim "${claim}" is not a text of 1 to ${MAX_USER_LENGTH} plain characters`);
+  return value;
+}
+
+function readWords(payload: JWTPayload, claim: string | undefined): readonly string[] | undefined {
+  const value = claim === undefined ? undefined : readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  const words = splitWords(value);
+  if (!words) throw new ClaimError(`the claim "${claim}" is neither a list of words nor a text`);
+  return Object.freeze(words);
+}
+
+function readCount(payload: JWTPayload, claim: string | undefined): number | undefined {
+  const value = claim === undefined ? undefined : readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw new ClaimError(`the claim "${claim}" is not a whole number`);
+}
+
+function readMoney(payload: JWTPayload, claim: string | undefined): number | undefined {
+  const value = claim === undefined ? undefined : readClaim(payload, claim);
+  if (value === undefined || value === null) return undefined;
+  try {
+    const amount = parseUsd(value as string | number);
+    if (amount >= 0) return amount;
+  } catch {
+    // Refused below.
+  }
+  throw new ClaimError(`the claim "${claim}" is not an amount of US dollars`);
+}
+
+/** A verified token is not verified again for this long. */
+const REMEMBER_MS = 60_000;
+const MAX_REMEMBERED = 10_000;
+const MAX_TOKEN_LENGTH = 8192;
+/** Three base64url parts. */
+const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+
+/** Types of a payload that say, in one provider's way or another's, that it is no access token. */
+const OTHER_TYPES: ReadonlySet<unknown> = new Set(['ID', 'Refresh', 'Offline', 'Logout']);
+const ID_TOKEN_CLAIMS = ['at_hash', 'c_hash', 's_hash', 'events'];
+const ACCESS_TOKEN_TYPES: ReadonlySet<string | undefined> = new Set([undefined, 'jwt', 'at+jwt']);
+
+interface Remembered {
+  readonly principal: Principal;
+  readonly from: number;
+  readonly until: number;
+}
+
+interface TokenVerifier {
+  /**
+   * Who a token stands for; undefined when it names another issuer. Throws `invalid_token`, and `store_unavailable` when
+   * the keys to verify it with cannot be read. `now` is in Unix milliseconds.
+   */
+  verify(token: string, now: number): Principal | Promise<Principal | undefined>;
+}
+
+export function createTokenVerifier(
+  options: JwtOptions,
+  key: JWTVerifyGetKey | Uint8Array,
+  readPrincipal: (payload: JWTPayload) => Principal,
+  log: Log,
+): TokenVerifier {
+  // By the hash of the whole token: two tokens that begin alike have nothing in common.
+  const remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
+
+  const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
+    try {
+      if (!isCanonical(token)) throw new ClaimError('the token is not three canonical base64url parts');
+      if (decodeJwt(token).iss !== options.issuer) return undefined;
+      const { payload } = await checkSignature(token, key, options, now);
+      const expiresAt = checkClaims(payload, options);
+      const principal = readPrincipal(payload);
+      remembered.set(digest, { principal, from: now, until: Math.min(expiresAt, now + REMEMBER_MS) });
+      return principal;
+    } catch (error) {
+      if (isGatewayError(error)) throw error;
+      log.debug({ reason: (error as Error).message }, 'A token was refused.');
+      throw invalidToken();
+    }
+  };
+
+  return {
+    verify(token, now) {
+      if (token.length > MAX_TOKEN_LENGTH) throw invalidToken();
+      const digest = hash('sha256', token, 'base64');
+      const known = remembered.get(digest);
+      if (known && now >= known.from && now < known.until) return known.principal;
+      return verifyAnew(token, digest, now);
+    },
+  };
+}
+
+/** One sentence for every reason: what exactly was wrong is in the log, for the operator. */
+function invalidToken(): GatewayError {
+  return new GatewayError(
+    'invalid_token',
+    'This token is not valid here: it must be an unexpired access token, issued for this gateway and signed by its identity provider.',
+  );
+}
+
+/** Spaces, padding and loose last bits would let one token have many spellings. */
+function isCanonical(token: string): boolean {
+  const parts = SHAPE.exec(token)?.slice(1);
+  return parts?.every((part) => Buffer.from(part, 'base64url').toString('base64url') === part) ?? false;
+}
+
+async function checkSignature(
+  token: string,
+  key: JWTVerifyGetKey | Uint8Array,
+  options: JwtOptions,
+  now: number,
+): Promise<Pick<JWTVerifyResult, 'payload'>> {
+  const expected = {
+    algorithms: [...options.algorithms],
+    issuer: options.issuer,
+    audience: [...options.audiences],
+    requiredClaims: ['exp', 'sub'],
+    clockTolerance: options.clockToleranceSeconds,
+    currentDate: new Date(now),
+  };
+  const result = await verifyJwt(token, key, expected);
+  checkType(result, options.typ);
+  return result;
+}
+
+function checkType({ protectedHeader, payload }: JWTVerifyResult, wanted: string | undefined): void {
+  const typ = protectedHeader.typ === undefined ? undefined : normalizeTyp(protectedHeader.typ);
+  if (wanted === undefined ? !ACCESS_TOKEN_TYPES.has(typ) : typ !== wanted) {
+    throw new ClaimError(`tokens of the type "${typ}" are not taken`);
+  }
+  const isOther = OTHER_TYPES.has(payload['typ']) || payload['token_use'] === 'id';
+  // A nonce belongs to the sign-in and so to an ID token; Keycloak's access tokens repeat it, and say that they are bearers.
+  const isOfSignIn = Object.hasOwn(payload, 'nonce') && payload['typ'] !== 'Bearer' && typ !== 'at+jwt';
+  if (isOther || isOfSignIn || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))) {
+    throw new ClaimError('it is an ID, refresh or logout token, not an access token');
+  }
+}
+
+/** Checks what jose leaves open. Returns when the token expires, in Unix milliseconds. */
+function checkClaims({ exp, aud }: JWTPayload, options: JwtOptions): number {
+  if (exp === undefined || !Number.isSafeInteger(exp) || exp <= 0) throw new ClaimError('exp is not a whole number');
+  const named = typeof aud === 'string' ? [aud] : (aud ?? []);
+  const own = named.filter((name) => options.audiences.includes(name));
+  const foreign = named.filter((name) => !options.audiences.includes(name) && !options.otherAudiences.includes(name));
+  if (own.length !== 1 || foreign.length > 0) {
+    throw new ClaimError('aud names other audiences beside this gateway; auth.jwt.otherAudiences can allow them');
+  }
+  return exp * 1000;
+}
 
 /** Tokens of an identity provider: who a user is, what they may, and whether they may manage keys. */
 export default definePlugin({
@@ -54,4 +290,46 @@ async function openKey(api: PluginApi, origin: KeyOrigin): Promise<Uint8Array | 
 /** A JWT has three parts, an encrypted one five; nothing else that comes as a bearer has any. */
 function isTokenShaped(credential: string): boolean {
   return credential.indexOf('.') !== credential.lastIndexOf('.');
+}
+
+/** All that is wrong with a configuration. A file of keys is read; nothing is fetched. */
+function findProblems(config: JwtConfig, baseDir: string): Promise<readonly Problem[]> {
+  return problemsOf(
+    () => readOptions(config, baseDir),
+    () => readTolerance(config.clockTolerance),
+    async () => {
+      const origin = readOrigin(config, baseDir);
+      if (origin.kind === 'file') await readKeyFile(origin.path);
+    },
+  );
+}
+
+/** Reads the public keys from where they are; throws an Error for the log when that cannot be done. */
+export async function loadKeys(origin: Exclude<KeyOrigin, { kind: 'secret' }>): Promise<JSONWebKeySet> {
+  if (origin.kind === 'file') return readKeyFile(origin.path);
+  const url = origin.kind === 'jwks' ? origin.url : await discover(origin);
+  return readKeySet(await fetchJson(url), url.href);
+}
+
+/** The keys of the file `jwksFile`; throws an {@link OptionError}. */
+async function readKeyFile(path: string): Promise<JSONWebKeySet> {
+  try {
+    return readKeySet(parseKeyFile(await readFile(path, 'utf8')), 'the file');
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const problem = code === undefined ? `cannot be used: ${message}` : `cannot be read from ${path}: ${code}`;
+    throw new OptionError('/jwksFile', problem, 'It holds a JWK set, one JWK, or a public key in PEM.');
+  }
+}
+
+async function discover({ url, issuer }: Extract<KeyOrigin, { kind: 'discovery' }>): Promise<URL> {
+  return readEndpoint(url, await fetchDiscovery(url, issuer), 'jwks_uri');
+}
+
+function parseKeyFile(text: string): unknown {
+  if (text.includes('-----BEGIN PUBLIC KEY-----')) {
+    return { keys: [createPublicKey(text).export({ format: 'jwk' })] };
+  }
+  const value = JSON.parse(text) as { keys?: unknown };
+  return Array.isArray(value.keys) ? value : { keys: [value] };
 }

@@ -1,15 +1,299 @@
-import { definePlugin, GatewayError, type PluginApi, type Principal } from '../../../core/index.ts';
+import {
+  createLocalCounters,
+  definePlugin,
+  GatewayError,
+  isGatewayError,
+  type PluginApi,
+  type Principal,
+  type Route,
+  type RouteContext,
+} from '../../../core/index.ts';
+import { FOR_OPERATORS } from '../../../core/operators.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { type Cookies, createCookies, refuseOtherOrigin } from './cookies.ts';
 import { createDocuments } from './documents.ts';
 import { createIdentityProvider } from './identity-provider.ts';
-import { createLoginRate } from './login-rate.ts';
 import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
-import { ADMIN_PREFIX, LOGIN_PATH } from './paths.ts';
-import { createPendingLogins, type PendingLogin } from './pending-logins.ts';
-import { loginRoutes } from './routes.ts';
+import { ADMIN_PREFIX, CALLBACK_PATH, isOwnPath, LOGIN_PATH, LOGOUT_PATH, SESSION_PATH } from './paths.ts';
+import { createPendingLogins, LOGIN_MS, type PendingLogin } from './pending-logins.ts';
+import { randomId } from './random-id.ts';
 import { createSessions, type Session, type SessionId, type Sessions } from './sessions.ts';
-import { usersOf } from './sign-in.ts';
+import { finishSignIn, type ProviderResponse, type SignInParts, usersOf } from './sign-in.ts';
+
+interface RouteParts extends SignInParts {
+  readonly cookies: Cookies;
+  readonly sessions: Sessions;
+  readonly audit: PluginApi['audit'];
+  readonly log: PluginApi['log'];
+  /** Counts a request to sign in; throws for one too many. */
+  count(address: string, now: number): Promise<void>;
+}
+
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const SESSION = {
+  type: 'object',
+  required: ['object', 'credential', 'user_id', 'name', 'roles', 'started_at', 'ends_at', 'idle_at'],
+  properties: {
+    object: { const: 'session' },
+    credential: { enum: ['key', 'token', 'session'], description: 'What the request came with.' },
+    user_id: { type: 'string' },
+    name: { ...TEXT_OR_NULL, description: 'What the identity provider calls the person.' },
+    roles: { type: 'array', items: { type: 'string' }, description: 'The roles that make the person an operator.' },
+    started_at: { ...TEXT_OR_NULL, description: 'ISO 8601; null without a session, as are the others.' },
+    ends_at: { ...TEXT_OR_NULL, description: 'When the session ends at the latest.' },
+    idle_at: { ...TEXT_OR_NULL, description: 'When it ends if no other request comes.' },
+  },
+} as const;
+
+/** Signing in and out with a browser. */
+function loginRoutes(parts: RouteParts): readonly Route[] {
+  return [loginRoute(parts), callbackRoute(parts), logoutRoute(parts), sessionRoute(parts)];
+}
+
+function loginRoute({ cookies, pending, provider, count, log }: RouteParts): Route {
+  return {
+    ...{ method: 'GET', path: LOGIN_PATH, auth: 'none' },
+    summary: 'Sign in with a browser, at the identity provider',
+    query: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        return_to: {
+          type: 'string',
+          description: `A path of this gateway to go to then; ${SESSION_PATH} unless given.`,
+        },
+      },
+    },
+    responses: { 302: 'To the identity provider.' },
+    async handler(ctx) {
+      keepPrivate(ctx);
+      await showErrors(ctx, log, async () => {
+        const returnTo = readOnce(ctx, 'return_to') ?? SESSION_PATH;
+        if (!isOwnPath(returnTo))
+          throw new GatewayError(
+            'invalid_request',
+            '"return_to" must be a path of this gateway such as /console, without a host, and not that of signing in.',
+            { param: 'return_to' },
+          );
+        await count(ctx.state.ip, Date.now());
+        const browser = cookies.login.read(ctx.headers.cookie) ?? randomId();
+        const url = await provider.loginUrl(await pending.begin(browser, returnTo));
+        ctx.append('set-cookie', cookies.login.write(browser, LOGIN_MS));
+        redirect(ctx, url.href);
+      });
+    },
+  };
+}
+
+function callbackRoute(parts: RouteParts): Route {
+  const { cookies, sessions, options, count, audit, log } = parts;
+  return {
+    ...{ method: 'GET', path: CALLBACK_PATH, auth: 'none' },
+    summary: 'Where the identity provider sends a browser back to',
+    // Providers add parameters of their own, such as `session_state`.
+    query: {
+      type: 'object',
+      properties: {
+        state: { type: 'string' },
+        code: { type: 'string' },
+        iss: { type: 'string' },
+        error: { type: 'string' },
+      },
+    },
+    responses: { 302: 'To the path that the person wanted, with a session.' },
+    async handler(ctx) {
+      keepPrivate(ctx);
+      await showErrors(ctx, log, async () => {
+        const now = Date.now();
+        await count(ctx.state.ip, now);
+        const browser = cookies.login.read(ctx.headers.cookie);
+        const { person, returnTo } = await finishSignIn(parts, browser, readResponse(ctx), now);
+        const { issuer, clientId } = options;
+        const former = cookies.session.read(ctx.headers.cookie);
+        if (former !== undefined) await sessions.end(former, now);
+        const id = await sessions.begin({ ...person, issuer, clientId }, now);
+        const actor = { via: 'console', userId: person.userId, address: ctx.state.ip } as const;
+        await audit({ actor, action: 'session.begin', subject: person.userId, after: { roles: person.roles } });
+        ctx.append('set-cookie', cookies.login.write(undefined));
+        ctx.append('set-cookie', cookies.session.write(id, options.sessionForMs));
+        redirect(ctx, returnTo);
+      });
+    },
+  };
+}
+
+function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
+  return {
+    ...{ method: 'POST', path: LOGOUT_PATH, auth: 'none' },
+    summary: 'End the session of this browser',
+    description: 'From a page of this gateway only. Without a session it does nothing, and says so.',
+    responses: {
+      200: {
+        description: 'The session has ended.',
+        schema: {
+          type: 'object',
+          required: ['object', 'ended'],
+          properties: {
+            object: { const: 'session' },
+            ended: { type: 'boolean', description: 'Whether there was one.' },
+          },
+        },
+      },
+    },
+    async handler(ctx) {
+      keepPrivate(ctx);
+      const { cookie } = ctx.headers;
+      if (cookies.session.isSent(cookie))
+        refuseOtherOrigin({ method: ctx.method, headers: ctx.headers }, options.origin);
+      const id = cookies.session.read(cookie);
+      const ended = id === undefined ? undefined : await sessions.end(id, Date.now());
+      if (cookies.session.isSent(cookie)) ctx.append('set-cookie', cookies.session.write(undefined));
+      if (ended) {
+        const actor = { via: 'console', userId: ended.userId, address: ctx.state.ip } as const;
+        await audit({ actor, action: 'session.end', subject: ended.userId, before: { roles: ended.roles } });
+      }
+      ctx.body = { object: 'session', ended: ended !== undefined };
+    },
+  };
+}
+
+function sessionRoute({ cookies, sessions }: RouteParts): Route {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: SESSION_PATH, summary: 'Say who is signed in, and until when' },
+    responses: { 200: { description: 'Who makes this request.', schema: SESSION } },
+    async handler(ctx) {
+      keepPrivate(ctx);
+      const { credential, userId } = ctx.state.principal;
+      const id = credential === 'session' ? cookies.session.read(ctx.headers.cookie) : undefined;
+      const found = id === undefined ? undefined : await sessions.find(id, Date.now());
+      ctx.body = {
+        ...{ object: 'session', credential, user_id: userId, name: found?.name ?? null, roles: found?.roles ?? [] },
+        ...{
+          started_at: showTime(found?.startedAt),
+          ends_at: showTime(found?.endsAt),
+          idle_at: showTime(found?.idleAt),
+        },
+      };
+    },
+  };
+}
+
+function showTime(unixMs: number | undefined): string | null {
+  return unixMs === undefined ? null : new Date(unixMs).toISOString();
+}
+
+/** Koa's own would encode and rewrite it, and add a body that nobody reads. */
+function redirect(ctx: RouteContext, to: string): void {
+  ctx.status = 302;
+  ctx.set('location', to);
+  ctx.body = '';
+}
+
+function readResponse(ctx: RouteContext): ProviderResponse {
+  const found = ['state', 'code', 'iss', 'error'].flatMap((name) => {
+    const value = readOnce(ctx, name);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return Object.fromEntries(found);
+}
+
+/** A parameter of the query; throws for one that came twice, of which two readers could take different ones. */
+function readOnce(ctx: Pick<RouteContext, 'querystring'>, name: string): string | undefined {
+  const [value, ...more] = new URLSearchParams(ctx.querystring).getAll(name);
+  if (more.length === 0) return value;
+  throw new GatewayError('invalid_request', `"${name}" came twice.`, { param: name });
+}
+
+/** Nothing but text is shown, and nowhere but in a window of its own. */
+const HEADERS = Object.freeze({
+  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+});
+
+/** What no browser keeps, and whose address it tells nobody. */
+function keepPrivate(ctx: RouteContext): void {
+  ctx.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+}
+
+/** Shows an error of a sign-in to a person as a page; a program gets it as every other error. */
+async function showErrors(ctx: RouteContext, log: PluginApi['log'], work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!isGatewayError(error)) throw error;
+    const { requestId } = ctx.state;
+    log.info(
+      { request_id: requestId, code: error.code, ...(error.cause !== undefined && { reason: reasonOf(error.cause) }) },
+      'a sign-in was refused',
+    );
+    if (ctx.accepts('json', 'html') !== 'html') throw error;
+    ctx.status = error.status;
+    ctx.set({ ...HEADERS, ...error.headers });
+    if (error.retryAfterMs !== undefined) ctx.set('retry-after', String(Math.ceil(error.retryAfterMs / 1000)));
+    ctx.type = 'text/html; charset=utf-8';
+    ctx.body = pageOf(error, requestId);
+  }
+}
+
+/** The words of an error beneath, and of the one beneath that: `fetch` says only there what failed. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return 'unknown';
+  return [cause.message, ...(cause.cause === undefined ? [] : [reasonOf(cause.cause)])].join(': ').slice(0, 500);
+}
+
+function pageOf({ status, message }: GatewayError, requestId: string): string {
+  const title = status === 403 ? 'You may not come in' : 'You are not signed in';
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title></head>
+<body>
+<h1>${title}</h1>
+<p>${escapeHtml(message)}</p>
+<p><a href="${LOGIN_PATH}">Sign in again</a></p>
+<p><small>Request ${escapeHtml(requestId)}</small></p>
+</body>
+</html>
+`;
+}
+
+const ESCAPES: Readonly<Record<string, string>> = Object.freeze({
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+});
+
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '');
+}
+
+/** How many requests to sign in may come in a minute, from one address and from all, by process. */
+const LOGINS_PER_ADDRESS = 30;
+const LOGINS_IN_ALL = 600;
+const MINUTE_MS = 60_000;
+
+/** Counts a request of somebody unknown that costs a write and a request to the provider; throws `rate_limited`. */
+function createLoginRate(): (address: string, now: number) => Promise<void> {
+  const counters = createLocalCounters();
+  return async (address, now) => {
+    const { refused, states } = await counters.take(
+      [
+        { key: `address ${address}`, limit: LOGINS_PER_ADDRESS, windowMs: MINUTE_MS, amount: 1 },
+        { key: 'all', limit: LOGINS_IN_ALL, windowMs: MINUTE_MS, amount: 1 },
+      ],
+      now,
+    );
+    if (refused === undefined) return;
+    throw new GatewayError(
+      'rate_limited',
+      'Too many people sign in at once, or one too often. Try again in a minute.',
+      {
+        retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
+      },
+    );
+  };
+}
 
 /** People sign in with a browser, at an OpenID provider, and operate the gateway over the admin API by a session cookie. */
 export default definePlugin({

@@ -1,13 +1,283 @@
-import { definePlugin } from '../../../core/index.ts';
-import { type CachedSound, cacheOf, SPEECH_CACHE } from './cache.ts';
-import { createCacheHook } from './cache-hook.ts';
-import { allVoicesRoute, audioModelsRoute } from './list-routes.ts';
-import { openaiSpeechRoute } from './openai-route.ts';
+import { randomUUID } from 'node:crypto';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  type Answered,
+  type Call,
+  type Command,
+  type CommandInput,
+  definePlugin,
+  GatewayError,
+  nearest,
+  type PluginApi,
+  type Principal,
+  type Route,
+  type RouteContext,
+  type Schema,
+  toGatewayError,
+} from '../../../core/index.ts';
+import {
+  AUDIO_FORMATS,
+  countCharacters,
+  type SpeechFormat,
+  type SpeechProvider,
+  type SpeechRequest,
+  type Voice,
+} from '../../tts/kit/index.ts';
+import { type CachedSound, cacheOf, SPEECH_CACHE, type SpeechCache, speechCacheKey } from './cache.ts';
+import { localVoices, resolveSpeech } from './check.ts';
+import { collectSound } from './collect-sound.ts';
 import { defineSpeech } from './operation.ts';
-import { ttsRoute, voicesRoute } from './routes.ts';
-import { createSayCommand, SAY } from './say.ts';
-import { createSpeak } from './speak.ts';
-import { createVoiceList } from './voice-list.ts';
+import { type SpeechRoutesNeed, ttsRoute, voicesRoute } from './routes.ts';
+import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';
+import { callContext, sendSound, setHeaders, writeSound } from './send-sound.ts';
+import { createSpeak, findVendor, type Speak, type SpokenResponse } from './speak.ts';
+
+/** The longest text that clients of this route may count on: a vendor that takes less gets it in pieces. */
+const PROMISED_CHARACTERS = 4096;
+
+interface OpenAISpeechBody {
+  readonly model: string;
+  readonly input: string;
+  readonly voice?: string | { readonly id: string };
+  readonly response_format?: SpeechFormat;
+  readonly speed?: number;
+  readonly instructions?: string;
+  readonly stream_format?: 'audio' | 'sse';
+}
+
+/** `POST /v1/audio/speech`, for OpenAI's clients. */
+function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
+  return {
+    method: 'POST',
+    path: '/v1/audio/speech',
+    summary: 'Speaks a text; `model` is `vendor/model`.',
+    auth: ['key'],
+    isIdempotent: true,
+    body: OPENAI_SPEECH_BODY,
+    responses: {
+      200: { description: 'The sound; with `stream_format: "sse"` events that hold it.', contentType: 'audio/*' },
+    },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const body = ctx.state.body as OpenAISpeechBody;
+      const target = findTarget(body.model, need);
+      const whole = ctx.req.httpVersion === '1.0';
+      const request = { ...readBody(body, target), stream: !whole };
+      const spoken = await need.speak(target.vendor, request, callContext(ctx), target.alias);
+      setHeaders(ctx, target.vendor, spoken);
+      if (body.stream_format === 'sse') await sendEvents(ctx, spoken);
+      else await sendSound(ctx, spoken, whole);
+    },
+  };
+}
+
+function readBody(body: OpenAISpeechBody, { provider, model }: SpeechTarget): SpeechRequest {
+  const { input, voice, response_format, speed, instructions } = body;
+  const format = response_format ?? (provider.formats.includes('mp3') ? 'mp3' : undefined);
+  const voiceId = typeof voice === 'object' ? voice.id : voice;
+  return {
+    text: input,
+    ...(countCharacters(input) <= PROMISED_CHARACTERS && { split: true }),
+    ...(model !== undefined && { model }),
+    ...(voiceId !== undefined && { voice: voiceId }),
+    ...(format !== undefined && { format }),
+    ...(speed !== undefined && { speed }),
+    ...(instructions !== undefined && { options: { instructions } }),
+  };
+}
+
+interface SpeechTarget {
+  readonly vendor: string;
+  readonly provider: SpeechProvider;
+  readonly model: string | undefined;
+  /** The alias that named it. */
+  readonly alias?: string;
+}
+
+/** `vendor/model`, a vendor's name alone, or an alias, which means its first target. */
+function findTarget(name: string, { vendors, alias }: SpeechRoutesNeed): SpeechTarget {
+  const [first] = alias(name) ?? [];
+  const { vendor, model } = splitName(first ?? name);
+  const offers = vendors();
+  const provider = offers.get(vendor);
+  if (provider) return { vendor, provider, model, ...(first !== undefined && { alias: name }) };
+  const known = [...offers].flatMap(([instance, { models }]) => models.map(({ id }) => `${instance}/${id}`));
+  const near = nearest(name, known);
+  const hint =
+    known.length === 0
+      ? 'this gateway has no vendor of speech: its operator names one under `tts` of the configuration'
+      : `write vendor/model, such as ${(near.length > 0 ? near : known.slice(0, 3)).join(', ')}`;
+  throw new GatewayError('unsupported_model', `model is not one that can speak: ${hint}.`, { param: 'model' });
+}
+
+function splitName(name: string): { readonly vendor: string; readonly model: string | undefined } {
+  const slash = name.indexOf('/');
+  if (slash < 0) return { vendor: name, model: undefined };
+  return { vendor: name.slice(0, slash), model: name.slice(slash + 1) || undefined };
+}
+
+/** OpenAI's events. Unlike plain sound they can tell an error that comes after the first byte. */
+async function sendEvents(ctx: RouteContext, spoken: SpokenResponse): Promise<void> {
+  await writeSound(ctx.res, speechEvents(spoken, ctx.state.requestId), {
+    signal: ctx.state.signal,
+    begin() {
+      ctx.status = 200;
+      ctx.set('content-type', 'text/event-stream; charset=utf-8');
+      ctx.set('cache-control', 'no-cache, no-transform');
+      ctx.set('x-accel-buffering', 'no');
+      ctx.respond = false;
+    },
+  });
+}
+
+async function* speechEvents(spoken: SpokenResponse, requestId: string): AsyncGenerator<string> {
+  let begun = false;
+  try {
+    for await (const bytes of spoken.audio) {
+      begun = true;
+      yield frame({ type: 'speech.audio.delta', audio: Buffer.from(bytes).toString('base64') });
+    }
+  } catch (error) {
+    if (!begun) throw error;
+    yield frame(toGatewayError(error).toBody(requestId));
+    return;
+  }
+  yield frame({ type: 'speech.audio.done', usage: { characters: spoken.characters } });
+}
+
+function frame(event: object): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
+const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
+
+/** For the help, before the plugin is set up. */
+const SAY = Object.freeze({ name: 'say', summary: 'Speak a text; reads it from stdin when none is given' });
+
+/**
+ * `tollgate say`: a text through the pipeline of this configuration. The sound goes to `--output`, where it appears
+ * whole or not at all, or to stdout when that is no terminal.
+ */
+export function createSayCommand(speak: Speak): Command {
+  return {
+    ...SAY,
+    changesStore: false,
+    args: [{ name: '[text...]', summary: 'the text; "-" or nothing reads stdin' }],
+    options: [
+      { flags: '--vendor <name>', summary: 'a vendor of the configuration; espeak unless set' },
+      { flags: '-o, --output <file>', summary: 'where the sound goes; stdout when it is no terminal' },
+      { flags: '--voice <name>', summary: 'a voice of the vendor' },
+      { flags: '--model <name>', summary: 'a model of the vendor' },
+      { flags: '--format <format>', summary: 'mp3, wav, opus …; else what the file’s extension says' },
+      { flags: '--speed <factor>', summary: '0.25 to 4; 1 is normal' },
+      { flags: '--language <code>', summary: 'such as en or de-DE' },
+    ],
+    run: (input) => say(speak, input),
+  };
+}
+
+async function say(speak: Speak, { args, options, io, signal }: CommandInput): Promise<void> {
+  const output = readText(options['output']);
+  if (output === undefined && io.isTerminal)
+    throw wrong('A terminal cannot play sound. Name a file (-o hello.wav), or pipe it to a player.');
+  if (output === undefined && io.json)
+    throw wrong('With --json stdout is for the result. Name a file for the sound: -o hello.wav');
+  const words = args.join(' ');
+  const text = words === '' || words === '-' ? await io.read() : words;
+  const vendor = readText(options['vendor']) ?? 'espeak';
+  const context = { principal: OPERATOR, requestId: `req_${randomUUID()}`, signal };
+  const spoken = await speak(vendor, readRequest(text, options, output), context);
+  const sound = await collectSound(spoken);
+  if (output === undefined) {
+    io.write(sound);
+    return;
+  }
+  await writeWhole(output, sound);
+  const { format, model, voice, characters } = spoken;
+  io.result({ file: output, bytes: sound.length, format, vendor, model, voice, characters }, output);
+}
+
+/** What the options ask for; the format is the file's extension unless it is named. */
+function readRequest(text: string, options: CommandInput['options'], output: string | undefined): SpeechRequest {
+  const extension = path
+    .extname(output ?? '')
+    .slice(1)
+    .toLowerCase();
+  const format = readText(options['format']) ?? (isFormat(extension) ? extension : undefined);
+  if (format !== undefined && !isFormat(format))
+    throw wrong(`"${format}" is not a format. Use ${Object.keys(AUDIO_FORMATS).join(', ')}.`);
+  const speedText = readText(options['speed']);
+  const speed = speedText === undefined ? undefined : Number(speedText);
+  if (speed !== undefined && !(speed >= 0.25 && speed <= 4))
+    throw wrong(`"${speedText}" is not a speed. Use 0.25 to 4; 1 is normal.`);
+  const voice = readText(options['voice']);
+  const model = readText(options['model']);
+  const language = readText(options['language']);
+  return {
+    text,
+    stream: false,
+    split: true,
+    ...(format !== undefined && { format }),
+    ...(speed !== undefined && { speed }),
+    ...(voice !== undefined && { voice }),
+    ...(model !== undefined && { model }),
+    ...(language !== undefined && { language }),
+  };
+}
+
+function wrong(message: string): GatewayError {
+  return new GatewayError('invalid_request', message);
+}
+
+function isFormat(word: string): word is SpeechFormat {
+  return Object.hasOwn(AUDIO_FORMATS, word);
+}
+
+function readText(option: string | boolean | undefined): string | undefined {
+  return typeof option === 'string' ? option : undefined;
+}
+
+/** Through a file beside it, so that nobody ever finds half a clip. */
+async function writeWhole(file: string, sound: Buffer): Promise<void> {
+  const part = `${file}.${process.pid}.part`;
+  try {
+    await writeFile(part, sound);
+    await rename(part, file);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** How long a vendor's list is good for: voices change seldom, and the operator's key pays for asking. */
+const KEEP_MS = 300_000;
+
+/**
+ * Lists a vendor's voices by instance name: asked of the vendor where it can be and the operator has a key, else those
+ * that are known here. A list is kept for five minutes, and callers at once share one question. Throws what the vendor's
+ * `listVoices` throws.
+ */
+export function createVoiceList(
+  offers: () => ReadonlyMap<string, SpeechProvider>,
+  now: () => number = Date.now,
+): (instance: string) => Promise<readonly Voice[]> {
+  const kept = new Map<string, { readonly voices: Promise<readonly Voice[]>; readonly at: number }>();
+  return async (instance) => {
+    const vendor = findVendor(offers(), instance);
+    const { listVoices, credential } = vendor;
+    const hasKey = !credential?.required || credential.value !== undefined;
+    if (!listVoices || !hasKey) return (await localVoices(vendor)) ?? [];
+    const known = kept.get(instance);
+    if (known && now() - known.at < KEEP_MS) return await known.voices;
+    const voices = listVoices();
+    kept.set(instance, { voices, at: now() });
+    // A failure is not kept: the next caller asks again.
+    voices.catch(() => kept.delete(instance));
+    return await voices;
+  };
+}
 
 /** Text to speech by the vendors of kind `tts`: over HTTP, for OpenAI's clients, and as `tollgate say`. */
 export default definePlugin({
@@ -30,3 +300,77 @@ export default definePlugin({
     api.command(createSayCommand(speak));
   },
 });
+
+/** Answers a call with the sound that is kept for it: nothing is sent, so nothing is owed. */
+function createCacheHook(api: Pick<PluginApi, 'offers'>, cache: SpeechCache) {
+  return async ({ targets: [target], request, principal }: Call<'speech'>): Promise<Answered<'speech'> | undefined> => {
+    const offer = target && api.offers('speech').get(target.provider);
+    if (!offer) return undefined;
+    const speech = await resolveSpeech(offer, { ...request, model: target.model });
+    const response = await cache.find(speechCacheKey(principal.account, target.provider, speech));
+    return response && { response, headers: { 'x-tollgate-cache': 'hit' } };
+  };
+}
+
+type ListsNeed = Pick<SpeechRoutesNeed, 'vendors'>;
+
+/** `GET /v1/audio/voices`, which Open WebUI asks for without a credential. */
+function allVoicesRoute({ vendors }: ListsNeed): Route<Schema> {
+  return {
+    method: 'GET',
+    path: '/v1/audio/voices',
+    summary: 'Lists the voices that are known without asking a vendor.',
+    auth: 'none',
+    responses: { 200: { description: 'The voices of all vendors.', schema: VOICES_JSON } },
+    async handler(ctx) {
+      const lists = await Promise.all(
+        ready(vendors()).map(async ([name, provider]) => ({ name, voices: await known(provider) })),
+      );
+      const byId = new Map<string, { readonly voice: Voice; readonly names: readonly string[] }>();
+      for (const { name, voices } of lists) {
+        for (const voice of voices) {
+          const same = byId.get(voice.id);
+          byId.set(voice.id, { voice: same?.voice ?? voice, names: [...(same?.names ?? []), name] });
+        }
+      }
+      // One id may be a voice of several vendors; a list with an id twice confuses its reader.
+      const voices = [...byId.values()].map(({ voice, names }) => ({
+        ...voice,
+        name: `${voice.name} (${names.join(', ')})`,
+      }));
+      ctx.body = { voices };
+    },
+  };
+}
+
+/** `GET /v1/audio/models`, likewise. */
+function audioModelsRoute({ vendors }: ListsNeed): Route<Schema> {
+  return {
+    method: 'GET',
+    path: '/v1/audio/models',
+    summary: 'Lists the models that can speak.',
+    auth: 'none',
+    responses: { 200: 'The models, as `{models: [{id}]}`.' },
+    handler(ctx) {
+      const ids = ready(vendors()).flatMap(([vendor, { models }]) =>
+        models.map(({ id }) => ({ id: `${vendor}/${id}` })),
+      );
+      ctx.body = { models: ids };
+    },
+  };
+}
+
+/** Vendors that can be called: those without a key would only respond that they have none. */
+function ready(vendors: ReadonlyMap<string, SpeechProvider>): readonly (readonly [string, SpeechProvider])[] {
+  return [...vendors].filter(([, { credential }]) => !credential?.required || credential.value !== undefined);
+}
+
+/** Nobody has shown a credential here, so no vendor is called with the operator's. */
+async function known(provider: SpeechProvider): Promise<readonly Voice[]> {
+  try {
+    return (await localVoices(provider)) ?? [];
+  } catch {
+    // A program that is not installed has no voices.
+    return [];
+  }
+}

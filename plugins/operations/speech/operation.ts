@@ -1,10 +1,29 @@
-import { type Attempt, isObject, isStreamFailure, type OperationDefinition } from '../../../core/index.ts';
-import { countCharacters, type SpeechResponse } from '../../tts/kit/index.ts';
+import {
+  type Attempt,
+  type AttemptResponse,
+  type CodecCall,
+  type HttpRequest,
+  isObject,
+  isStreamFailure,
+  type Metered,
+  type ModelInfo,
+  type OperationDefinition,
+  type Price,
+} from '../../../core/index.ts';
+import {
+  AUDIO_FORMATS,
+  countCharacters,
+  createSoundCheck,
+  createSoundJoin,
+  type ResolvedSpeech,
+  type SpeechProvider,
+  type SpeechRequest,
+  type SpeechResponse,
+  type SpeechTokens,
+} from '../../tts/kit/index.ts';
 import { type SpeechCache, speechCacheKey } from './cache.ts';
-import { type CheckedSpeech, resolveSpeech } from './check.ts';
+import { type CheckedSpeech, findModelInfo, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
-import { estimateRequest, meterSpeech, speechPrice } from './price.ts';
-import { runSpeech, type SpeechRun, type SpeechUsage } from './run-speech.ts';
 import { SPEECH_BODY } from './schemas.ts';
 
 /** Speech as an operation of the gateway: checked against the vendor, spoken piece by piece, metered in characters. */
@@ -60,4 +79,186 @@ async function startSpeech(
 
 async function* once(sound: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
   yield sound;
+}
+
+/**
+ * What speech costs. A price is per character, per second of sound, per token, or a sum of these; prices are US dollars
+ * per million, which makes units times price micro-dollars.
+ */
+interface SpeechCost {
+  /** Whole micro-dollars, rounded up once. */
+  readonly amount: number;
+  /** Whether seconds or tokens had to be guessed from the characters. */
+  readonly estimated: boolean;
+}
+
+/** Slow speech, so that a reservation is rather too high: people and vendors speak 13 to 18 characters a second. */
+const CHARACTERS_PER_SECOND = 12;
+const CHARACTERS_PER_TOKEN = 3;
+/** Gemini bills 25 tokens for a second of sound, others fewer. */
+const TOKENS_PER_SECOND = 25;
+
+/** The price of a model: the operator's by longest prefix, or `*`, over the model's own. Undefined when nobody named one. */
+export function speechPrice(vendor: SpeechProvider, model: string, info: ModelInfo): Partial<Price> | undefined {
+  const prices = vendor.prices ?? {};
+  const [prefix] = Object.keys(prices)
+    .filter((key) => key !== '*' && model.startsWith(key))
+    .sort((a, b) => b.length - a.length);
+  const own = prices[prefix ?? '*'];
+  return own || info.price ? { ...info.price, ...own } : undefined;
+}
+
+/** What was used, as money; undefined without a price. Units that the vendor did not tell are estimated. */
+export function costOfSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): SpeechCost | undefined {
+  if (!price) return undefined;
+  const { characters } = usage;
+  const seconds = usage.seconds ?? characters / CHARACTERS_PER_SECOND;
+  const tokens = usage.tokens ?? {
+    input: Math.ceil(characters / CHARACTERS_PER_TOKEN),
+    output: Math.ceil(seconds * TOKENS_PER_SECOND),
+  };
+  const bySecond = (price.seconds ?? 0) * seconds;
+  const byToken = (price.input ?? 0) * tokens.input + (price.output ?? 0) * tokens.output;
+  const micro = (price.characters ?? 0) * characters + bySecond + byToken;
+  return {
+    // Rounding up must not turn 1.0000000001 of binary fractions into 2.
+    amount: Math.ceil(micro - 1e-6),
+    estimated: (bySecond > 0 && usage.seconds === undefined) || (byToken > 0 && usage.tokens === undefined),
+  };
+}
+
+/** What a text will cost at most or so: to reserve before it is sent. `speed` below 1 makes longer sound. */
+export function estimateSpeech(
+  characters: number,
+  speed: number,
+  price: Partial<Price> | undefined,
+): number | undefined {
+  const seconds = characters / CHARACTERS_PER_SECOND / Math.min(1, speed);
+  return costOfSpeech({ characters, seconds }, price)?.amount;
+}
+
+/** The most that a request may come to at a model, before it is sent. */
+function estimateRequest(vendor: SpeechProvider, model: string, { text, speed = 1 }: SpeechRequest): Metered {
+  const characters = countCharacters(text);
+  const info = findModelInfo(vendor, model);
+  return {
+    units: { characters },
+    cost: info && estimateSpeech(characters, speed, speechPrice(vendor, model, info)),
+  };
+}
+
+/** What was used, as core meters it: characters, and tokens where the vendor told them. */
+function meterSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): Metered {
+  const { characters, tokens } = usage;
+  const cost = costOfSpeech(usage, price);
+  return {
+    units: { characters, ...(tokens && { prompt_tokens: tokens.input, completion_tokens: tokens.output }) },
+    cost: cost?.amount,
+    estimated: cost?.estimated ?? false,
+  };
+}
+
+/** What a run of speech needs of the world; an attempt of core gives it, with deadlines, credentials and hooks. */
+interface SpeechIo {
+  /** Throws for every response that is not a success. */
+  send(request: HttpRequest): Promise<Pick<AttemptResponse, 'headers' | 'body'>>;
+  readonly abortSignal: AbortSignal;
+  readonly codecCall: CodecCall;
+}
+
+/** What was used so far; whole once the audio has ended. */
+interface SpeechUsage {
+  /** Characters that were sent to the vendor. */
+  readonly characters: number;
+  /** Seconds of sound, where the format tells. */
+  readonly seconds?: number;
+  /** Where the vendor told. */
+  readonly tokens?: SpeechTokens;
+}
+
+interface SpeechRun extends SpeechResponse {
+  usage(): SpeechUsage;
+}
+
+/**
+ * Makes the sound. Resolves when its first bytes are there, so that until then another attempt or a JSON error is
+ * possible. Throws `StreamFailure` for what the vendor did wrong, before or, out of `audio`, after the first byte:
+ * a sound that is empty, cut or of another format never ends as if it were whole. Leaving `audio` early ends the
+ * vendor's work; a response that nobody reads must be ended by its signal.
+ */
+export async function runSpeech(vendor: SpeechProvider, speech: CheckedSpeech, io: SpeechIo): Promise<SpeechRun> {
+  const { input, model } = speech;
+  const used: { characters: number; seconds?: number; tokens?: SpeechTokens } = { characters: 0 };
+  const call: CodecCall = { ...io.codecCall, model, stream: input.stream !== false };
+  const audio = speak();
+  const first = await audio.next();
+  return {
+    contentType: AUDIO_FORMATS[input.format].contentType,
+    format: input.format,
+    model,
+    voice: input.voice,
+    characters: speech.characters,
+    audio: resume(first, audio),
+    usage: () => ({ ...used }),
+  };
+
+  async function* speak(): AsyncGenerator<Uint8Array, undefined> {
+    const join = createSoundJoin(input.format, speech.pieces.length);
+    for (const text of speech.pieces) {
+      io.abortSignal.throwIfAborted();
+      const check = createSoundCheck(input.format);
+      join.begin();
+      used.characters += countCharacters(text);
+      for await (const bytes of receive(vendor, { ...input, text }, call, io, addTokens)) {
+        check.push(bytes);
+        yield* join.push(bytes);
+      }
+      const seconds = check.end();
+      if (seconds !== undefined) used.seconds = (used.seconds ?? 0) + seconds;
+    }
+    return undefined;
+  }
+
+  function addTokens({ input: read, output }: SpeechTokens): void {
+    used.tokens = { input: (used.tokens?.input ?? 0) + read, output: (used.tokens?.output ?? 0) + output };
+  }
+}
+
+/** One piece of text as plain sound. */
+async function* receive(
+  vendor: SpeechProvider,
+  input: ResolvedSpeech,
+  call: CodecCall,
+  io: SpeechIo,
+  addTokens: (tokens: SpeechTokens) => void,
+): AsyncGenerator<Uint8Array> {
+  const upstream = await io.send(vendor.codec.request(input, call));
+  let decoder: ReturnType<SpeechProvider['codec']['decode']> | undefined;
+  for await (const bytes of upstream.body) {
+    // Inside the loop, so that a throw of the codec also ends the vendor's response.
+    decoder ??= vendor.codec.decode(input, upstream.headers, call);
+    yield* decoder.push(bytes);
+  }
+  decoder ??= vendor.codec.decode(input, upstream.headers, call);
+  yield* decoder.end();
+  const tokens = decoder.usage?.();
+  if (tokens) addTokens(tokens);
+}
+
+/** An iteration whose first step was taken already; leaving it early leaves the rest too, begun or not. */
+function resume(first: IteratorResult<Uint8Array, undefined>, rest: AsyncGenerator<Uint8Array, undefined>) {
+  let ahead: typeof first | undefined = first;
+  const iterator: AsyncIterableIterator<Uint8Array, undefined> = {
+    [Symbol.asyncIterator]: () => iterator,
+    async next() {
+      const step = ahead ?? (await rest.next());
+      ahead = undefined;
+      return step;
+    },
+    async return() {
+      ahead = undefined;
+      return await rest.return(undefined);
+    },
+  };
+  return iterator;
 }

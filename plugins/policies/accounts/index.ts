@@ -1,17 +1,171 @@
 import {
+  type AccountRecord,
+  type Command,
+  type CommandIo,
+  createPlanFinder,
   definePlugin,
+  formatUsd,
+  GatewayError,
   type GatewaySettings,
   OptionError,
   type PluginApi,
   parseDuration,
   problemsOf,
+  type Route,
 } from '../../../core/index.ts';
+import { ACCOUNTS } from '../../../core/operators.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
+import { createAccountOperations } from './account-operations.ts';
+import { adminAccountRoutes } from './account-routes.ts';
+import type { ReadBudgets } from './budgets/balance.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
+import { CALLER_BUDGET } from './budgets/view.ts';
 import { type Books, type ChargeRules, type RunningCall, reserve, settle, type WriteQueues } from './charges.ts';
+import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
-import { accountRoutes } from './routes.ts';
-import { setUpOperators } from './set-up-operators.ts';
+import { createPlanOperations, noPlan, type PlanOperations, type ShownPlan } from './plan-operations.ts';
+import { planRoutes } from './plan-routes.ts';
+
+const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
+
+const BALANCE = {
+  type: 'object',
+  required: ['user_id', 'plan', 'currency', 'balance', 'held', 'spent', 'credited', 'limits', 'budgets', 'updated_at'],
+  properties: {
+    user_id: { type: 'string' },
+    plan: { type: ['string', 'null'] },
+    currency: { const: 'USD' },
+    balance: MONEY,
+    held: MONEY,
+    spent: MONEY,
+    credited: MONEY,
+    limits: { type: 'object' },
+    budgets: { type: 'array', items: CALLER_BUDGET, description: 'All budgets that count the caller’s calls.' },
+    updated_at: { type: ['string', 'null'] },
+  },
+} as const;
+
+/** What a caller may read of its own account, and of no other. */
+function accountRoutes(api: PluginApi, permission: string, readBudgets: ReadBudgets): readonly Route[] {
+  return [balanceRoute(api, permission, readBudgets)];
+}
+
+function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudgets): Route {
+  const findPlan = createPlanFinder(api);
+  return {
+    method: 'GET',
+    path: '/api/core/balance',
+    summary: 'The balance, the plan and its limits',
+    auth: ['key', 'token'],
+    permission,
+    // No account can be named: a caller who tries is refused, instead of getting its own account for the other's.
+    query: { type: 'object', additionalProperties: false, properties: {} },
+    responses: {
+      200: {
+        description: 'The account of the caller.',
+        schema: BALANCE,
+      },
+    },
+    async handler(ctx) {
+      const { principal } = ctx.state;
+      const [{ balance, held, spent, credited, updatedAt }, plan, budgets] = await Promise.all([
+        api.ledger.balance(principal.account),
+        findPlan(principal),
+        readBudgets(principal),
+      ]);
+      const { budgets: _ofPlan, ...limits } = plan?.plan ?? {};
+      ctx.set('cache-control', 'no-store');
+      ctx.body = {
+        user_id: principal.userId,
+        plan: plan?.name ?? null,
+        currency: 'USD',
+        balance: formatUsd(balance),
+        held: formatUsd(held),
+        spent: formatUsd(spent),
+        credited: formatUsd(credited),
+        limits: {
+          ...limits,
+          ...(principal.rpm !== undefined && { key_rpm: principal.rpm }),
+          ...(principal.tpm !== undefined && { key_tpm: principal.tpm }),
+          ...(principal.budget !== undefined && { key_budget_usd: formatUsd(principal.budget) }),
+        },
+        budgets,
+        updated_at: updatedAt === 0 ? null : new Date(updatedAt).toISOString(),
+      };
+    },
+  };
+}
+
+const NAME = { name: '<name>', summary: 'the name of the plan' } as const;
+const WITHIN = 'gateways that run know it within five seconds';
+const MAX_JSON = 64 * 1024;
+
+/** `tollgate plans list|show|put|remove`. */
+function planCommand(operations: PlanOperations): Command {
+  return {
+    name: 'plans',
+    summary: 'List plans, and put and remove those of the store',
+    subcommands: [
+      {
+        name: 'list',
+        summary: 'List plans, those of the file first',
+        async run({ io }) {
+          const plans = await operations.list();
+          io.result({ object: 'list', data: plans, has_more: false }, formatPlans(io, plans));
+        },
+      },
+      {
+        name: 'show',
+        summary: 'Show a plan, as JSON',
+        args: [NAME],
+        async run({ args: [name = ''], io }) {
+          const found = await operations.find(name);
+          if (!found) throw noPlan(name);
+          io.result(found.plan, JSON.stringify(found.plan.plan, undefined, 2));
+        },
+      },
+      {
+        name: 'put',
+        summary: 'Make a plan, or replace it whole',
+        args: [NAME, { name: '<json>', summary: `as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
+        async run({ args: [name = '', text = ''], io, actor }) {
+          const { plan } = await operations.put(actor, name, parsePlan(text === '-' ? await io.read() : text));
+          io.result(plan, `the plan ${name} is put; ${WITHIN}`);
+        },
+      },
+      {
+        name: 'remove',
+        summary: 'Remove a plan; who still has it is refused until another is named',
+        args: [NAME],
+        async run({ args: [name = ''], io, actor }) {
+          io.result(await operations.remove(actor, name), `the plan ${name} is removed; ${WITHIN}`);
+        },
+      },
+    ],
+  };
+}
+
+function parsePlan(text: string): unknown {
+  try {
+    if (text.length <= MAX_JSON) return JSON.parse(text);
+  } catch {
+    // Refused below.
+  }
+  throw new GatewayError('invalid_request', `The plan is no JSON of up to 64 KiB: write '{"rpm":60,"tpm":40000}'.`, {
+    param: 'json',
+  });
+}
+
+function formatPlans(io: Pick<CommandIo, 'table'>, plans: readonly ShownPlan[]): string {
+  const rows = plans.map(({ name, owner, is_default, plan: { rpm, tpm, concurrency, ...rest } }) => [
+    name,
+    owner,
+    is_default ? 'yes' : '-',
+    ...[rpm, tpm, concurrency].map((limit) => (limit === undefined ? '-' : String(limit))),
+    Object.keys(rest).join(', ') || '-',
+  ]);
+  return io.table(['PLAN', 'OWNER', 'DEFAULT', 'REQUESTS/MIN', 'TOKENS/MIN', 'CALLS AT ONCE', 'MORE'], rows);
+}
 
 /** How many reservations without a response of the store are released once it is back. */
 const MAX_UNCERTAIN = 1000;
@@ -201,4 +355,15 @@ function createForgetting({ ledger, log }: PluginApi, keepMs: number): () => Pro
       log.warn({ err: error }, 'records of old calls could not be deleted; the next sweep tries again');
     }
   };
+}
+
+/** What operators do with accounts and plans: the admin API and the commands. */
+function setUpOperators(api: PluginApi): void {
+  // Where plans of accounts were before they had records; read until an account's plan is changed.
+  api.share<AccountRecord>(ACCOUNTS);
+  const accounts = createAccountOperations(api);
+  const plans = createPlanOperations(api);
+  for (const route of [...adminAccountRoutes(accounts), ...planRoutes(plans)]) api.route(route);
+  api.command(accountCommand(accounts));
+  api.command(planCommand(plans));
 }

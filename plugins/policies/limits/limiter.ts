@@ -1,14 +1,18 @@
-import { type Call, createLocalCounters, type NamedPlan, type Outcome, type PluginApi } from '../../../core/index.ts';
-import { steadyNow } from '../../../core/operators.ts';
-import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import {
-  type CountedRequest,
-  collectLimits,
-  collectProviderLimits,
-  type LimitHalf,
-  type Limits,
-} from './collect-limits.ts';
-import { type LimitHold, reserveLimits, settleLimits } from './limit-holds.ts';
+  type Call,
+  type ChatRequest,
+  type Counters,
+  createLocalCounters,
+  GatewayError,
+  type Metered,
+  type NamedPlan,
+  type Outcome,
+  type PluginApi,
+  type Window,
+  type WindowState,
+} from '../../../core/index.ts';
+import { steadyNow } from '../../../core/operators.ts';
+import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
 
 /** What a call counts against, as it goes on. */
 interface CountedCall extends CountedRequest {
@@ -154,4 +158,273 @@ function createLeases(leaseMs: number): Leases {
       return () => clearInterval(timer);
     },
   };
+}
+
+/** What a call holds while it runs, to be released or corrected at its end. */
+export interface LimitHold {
+  readonly counters: Counters;
+  readonly tokens: readonly TokenWindow[];
+  readonly slots: readonly Slot[];
+}
+
+/** A token window as it was when the call reserved its estimate. */
+interface TokenWindow {
+  readonly key: string;
+  readonly reserved: number;
+  /** Unix milliseconds; a later window has nothing of this call. */
+  readonly endsAt: number;
+}
+
+/** How soon a caller who found no free slot may try again: calls end at any time. */
+const SLOT_RETRY_MS = 1000;
+
+/**
+ * Reserves a slot of each kind, then its part of all windows, or nothing at all. Throws `rate_limited`, which names the first limit
+ * that is reached, or what the store throws.
+ */
+export async function reserveLimits(
+  counters: Counters,
+  call: Pick<Call, 'id'>,
+  { windows, slots }: Limits,
+  leaseMs: number,
+): Promise<LimitHold> {
+  const now = steadyNow();
+  if (slots.length > 0) await reserveSlots(counters, call.id, slots, leaseMs, now);
+  if (windows.length === 0) return { counters, tokens: [], slots };
+  try {
+    const { refused, states } = await counters.take(windows, now);
+    if (refused !== undefined) throw windowRefusal(windows, states, refused);
+    return { counters, tokens: tokenWindows(windows, states, now), slots };
+  } catch (error) {
+    if (slots.length > 0) await Promise.allSettled(slots.map(({ key }) => counters.release(key, call.id)));
+    throw error;
+  }
+}
+
+function tokenWindows(windows: readonly Limit[], states: readonly WindowState[], now: number): readonly TokenWindow[] {
+  const tokens: TokenWindow[] = [];
+  for (const [at, { key, unit, amount }] of windows.entries())
+    if (unit === 'tokens') tokens.push({ key, reserved: amount, endsAt: now + (states[at]?.resetMs ?? MINUTE_MS) });
+  return tokens;
+}
+
+/** Ends the leases, and corrects the token windows from the estimate to what was used. */
+export function settleLimits(
+  queue: WriteQueue,
+  callId: string,
+  holds: readonly LimitHold[],
+  outcome: Outcome,
+  leaseMs: number,
+): Promise<void> | undefined {
+  const now = Date.now();
+  const used = tokensUsed(outcome);
+  const work: Promise<void>[] = [];
+  for (const { counters, slots, tokens } of holds) {
+    for (const { key } of slots)
+      work.push(queue.add({ id: callId, until: now + leaseMs, write: () => counters.release(key, callId) }));
+    if (used === undefined) continue;
+    for (const { key, reserved, endsAt } of tokens) {
+      const delta = used - reserved;
+      if (delta === 0) continue;
+      const write = (): Promise<void> => {
+        const at = steadyNow();
+        // What was reserved too much in a window that has ended must not be credited to the next.
+        return delta > 0 || at < endsAt ? counters.adjust(key, MINUTE_MS, delta, at) : Promise.resolve();
+      };
+      work.push(queue.add({ id: callId, until: now + MINUTE_MS, write }));
+    }
+  }
+  return work.length > 1 ? Promise.all(work).then(() => undefined) : work[0];
+}
+
+/** Undefined when it is not known: then the estimate stays. */
+function tokensUsed({ usage, sent }: Outcome): number | undefined {
+  if (usage) return usage.prompt_tokens + usage.completion_tokens;
+  return sent ? undefined : 0;
+}
+
+async function reserveSlots(
+  counters: Counters,
+  id: string,
+  slots: readonly Slot[],
+  leaseMs: number,
+  now: number,
+): Promise<void> {
+  const leases = await Promise.allSettled(slots.map(({ key, limit }) => counters.lease(key, id, limit, leaseMs, now)));
+  const failed = leases.find((lease) => lease.status === 'rejected');
+  const full = slots.find((_, at) => {
+    const lease = leases[at];
+    return lease?.status === 'fulfilled' && !lease.value;
+  });
+  if (!failed && !full) return;
+  // A lease whose response was lost may have been given: releasing one that was not does no harm.
+  await Promise.allSettled(slots.map(({ key }) => counters.release(key, id)));
+  if (failed) throw failed.reason;
+  if (!full) return;
+  const { limit } = full;
+  throw refusal(`${limit} calls at once ${describeOrigin(full)}`, SLOT_RETRY_MS, {
+    'x-ratelimit-limit-concurrency': String(limit),
+    'x-ratelimit-remaining-concurrency': '0',
+  });
+}
+
+function windowRefusal(windows: readonly Limit[], states: readonly WindowState[], refused: number): GatewayError {
+  const window = windows[refused];
+  const words = window ? `${window.limit} ${window.unit} a minute ${describeOrigin(window)}` : 'a window';
+  return refusal(words, states[refused]?.resetMs ?? MINUTE_MS, rateHeaders(windows, states, refused));
+}
+
+function refusal(limit: string, retryAfterMs: number, headers: Record<string, string>): GatewayError {
+  return new GatewayError(
+    'rate_limited',
+    `The limit of ${limit} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
+    { retryAfterMs, headers },
+  );
+}
+
+/** OpenAI's headers: the window that refused, and of the other unit the one with the least left. */
+function rateHeaders(
+  windows: readonly Limit[],
+  states: readonly WindowState[],
+  refused: number,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const unit of ['requests', 'tokens'] as const) {
+    const own = windows.flatMap((window, at) => {
+      const state = states[at];
+      return window.unit === unit && state ? [{ window, state, isRefused: at === refused }] : [];
+    });
+    const shown =
+      own.find(({ isRefused }) => isRefused) ?? own.sort((a, b) => a.state.remaining - b.state.remaining)[0];
+    if (!shown) continue;
+    headers[`x-ratelimit-limit-${unit}`] = String(shown.window.limit);
+    headers[`x-ratelimit-remaining-${unit}`] = String(Math.max(0, shown.state.remaining));
+    headers[`x-ratelimit-reset-${unit}`] = `${Math.ceil(shown.state.resetMs / 1000)}s`;
+  }
+  return headers;
+}
+
+/** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
+interface Origin {
+  readonly ofUser?: boolean;
+  readonly plan: string | undefined;
+  /** Where the plan limits one provider. */
+  readonly provider: string | undefined;
+}
+
+/** A window of one minute, with what the call uses of it. */
+export interface Limit extends Window, Origin {
+  readonly unit: 'requests' | 'tokens';
+}
+
+/** A number of calls at once. */
+export interface Slot extends Origin {
+  readonly key: string;
+  readonly limit: number;
+}
+
+interface Limits {
+  readonly windows: readonly Limit[];
+  readonly slots: readonly Slot[];
+}
+
+/** Rates, and whose they are. */
+interface Source extends Origin {
+  readonly scope: 'key' | 'owner' | 'user' | 'provider';
+  readonly id: string;
+  readonly rates: {
+    readonly rpm?: number | undefined;
+    readonly tpm?: number | undefined;
+    readonly concurrency?: number | undefined;
+  };
+}
+
+export const MINUTE_MS = 60_000;
+
+/** Which half of the limits: requests and calls at once are known when a call comes, tokens when its request is final. */
+type LimitHalf = 'requests' | 'tokens';
+
+/** What the limits of a call are made of. */
+export interface CountedRequest {
+  readonly call: Call;
+  readonly plan: NamedPlan | undefined;
+  /** What the call may come to, asked for when tokens are limited. */
+  readonly estimate: (call: Call) => Metered;
+}
+
+/** Every limit that a call counts against: of its key, of its user's token, of its user's plan, and of its first provider within that plan. */
+export function collectLimits(request: CountedRequest, half: LimitHalf): Limits {
+  const { call, plan } = request;
+  const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = call.principal;
+  const sources: Source[] = [];
+  if (limitsId !== undefined)
+    sources.push({ scope: 'key', id: limitsId, rates: { rpm, tpm }, plan: undefined, provider: undefined });
+  if (userLimits)
+    sources.push({ scope: 'owner', id: userId, rates: userLimits, plan: undefined, provider: undefined, ofUser: true });
+  if (plan) {
+    sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
+    const [target] = call.targets;
+    if (target) sources.push(...sourcesOf(plan, target.provider, account));
+  }
+  return half === 'requests' ? requestLimits(call, sources) : tokenLimits(request, sources);
+}
+
+/** The limits of one provider within the plan. */
+export function collectProviderLimits(request: CountedRequest, provider: string, half: LimitHalf): Limits {
+  const { call, plan } = request;
+  const sources = plan ? sourcesOf(plan, provider, call.principal.account) : [];
+  return half === 'requests' ? requestLimits(call, sources) : tokenLimits(request, sources);
+}
+
+/** Whose a limit is, in words. */
+function describeOrigin({ plan, provider, ofUser }: Origin): string {
+  if (ofUser) return 'of this user, over all API keys';
+  if (plan === undefined) return 'of this API key';
+  return provider === undefined ? `of the plan "${plan}"` : `of the plan "${plan}" at the provider "${provider}"`;
+}
+
+function sourcesOf({ name, plan: { providers } }: NamedPlan, provider: string, account: string): readonly Source[] {
+  const rates = providers && Object.hasOwn(providers, provider) ? providers[provider] : undefined;
+  // Names of providers hold no colon, user ids may.
+  return rates ? [{ scope: 'provider', id: `${provider}:${account}`, rates, plan: name, provider }] : [];
+}
+
+function requestLimits(call: Call, sources: readonly Source[]): Limits {
+  const windows: Limit[] = [];
+  const slots: Slot[] = [];
+  for (const source of sources) {
+    const { scope, id, rates } = source;
+    const { rpm, concurrency } = rates;
+    if (rpm !== undefined && !call.skip.has('rpm')) windows.push(windowOf(source, 'requests', 'rpm', rpm, 1));
+    if (concurrency !== undefined && !call.skip.has('concurrency'))
+      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, ...originOf(source) });
+  }
+  return { windows, slots };
+}
+
+function tokenLimits({ call, estimate }: CountedRequest, sources: readonly Source[]): Limits {
+  const limited = sources.filter(({ rates }) => rates.tpm !== undefined);
+  const tokens = limited.length > 0 ? tokensOf(call, estimate(call)) : 0;
+  if (tokens === 0) return { windows: [], slots: [] };
+  const windows = limited.map((source): Limit => {
+    const { tpm: limit = 0 } = source.rates;
+    // A call that is larger than the limit uses all of it.
+    return windowOf(source, 'tokens', 'tpm', limit, Math.min(tokens, limit));
+  });
+  return { windows, slots: [] };
+}
+
+function windowOf(source: Source, unit: Limit['unit'], rate: 'rpm' | 'tpm', limit: number, amount: number): Limit {
+  const key = `${rate}:${source.scope}:${source.id}`;
+  return Object.assign({ key, windowMs: MINUTE_MS, limit, amount, unit }, originOf(source));
+}
+
+function originOf({ ofUser, plan, provider }: Origin): Origin {
+  return ofUser ? { ofUser, plan, provider } : { plan, provider };
+}
+
+/** The prompt, estimated, and as much output as the caller asks for. */
+function tokensOf({ request }: Call, { units }: Metered): number {
+  const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
+  return (units['prompt_tokens'] ?? 0) + Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
 }

@@ -1,8 +1,237 @@
-import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { type Call, definePlugin, type Outcome, type Target } from '../../../core/index.ts';
-import { measureStore, showFigures } from './figures.ts';
-import { countCalls, countRequests } from './series.ts';
-import { countTargets } from './targets.ts';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  type AttemptReport,
+  type Call,
+  definePlugin,
+  type Figure,
+  type Outcome,
+  type RoutingState,
+  type StoreWatcher,
+  type Target,
+  type TargetState,
+} from '../../../core/index.ts';
+import { boundedLabel, countCalls, countRequests } from './series.ts';
+
+/** Counts attempts, and shows what is known of targets. */
+interface TargetMetrics {
+  countAttempt(call: Call, attempt: AttemptReport): void;
+  /** Reads the state of targets from now on with this; another generation brings another one. */
+  watch(watched: Watched): void;
+}
+
+/** What the metrics of targets are read from. */
+interface Watched {
+  read(): RoutingState;
+  isListed(target: Target): boolean;
+  /** The aliases of the configuration, each with its targets as `provider/model`. */
+  readonly aliases: readonly (readonly [alias: string, targets: readonly string[]])[];
+}
+
+const NOTHING: Watched = Object.freeze({
+  read: () => ({ targets: [], retries: { running: 0, allowed: 0, refused: 0 } }),
+  isListed: () => false,
+  aliases: [],
+});
+
+/** By severity, so that of several workers the worst one shows. */
+const STATE: Readonly<Record<TargetState, number>> = Object.freeze({ closed: 0, 'half-open': 1, open: 2 });
+
+const TARGET = ['provider', 'model'] as const;
+
+/** The metrics of targets. A model's name is a label when a list knows it or it has responded, as for calls. */
+function countTargets(registry: Registry): TargetMetrics {
+  const registers = [registry];
+  const modelLabel = boundedLabel();
+  let watched = NOTHING;
+  const labelsOf = (target: Target, hasWorked: boolean) => ({
+    provider: target.provider,
+    model: modelLabel(target.model, () => (watched.isListed(target) ? 'listed' : hasWorked ? 'worked' : 'unknown')),
+  });
+  const nameOf = (target: Target, hasWorked = false): string => {
+    const { provider, model } = labelsOf(target, hasWorked);
+    return `${provider}/${model}`;
+  };
+
+  const failures = new Counter({
+    name: 'tollgate_target_failures_total',
+    help: 'Attempts that failed, by class of failure.',
+    labelNames: [...TARGET, 'class'],
+    registers,
+  });
+  const fallbacks = new Counter({
+    name: 'tollgate_fallbacks_total',
+    help: 'Calls that went on to another target, by the one that failed and the one that was tried then.',
+    labelNames: ['from', 'to'],
+    registers,
+  });
+  const retries = new Counter({
+    name: 'tollgate_retries_total',
+    help: 'Requests that were sent to the same target once more.',
+    labelNames: TARGET,
+    registers,
+  });
+  const hedges = new Counter({
+    name: 'tollgate_hedges_total',
+    help: 'Second targets that were asked beside one that took long, by what came of it.',
+    labelNames: [...TARGET, 'result'],
+    registers,
+  });
+  showState(registers, () => watched.read(), labelsOf);
+  showAliases(registers, () => watched);
+
+  return {
+    countAttempt(_call, { target, failure, next, nextTarget, isSecond }) {
+      const hasResponded = next === 'respond';
+      if (isSecond) {
+        const result = hasResponded ? 'won' : failure ? 'failed' : 'left';
+        hedges.inc({ ...labelsOf(target, hasResponded), result });
+      }
+      if (!failure) {
+        labelsOf(target, hasResponded);
+        return;
+      }
+      failures.inc({ ...labelsOf(target, false), class: failure.class ?? 'none' });
+      if (next === 'retry') retries.inc(labelsOf(target, false));
+      if (next === 'next target' && nextTarget) fallbacks.inc({ from: nameOf(target), to: nameOf(nextTarget) });
+    },
+    watch(next) {
+      watched = next;
+    },
+  };
+}
+
+/** How many targets of each alias are not left alone, by what this process knows: those that nobody tried count. */
+function showAliases(registers: Registry[], watched: () => Watched): void {
+  new Gauge({
+    name: 'tollgate_alias_targets_available',
+    help: 'Targets of an alias that calls go to; of several workers the fewest.',
+    labelNames: ['alias'],
+    ...{ registers, aggregator: 'min' as const },
+    collect() {
+      this.reset();
+      const { aliases, read } = watched();
+      const open = new Set(
+        read().targets.flatMap(({ state, provider, model }) => (state === 'open' ? [`${provider}/${model}`] : [])),
+      );
+      for (const [alias, targets] of aliases) this.set({ alias }, targets.filter((each) => !open.has(each)).length);
+    },
+  });
+}
+
+/** What is true when somebody looks. */
+function showState(
+  registers: Registry[],
+  read: () => RoutingState,
+  labelsOf: (target: Target, hasWorked: boolean) => { readonly provider: string; readonly model: string },
+): void {
+  const gauge = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    show: (gauge: Gauge<L>) => void,
+    aggregator: 'max' | 'average' | 'sum' = 'max',
+  ) =>
+    new Gauge<L>({
+      ...{ name, help, labelNames, registers, aggregator },
+      collect() {
+        this.reset();
+        show(this);
+      },
+    });
+  gauge('tollgate_target_state', '0 closed, 1 half open, 2 open.', TARGET, (shown) => {
+    for (const { state, attempts, ...target } of read().targets)
+      shown.set(labelsOf(target, attempts > 0 && state === 'closed'), STATE[state]);
+  });
+  gauge(
+    'tollgate_target_error_ratio',
+    'The share of the latest attempts that failed.',
+    TARGET,
+    (shown) => {
+      for (const { errorRate, ...target } of read().targets) shown.set(labelsOf(target, false), errorRate);
+    },
+    'average',
+  );
+  gauge(
+    'tollgate_target_latency_seconds',
+    'What a target takes lately: to a whole response, to the first token of a stream.',
+    [...TARGET, 'stream'],
+    (shown) => {
+      for (const { wholeMs, firstTokenMs, ...target } of read().targets) {
+        if (wholeMs !== undefined) shown.set({ ...labelsOf(target, true), stream: 'false' }, wholeMs / 1000);
+        if (firstTokenMs !== undefined) shown.set({ ...labelsOf(target, true), stream: 'true' }, firstTokenMs / 1000);
+      }
+    },
+    'average',
+  );
+  gauge('tollgate_retries_running', 'Retries that run now.', [], (shown) => shown.set(read().retries.running), 'sum');
+  gauge(
+    'tollgate_retries_allowed',
+    'Retries that may run now.',
+    [],
+    (shown) => shown.set(read().retries.allowed),
+    'sum',
+  );
+  gauge(
+    'tollgate_retries_refused',
+    'Retries that were not made because too many ran, since the start.',
+    [],
+    (shown) => shown.set(read().retries.refused),
+    'sum',
+  );
+}
+
+/** Shows the numbers of other plugins from now on; another generation brings others. */
+function showFigures(registry: Registry): (figures: readonly Figure[]) => void {
+  let shown: ReadonlyMap<string, Figure> = new Map();
+  return (figures) => {
+    shown = new Map(figures.map((figure) => [figure.name, figure]));
+    for (const { name, help } of figures) {
+      if (registry.getSingleMetric(`tollgate_${name}`)) continue;
+      new Gauge({
+        ...{ name: `tollgate_${name}`, help, registers: [registry], aggregator: 'sum' as const },
+        collect() {
+          this.reset();
+          const value = shown.get(name)?.read();
+          if (value !== undefined) this.set(value);
+        },
+      });
+    }
+  };
+}
+
+/** The buckets of what a store takes, in seconds: from memory to one that does not answer. */
+const STORE_SECONDS: readonly number[] = Object.freeze([
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+]);
+
+/** Measures the operations of the store. */
+function measureStore(registry: Registry): StoreWatcher {
+  const registers = [registry];
+  const seconds = new Histogram({
+    name: 'tollgate_store_duration_seconds',
+    help: 'Operations of the store.',
+    labelNames: ['operation'],
+    buckets: [...STORE_SECONDS],
+    registers,
+  });
+  const failures = new Counter({
+    name: 'tollgate_store_failures_total',
+    help: 'Operations of the store that it did not do.',
+    labelNames: ['operation'],
+    registers,
+  });
+  // Looked up once each: there are as many as the store has methods.
+  const known = new Map<string, ReturnType<typeof seconds.labels>>();
+  return (operation, ms, isOk) => {
+    let ofOperation = known.get(operation);
+    if (!ofOperation) {
+      ofOperation = seconds.labels({ operation });
+      known.set(operation, ofOperation);
+    }
+    ofOperation.observe(ms / 1000);
+    if (!isOk) failures.inc({ operation });
+  };
+}
 
 /** Prometheus metrics under `/metrics`: base units, bounded labels, no user ids. */
 export default definePlugin({

@@ -1,10 +1,338 @@
-import { definePlugin } from '../../../core/index.ts';
+import {
+  type CallRow,
+  type Command,
+  type CommandInput,
+  type CommandIo,
+  type CommandOption,
+  definePlugin,
+  formatUsd,
+  type Ledger,
+  type PluginApi,
+  type Route,
+  type RouteContext,
+  type Schema,
+  type Subcommand,
+} from '../../../core/index.ts';
+import { type Cell, formatCsv } from '../kit/csv.ts';
+import { printable } from '../kit/printable.ts';
 import { bodyRules, CALLS_CONFIG, checkCalls } from './bodies/config.ts';
 import { BODIES, type KeptBodies, keepBodies } from './bodies/keep-bodies.ts';
-import { callsCommand } from './calls-command.ts';
-import { callsRoutes } from './calls-routes.ts';
-import { usageCommand } from './usage-command.ts';
-import { usageRoutes } from './usage-routes.ts';
+import { formatCallHead, formatCallLine, formatCalls, tellCall } from './call-shapes.ts';
+import { listCalls, readCallsQuery } from './calls-query.ts';
+import { callsRoutes, type FindBodies } from './calls-routes.ts';
+import type { By } from './dimensions.ts';
+import { findCall } from './find-call.ts';
+import { followCalls } from './follow-calls.ts';
+import { NONE, type Sums } from './report.ts';
+import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './route-query.ts';
+import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
+import { FILTER_WORDS, type FilterWord, type Words, wordsOfOptions, wrongWord } from './words.ts';
+
+/** The columns behind the names, in their order. */
+const COLUMNS = Object.freeze({
+  requests: ({ requests }) => requests,
+  errors: ({ errors }) => errors,
+  prompt_tokens: ({ prompt_tokens }) => prompt_tokens,
+  cached_tokens: ({ cached_tokens }) => cached_tokens,
+  completion_tokens: ({ completion_tokens }) => completion_tokens,
+  reasoning_tokens: ({ reasoning_tokens }) => reasoning_tokens,
+  characters: ({ characters }) => characters,
+  cost_usd: ({ cost }) => formatUsd(cost),
+  saved_usd: ({ saved }) => formatUsd(saved),
+  estimated_requests: ({ estimated }) => estimated,
+  unpriced_requests: ({ unpriced }) => unpriced,
+} satisfies Readonly<Record<string, (sums: Sums) => Cell>>);
+
+/** The sums of a row as they are told. */
+function tellSums(sums: Sums): Readonly<Record<string, Cell>> {
+  return Object.fromEntries(Object.entries(COLUMNS).map(([name, read]) => [name, read(sums)]));
+}
+
+/** A page of a report as JSON. */
+function tellReport({ page, rows, totals, shared, next }: UsagePage, { range, by }: UsageQuery): object {
+  return {
+    object: 'list',
+    from: new Date(range.from).toISOString(),
+    to: new Date(range.to).toISOString(),
+    tz: range.zone,
+    by,
+    currency: 'USD',
+    data: page.map(({ names, sums }) => ({
+      ...Object.fromEntries(by.map((word, i) => [word, names[i] ?? NONE])),
+      ...tellSums(sums),
+    })),
+    rows: rows.length,
+    totals: tellSums(totals),
+    ...(shared && {
+      shared: {
+        ...{ requests: shared.calls.requests, cost_usd: formatUsd(shared.calls.cost) },
+        ...{ repeated_requests: shared.repeated.requests, repeated_cost_usd: formatUsd(shared.repeated.cost) },
+      },
+    }),
+    has_more: next !== undefined,
+    ...(next !== undefined && { next }),
+  };
+}
+
+/** What of several tags stands in more rows than one, taken off again in a row of its own. */
+const REPEATED = '(in several rows)';
+
+/** All rows as CSV, whatever the page; every column sums to the totals. */
+function csvOfReport({ rows, shared }: UsagePage, by: readonly By[]): string {
+  const cells = (sums: Sums): readonly Cell[] => Object.values(tellSums(sums));
+  const lines = rows.map(({ names, sums }) => [...names.map((name) => (name === NONE ? '' : name)), ...cells(sums)]);
+  if (shared && shared.repeated.requests > 0)
+    lines.push([...by.map((word) => (word === 'tag' ? REPEATED : '')), ...cells(negate(shared.repeated))]);
+  return formatCsv([...by, ...Object.keys(COLUMNS)], lines);
+}
+
+function negate(sums: Sums): Sums {
+  return Object.fromEntries(Object.entries(sums).map(([name, value]) => [name, value === 0 ? 0 : -value])) as Record<
+    keyof Sums,
+    number
+  >;
+}
+
+const DESCRIPTION =
+  'Calls count when they are settled. The range is half-open: `to` is not in it. `totals` is of all rows, whatever the page, and counts each call once; a call with several tags stands in the row of each, and `shared` says how much that is.';
+
+const SUMS: Schema = {
+  type: 'object',
+  required: Object.keys(COLUMNS),
+  properties: Object.fromEntries(
+    Object.keys(COLUMNS).map((name) => [
+      name,
+      name.endsWith('_usd')
+        ? { type: 'string', description: 'US dollars as a decimal string.' }
+        : { type: 'integer', minimum: 0 },
+    ]),
+  ),
+};
+
+const REPORT: Schema = {
+  type: 'object',
+  required: ['object', 'from', 'to', 'tz', 'by', 'currency', 'data', 'rows', 'totals', 'has_more'],
+  properties: {
+    object: { const: 'list' },
+    from: { type: 'string', format: 'date-time' },
+    to: { type: 'string', format: 'date-time', description: 'Exclusive.' },
+    tz: { type: 'string' },
+    by: { type: 'array', items: { type: 'string' } },
+    currency: { const: 'USD' },
+    data: { type: 'array', items: SUMS, description: 'A name for each word of `by`, and the sums.' },
+    rows: { type: 'integer', description: 'How many rows all pages have together.' },
+    totals: SUMS,
+    shared: {
+      type: 'object',
+      description:
+        'By tag only: the calls that carry several tags, and what the rows together have above the totals because of them.',
+      required: ['requests', 'cost_usd', 'repeated_requests', 'repeated_cost_usd'],
+    },
+    has_more: { type: 'boolean' },
+    next: { type: 'string', description: 'The `after` of the next page.' },
+  },
+};
+
+const RESPONSES = { 200: { description: 'One row a group; with `format=csv` as text/csv.', schema: REPORT } };
+
+/** `GET /api/core/usage` for everyone, `GET /api/core/admin/usage` for operators. */
+function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/core/usage',
+      summary: 'What you used, by time, model, provider, tag, key or operation',
+      description: `A key sees what it used itself, a token all of its account. ${DESCRIPTION}`,
+      auth: ['key', 'token'],
+      permission,
+      query: reportQuery(FILTER_WORDS.filter((word) => word !== 'account')),
+      responses: RESPONSES,
+      async handler(ctx) {
+        const query = readUsageQuery(wordsOf(ctx), Date.now());
+        await respond(ctx, api, { ...query, filter: ownCalls(ctx.state.principal, query.filter) });
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/core/admin/usage',
+      summary: 'What was used by all, by user, key, tag, provider, model, operation, session or time',
+      description: DESCRIPTION,
+      auth: ['key', 'token'],
+      role: 'admin',
+      query: reportQuery(FILTER_WORDS),
+      responses: RESPONSES,
+      handler: (ctx) => respond(ctx, api, readUsageQuery(wordsOf(ctx), Date.now())),
+    },
+  ];
+}
+
+async function respond(ctx: RouteContext, { ledger }: PluginApi, query: UsageQuery): Promise<void> {
+  const page = await runUsageQuery(ledger, query);
+  ctx.set('cache-control', 'no-store');
+  if (query.format === 'json') {
+    ctx.body = tellReport(page, query);
+    return;
+  }
+  const { from, to } = query.range;
+  const days = [from, to].map((at) => new Date(at).toISOString().slice(0, 10));
+  ctx.set('content-disposition', `attachment; filename="usage-${days.join('-to-')}.csv"`);
+  ctx.type = 'text/csv; charset=utf-8';
+  ctx.body = csvOfReport(page, query.by);
+}
+
+/** The options by which commands choose calls and time. */
+function chooseOptions(filters: readonly FilterWord[]): readonly CommandOption[] {
+  const words = { ...RANGE_WORDS, ...descriptions(filters) };
+  return Object.entries(words).map(([word, summary]) => ({ flags: `--${word} <${word}>`, summary: plain(summary) }));
+}
+
+/** Help has no marks and begins small. */
+function plain(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1).replaceAll('`', '').replace(/\.$/, '');
+}
+
+/** `tollgate usage`: who spent what, from the configured store. */
+export function usageCommand(ledger: Pick<Ledger, 'report'>): Command {
+  return {
+    name: 'usage',
+    summary: 'Who used and spent what',
+    changesStore: false,
+    options: [
+      {
+        flags: '--by <words>',
+        summary:
+          'user, key, tag, provider, model, operation, session, account, hour, day or month, with commas; day by default',
+      },
+      ...chooseOptions(FILTER_WORDS),
+      { flags: '--sort <how>', summary: 'name, or cost: the most expensive first' },
+      { flags: '--limit <n>', summary: 'how many rows at most; 100 by default' },
+      { flags: '--after <cursor>', summary: 'goes on after that page' },
+      { flags: '--csv', summary: 'all rows as CSV' },
+    ],
+    async run({ options, io }) {
+      const isCsv = options['csv'] === true;
+      if (isCsv && io.json) throw wrongWord('csv', 'stands beside --json; give one of them.');
+      const words = { ...wordsOfOptions(options), ...(isCsv && { format: 'csv' }) };
+      const query = readUsageQuery(words, Date.now());
+      const page = await runUsageQuery(ledger, query);
+      if (isCsv) return io.write(csvOfReport(page, query.by));
+      io.result(tellReport(page, query), formatReport(page, query, io));
+      if (page.next !== undefined)
+        io.note(`There are ${page.rows.length} rows: --limit, --csv, or --after ${page.next}`);
+    },
+  };
+}
+
+/** The columns of the table, each with its unit; those of zeros only are left out, but for the ones that everyone looks for. */
+const HEADS: Readonly<Record<keyof typeof COLUMNS, string>> = Object.freeze({
+  requests: 'REQUESTS',
+  errors: 'ERRORS',
+  prompt_tokens: 'TOKENS IN',
+  cached_tokens: 'TOKENS CACHED',
+  completion_tokens: 'TOKENS OUT',
+  reasoning_tokens: 'TOKENS REASONING',
+  characters: 'CHARACTERS',
+  cost_usd: 'COST USD',
+  saved_usd: 'SAVED USD',
+  estimated_requests: 'REQUESTS ESTIMATED',
+  unpriced_requests: 'REQUESTS UNPRICED',
+});
+const ALWAYS: ReadonlySet<string> = new Set(['requests', 'prompt_tokens', 'completion_tokens', 'cost_usd']);
+
+function formatReport({ page, totals, shared }: UsagePage, { by }: UsageQuery, io: CommandIo): string {
+  const columns = (Object.keys(HEADS) as (keyof typeof HEADS)[]).filter(
+    (name) => ALWAYS.has(name) || Number(COLUMNS[name](totals)) !== 0,
+  );
+  const cells = (sums: Sums): readonly string[] => columns.map((name) => String(COLUMNS[name](sums)));
+  const rows = page.map(({ names, sums }) => [...names.map((name) => printable(name)), ...cells(sums)]);
+  const total = ['TOTAL', ...by.slice(1).map(() => ''), ...cells(totals)];
+  const table = io.table(
+    [...by.map((word) => word.toUpperCase()), ...columns.map((name) => HEADS[name])],
+    [...rows, total],
+  );
+  if (!shared || shared.calls.requests === 0) return table;
+  const { calls, repeated } = shared;
+  return `${table}\n${calls.requests} requests (${formatUsd(calls.cost)} USD) carry several tags and stand in several rows, which have ${formatUsd(repeated.cost)} USD more than the total.`;
+}
+
+type Calls = Pick<Ledger, 'calls'>;
+
+/** How long a page looks for calls: nothing else waits in this process. */
+const MOST_MS = 5000;
+
+/** How many calls come before those that are followed. */
+const DEFAULT_RECENT = 10;
+
+/** `tollgate calls`: what was called, from the configured store. */
+export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
+  return {
+    name: 'calls',
+    summary: 'Recent calls, newest first',
+    changesStore: false,
+    options: [
+      ...chooseOptions(FILTER_WORDS),
+      { flags: '--outcome <how>', summary: 'ok, error, aborted, expired or unknown' },
+      { flags: '--request <id>', summary: 'made for the HTTP request with this id (x-request-id)' },
+      { flags: '--since <when>', summary: 'a duration until now, such as 1h, or as --from' },
+      { flags: '--limit <n>', summary: 'how many; 50 by default, 10 with --follow' },
+      { flags: '--after <cursor>', summary: 'goes on after that page' },
+      { flags: '--follow', summary: 'goes on with each call as it is settled, until Ctrl-C' },
+    ],
+    async run(input) {
+      const words = readSince(wordsOfOptions(input.options));
+      if (input.options['follow'] === true) return follow(ledger, words, input);
+      const { calls, next } = await listCalls(ledger, readCallsQuery(words, Date.now()), MOST_MS);
+      const data = { object: 'list', data: calls.map(tellCall), has_more: next !== undefined };
+      input.io.result({ ...data, ...(next !== undefined && { next }) }, formatCalls(calls, input.io));
+      if (next !== undefined) input.io.note(`There may be more: --after ${next}`);
+    },
+    subcommands: [showCommand(ledger, findBodies)],
+  };
+}
+
+function showCommand(ledger: Calls, findBodies: FindBodies): Subcommand {
+  return {
+    name: 'show',
+    summary: 'Show all that is known of a call, what was said included where calls.bodies kept it',
+    args: [{ name: '<id>', summary: 'the id of the call, as in the list' }],
+    async run({ args: [id = ''], io }) {
+      const call = { ...tellCall(await findCall(ledger, id)), bodies: (await findBodies(id)) ?? null };
+      const { bodies, ...facts } = call;
+      const rows = Object.entries(facts).map(([name, value]) => [name, tellValue(value)]);
+      const said = bodies === null ? '' : `\n\n${JSON.stringify(bodies, null, 2)}`;
+      io.result(call, io.table(['FIELD', 'VALUE'], rows) + said);
+    },
+  };
+}
+
+function tellValue(value: unknown): string {
+  if (value === null) return '-';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** `--since 1h` is `--last 1h`, `--since 2026-11-01` is `--from 2026-11-01`. */
+function readSince({ since, ...words }: Words): Words {
+  if (since === undefined) return words;
+  if (words['from'] !== undefined || words['last'] !== undefined || words['period'] !== undefined)
+    throw wrongWord('since', 'stands beside another range; give one of them.');
+  if (!/^\d{4}-/.test(since)) return { ...words, last: since };
+  // Without an end: what is settled while the command runs counts too.
+  return { ...words, from: since, to: words['to'] ?? '2100-01-01' };
+}
+
+async function follow(ledger: Calls, words: Words, { io, signal }: CommandInput): Promise<void> {
+  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
+  if (wrong !== undefined) throw wrongWord(wrong, 'has no meaning with --follow; --limit says how many come first.');
+  const { filter, limit } = readCallsQuery(words, Date.now());
+  const recent = words['limit'] === undefined ? DEFAULT_RECENT : limit;
+  const write = (call: CallRow): void =>
+    io.write(`${io.json ? JSON.stringify(tellCall(call)) : formatCallLine(call)}\n`);
+  if (!io.json) io.write(`${formatCallHead()}\n`);
+  for await (const { calls, isCut } of followCalls(ledger, { filter, recent, signal })) {
+    if (isCut) io.note('Some calls came too fast to be told here; the list has them.');
+    for (const call of calls) write(call);
+  }
+}
 
 /** Who used what, and which calls there were: reports and lists of what the ledger records. */
 export default definePlugin({

@@ -1,8 +1,32 @@
 import { GatewayError, parseDuration } from '../../../core/index.ts';
 import { firstInstantOf, isTimeZone, wallAt } from '../../../core/operators.ts';
-import { formatHour, startOfDay, startOfMonth } from './wall-clock.ts';
+
+/** Days, months and hours of a zone's wall clock, for reports. */
 
 const DAY_MS = 86_400_000;
+
+/** The first instant of the day that begins `days` days after the one that the wall clock shows. */
+export function startOfDay(zone: string, wall: number, days = 0): number {
+  return firstInstantOf(zone, (Math.floor(wall / DAY_MS) + days) * DAY_MS);
+}
+
+/** The first instant of the month that begins `months` months after the one that the wall clock shows. */
+export function startOfMonth(zone: string, wall: number, months = 0): number {
+  const date = new Date(wall);
+  return firstInstantOf(zone, Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1));
+}
+
+/** `2026-11-01T02:30` with the zone's offset then, such as `+10:30`, or `Z`. */
+export function formatHour(zone: string, instant: number): string {
+  const wall = wallAt(zone, instant);
+  const minutes = Math.round((wall - instant) / 60_000);
+  const text = new Date(wall).toISOString().slice(0, 16);
+  if (zone === 'UTC') return `${text}Z`;
+  const two = (value: number): string => String(Math.trunc(value)).padStart(2, '0');
+  const away = Math.abs(minutes);
+  return `${text}${minutes < 0 ? '-' : '+'}${two(away / 60)}:${two(away % 60)}`;
+}
+
 const HOUR_MS = 3_600_000;
 
 /** From `from` (inclusive) to `to` (exclusive), in Unix milliseconds; days and months are those of the zone. */
@@ -101,7 +125,7 @@ const MONTH = /^\d{4}-\d{2}$/;
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
 /** An instant, or the first one of a day or month of the zone. */
-export function readInstant(text: string, param: string, zone: string): number {
+function readInstant(text: string, param: string, zone: string): number {
   if (DAY.test(text) || MONTH.test(text)) {
     const wall = Date.parse(text);
     if (isDay(text)) return firstInstantOf(zone, wall);
@@ -121,13 +145,13 @@ function isDay(text: string): boolean {
 export type TimeUnit = 'hour' | 'day' | 'month';
 
 /** The intervals of a report: `edges[i]` to `edges[i + 1]`, each with its name. */
-export interface Intervals {
+interface Intervals {
   readonly edges: readonly number[];
   readonly names: readonly string[];
 }
 
 /** The most intervals of one report: an hour each for 41 days, a day each for more than two years. */
-export const MAX_INTERVALS = 1000;
+const MAX_INTERVALS = 1000;
 
 const NEXT: Readonly<Record<TimeUnit, (zone: string, at: number) => number>> = Object.freeze({
   // An hour of the wall clock; where that is set forward or back within one, a shorter one.

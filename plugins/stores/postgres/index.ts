@@ -1,13 +1,187 @@
-import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../core/index.ts';
+import KeyvPostgres from '@keyv/postgres';
+import type { KeyvStoreAdapter } from 'keyv';
+import pg from 'pg';
+import {
+  type Counters,
+  definePlugin,
+  type Log,
+  type Sets,
+  type Store,
+  type StoreWatcher,
+  type Window,
+  type WindowState,
+} from '../../../core/index.ts';
+import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
+import { storeUnavailable } from '../kit/failure.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
-import { type Connection, connect } from './connection.ts';
-import { createPostgresCounters } from './counters.ts';
-import { createPostgresDocuments } from './documents.ts';
+import {
+  type Connection,
+  connect,
+  explainSchemaOf,
+  FIND_META,
+  FIND_VERSION,
+  findRefusal,
+  type Value,
+} from './connection.ts';
 import { createPostgresLedger } from './ledger.ts';
-import { probePostgres } from './probe.ts';
-import { createPostgresSets } from './sets.ts';
+import { VERSION } from './schema.ts';
+
+const PAGE = 100;
+const HAS_DOCUMENT = 'SELECT 1 FROM tollgate.documents WHERE key = $1 AND (expires IS NULL OR expires > $2)';
+/** `;` follows `:`: all keys that begin with `namespace:` are between the two. */
+const LIST_DOCUMENTS = `SELECT key, value FROM tollgate.documents WHERE key > $1 AND key < $2 AND (expires IS NULL OR expires > $3)
+  ORDER BY key LIMIT ${PAGE}`;
+
+/**
+ * Makes Keyv adapters, one `@keyv/postgres` per namespace on the one guarded pool of the connection (by itself it shares
+ * a pool with everybody in the process, and dies with it). It reads and clears; what changes a document goes through a
+ * function with a deadline and keeps its expiry in a column, so that it can be purged.
+ */
+export function createPostgresDocuments(connection: Connection): (namespace: string) => KeyvStoreAdapter {
+  class Reader extends KeyvPostgres {
+    override async connect() {
+      return async (sql: string, values: Value[] = []) => {
+        // The table was made with the rest of the schema.
+        if (sql.startsWith('CREATE')) return [];
+        return [...(await connection.read(`keyv_${digest(sql).slice(0, 20)}`, sql, values))];
+      };
+    }
+  }
+
+  return (namespace) => {
+    const inner = new Reader({ schema: 'tollgate', table: 'documents' });
+    inner.on('error', () => undefined);
+    const current = (): string => adapter.namespace ?? namespace;
+    const keyOf = (key: string): string => `${current()}:${storeKey(key)}`;
+    const has = async (key: string): Promise<boolean> =>
+      (await connection.read('has_document', HAS_DOCUMENT, [keyOf(key), Date.now()])).length > 0;
+
+    const adapter: KeyvStoreAdapter = {
+      opts: { dialect: 'postgres', url: 'postgres:' },
+      /** Keyv sets it too, to what it was opened with. */
+      namespace,
+      on: () => adapter,
+      get: (key) => inner.get(keyOf(key)),
+      getMany: (keys) => inner.getMany(keys.map(keyOf)),
+      has,
+      hasMany: (keys) => Promise.all(keys.map(has)),
+      set: async (key, value: string, ttlMs) => {
+        const expires = ttlMs === undefined ? null : Math.ceil(Date.now() + ttlMs);
+        await connection.write('put_document', [keyOf(key), value, expires]);
+      },
+      delete: async (key) => (await connection.write('drop_document', [keyOf(key)]))['result'] === true,
+      clear: () => {
+        inner.namespace = current();
+        return inner.clear();
+      },
+      async *iterator<Value>() {
+        for (let after: string | undefined = `${current()}:`; after !== undefined; ) {
+          const rows = await connection.read('list_documents', LIST_DOCUMENTS, [after, `${current()};`, Date.now()]);
+          for (const row of rows)
+            yield [String(row['key']).slice(current().length + 1), row['value'] as Awaited<Value>];
+          after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
+        }
+      },
+    };
+    return adapter;
+  };
+}
+
+const NUMBER = 'SELECT value FROM tollgate.numbers WHERE key = $1';
+
+/** Windows, leases and numbers in Postgres. */
+function createPostgresCounters(connection: Connection): Counters {
+  const take = async (windows: readonly Window[], now: number) => {
+    if (windows.length === 0) return { refused: undefined, states: [] };
+    const { refused, used_, ends } = await connection.write('take', [
+      now,
+      windows.map(({ key }) => storeKey(key)),
+      windows.map(({ limit }) => finite(limit)),
+      windows.map(({ windowMs }) => windowMs),
+      windows.map(({ amount }) => amount),
+    ]);
+    const states = windows.map(({ limit }, index): WindowState => {
+      const used = Number((used_ as readonly string[])[index]);
+      return { remaining: Math.max(0, limit - used), resetMs: Number((ends as readonly string[])[index]) - now };
+    });
+    return { refused: refused === 0 ? undefined : Number(refused) - 1, states };
+  };
+
+  return {
+    take,
+    adjust: async (key, _windowMs, delta, now) => {
+      await connection.write('adjust', [now, storeKey(key), delta]);
+    },
+    lease: async (key, id, limit, ttlMs, now) =>
+      (await connection.write('lease', [now, storeKey(key), storeKey(id), finite(limit), ttlMs]))['result'] === true,
+    release: async (key, id) => {
+      await connection.write('end_lease', [storeKey(key), storeKey(id)]);
+    },
+    next: async (key, by = 1) => {
+      if (by !== 0) return Number((await connection.write('next', [storeKey(key), by]))['result']);
+      return Number((await connection.read('number', NUMBER, [storeKey(key)]))[0]?.['value'] ?? 0);
+    },
+  };
+}
+
+const HAS = 'SELECT 1 FROM tollgate.members WHERE name = $1 AND member = $2';
+const LIST = 'SELECT member FROM tollgate.members WHERE name = $1 AND member > $2 ORDER BY member LIMIT $3';
+const SIZE = 'SELECT count(*) AS size FROM tollgate.members WHERE name = $1';
+
+/** Sets in Postgres: a row per member, sorted by bytes (collation "C"). */
+function createPostgresSets(connection: Connection): Sets {
+  return {
+    add: async (set, member, max) => {
+      checkMember(member);
+      const { result } = await connection.write('add_member', [storeKey(set), member, max ?? null]);
+      return result as 'added' | 'present' | 'full';
+    },
+    remove: async (set, member) => {
+      if (member.includes('\0')) return false;
+      return (await connection.write('drop_member', [storeKey(set), member]))['result'] === true;
+    },
+    has: async (set, member) => {
+      if (member.includes('\0')) return false;
+      return (await connection.read('has_member', HAS, [storeKey(set), member])).length > 0;
+    },
+    list: async (set, { limit, after = '' }) => {
+      const rows = await connection.read('list_members', LIST, [
+        storeKey(set),
+        after.replaceAll('\0', ''),
+        pageLimit(limit),
+      ]);
+      return rows.map((row) => String(row['member']));
+    },
+    size: async (set) => Number((await connection.read('count_members', SIZE, [storeKey(set)]))[0]?.['size'] ?? 0),
+  };
+}
+
+const PROBE_MS = 5_000;
+
+/** Whether the server takes the user and password and holds a schema that this version can read; nothing is written. */
+async function probePostgres(url: string): Promise<string> {
+  const client = new pg.Pool({
+    connectionString: url,
+    application_name: 'tollgate check',
+    max: 1,
+    connectionTimeoutMillis: PROBE_MS,
+    query_timeout: PROBE_MS,
+  });
+  client.on('error', () => undefined);
+  try {
+    const known = (await client.query({ text: FIND_META })).rows[0]?.['found'];
+    const version = known ? Number((await client.query({ text: FIND_VERSION })).rows[0]?.['value'] ?? 0) : 0;
+    if (version === 0) return 'no schema of a gateway yet';
+    if (version !== VERSION) throw storeUnavailable(explainSchemaOf(version));
+    return `schema ${version}`;
+  } catch (cause) {
+    throw storeUnavailable(findRefusal(cause) ?? 'The postgres store does not answer.', cause);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
 
 interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full`. */

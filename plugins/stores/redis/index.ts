@@ -1,16 +1,239 @@
-import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../core/index.ts';
+import KeyvRedis from '@keyv/redis';
+import type { KeyvStoreAdapter } from 'keyv';
+import {
+  type Counters,
+  definePlugin,
+  type Log,
+  type Sets,
+  type Store,
+  type StoreWatcher,
+  type Window,
+  type WindowState,
+} from '../../../core/index.ts';
+import { checkMember, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
+import { storeUnavailable, unreadable } from '../kit/failure.ts';
+import { within } from '../kit/guard.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
-import { connect } from './connection.ts';
-import { createRedisCounters } from './counters.ts';
-import { createRedisDocuments } from './documents.ts';
-import { createKeys } from './keys.ts';
+import { type ClientOptions, type Connection, defineWrite, makeClient } from './client.ts';
+import { connect, destroyClient, findRefusal } from './connection.ts';
+import { createKeys, type Keys } from './keys.ts';
 import { createRedisLedger } from './ledger.ts';
-import { probeRedis } from './probe.ts';
-import { createRedisSets } from './sets.ts';
+import { explainSchema, readSchemaVersion } from './schema.ts';
 
-export interface RedisOptions {
+/**
+ * KEYS: windows. ARGV: deadline, now, and for each window limit, length, amount. Returns the first window that had not
+ * enough (counted from 1, 0 for none), then used and end of each.
+ */
+const TAKE = defineWrite(`
+local now, refused, reply = tonumber(ARGV[2]), 0, { 0 }
+local used, ends = {}, {}
+for i, key in ipairs(KEYS) do
+  local found = redis.call('HMGET', key, 'used', 'resets_at')
+  used[key], ends[key] = tonumber(found[1] or '0'), tonumber(found[2] or '0')
+  if ends[key] <= now then used[key], ends[key] = 0, now + tonumber(ARGV[i * 3 + 1]) end
+end
+local before = {}
+for key, value in pairs(used) do before[key] = value end
+for i, key in ipairs(KEYS) do
+  local amount = tonumber(ARGV[i * 3 + 2])
+  if used[key] + amount > tonumber(ARGV[i * 3]) then refused = i break end
+  used[key] = used[key] + amount
+end
+if refused > 0 then used = before end
+for i, key in ipairs(KEYS) do
+  if refused == 0 then
+    redis.call('HSET', key, 'used', string.format('%.0f', used[key]), 'resets_at', string.format('%.0f', ends[key]))
+    redis.call('PEXPIRE', key, math.max(1000, ends[key] - now + 60000))
+  end
+  reply[i * 2] = string.format('%.0f', used[key])
+  reply[i * 2 + 1] = string.format('%.0f', ends[key])
+end
+reply[1] = string.format('%.0f', refused)
+return reply
+`);
+
+/** KEYS: window. ARGV: deadline, now, delta. */
+const ADJUST = defineWrite(`
+local found = redis.call('HMGET', KEYS[1], 'used', 'resets_at')
+if not found[1] or tonumber(found[2]) <= tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], 'used', string.format('%.0f', math.max(0, tonumber(found[1]) + tonumber(ARGV[3]))))
+return 1
+`);
+
+/** KEYS: lease. ARGV: deadline, now, id, limit, time to live. */
+const LEASE = defineWrite(`
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[2])
+if not redis.call('ZSCORE', KEYS[1], ARGV[3]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return 0 end
+redis.call('ZADD', KEYS[1], string.format('%.0f', tonumber(ARGV[2]) + tonumber(ARGV[5])), ARGV[3])
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[5]) + 60000 then redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[5]) + 120000) end
+return 1
+`);
+
+/** KEYS: lease. ARGV: deadline, id. */
+const RELEASE = defineWrite(`return redis.call('ZREM', KEYS[1], ARGV[2])`);
+
+/** KEYS: number. ARGV: deadline, by. */
+const NEXT = defineWrite(`return redis.call('INCRBY', KEYS[1], ARGV[2])`);
+
+/**
+ * Windows, leases and numbers in Redis. On a cluster the windows of one call live in different slots, where no script
+ * reaches: there they are counted one after the other, and counted back when a later one refuses. That admits exactly as
+ * many; only a call in between may see a little less.
+ */
+function createRedisCounters(connection: Connection, keys: Keys, isCluster: boolean): Counters {
+  const takeAll = async (windows: readonly Window[], now: number) => {
+    if (windows.length === 0) return { refused: undefined, states: [] };
+    const args = windows.flatMap(({ limit, windowMs, amount }) => [finite(limit), windowMs, amount]);
+    const reply = await connection.write(
+      TAKE,
+      windows.map(({ key }) => keys.window(key)),
+      [now, ...args],
+    );
+    if (!Array.isArray(reply)) throw unreadable('window');
+    const [first = 0, ...numbers] = reply.map(Number);
+    const states = windows.map(({ limit }, index): WindowState => {
+      const [used = 0, ends = now] = numbers.slice(index * 2, index * 2 + 2);
+      return { remaining: Math.max(0, limit - used), resetMs: ends - now };
+    });
+    return { refused: first === 0 ? undefined : first - 1, states };
+  };
+
+  const adjust = async (key: string, delta: number, now: number): Promise<void> => {
+    await connection.write(ADJUST, [keys.window(key)], [now, delta]);
+  };
+
+  const takeInTurn = async (windows: readonly Window[], now: number) => {
+    const states: WindowState[] = [];
+    for (const [index, window] of windows.entries()) {
+      const { refused, states: own } = await takeAll([window], now);
+      states.push(...own);
+      if (refused === undefined) continue;
+      const taken = windows.slice(0, index);
+      await Promise.all(taken.map(({ key, amount }) => adjust(key, -amount, now)));
+      const all = await Promise.all(windows.map((w) => takeAll([{ ...w, amount: 0 }], now)));
+      return { refused: index, states: all.flatMap((one) => one.states) };
+    }
+    return { refused: undefined, states };
+  };
+
+  return {
+    take: isCluster ? takeInTurn : takeAll,
+    adjust: (key, _windowMs, delta, now) => adjust(key, delta, now),
+    lease: async (key, id, limit, ttlMs, now) =>
+      (await connection.write(LEASE, [keys.lease(key)], [now, storeKey(id), finite(limit), ttlMs])) === 1,
+    release: async (key, id) => {
+      await connection.write(RELEASE, [keys.lease(key)], [storeKey(id)]);
+    },
+    next: async (key, by = 1) => {
+      if (by !== 0) return Number(await connection.write(NEXT, [keys.number(key)], [by]));
+      return Number((await connection.read((client) => client.get(keys.number(key)))) ?? 0);
+    },
+  };
+}
+
+/** KEYS: document. ARGV: deadline, value, time to live or ''. */
+const SET = defineWrite(`
+if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1
+`);
+
+/** KEYS: document. ARGV: deadline. */
+const DELETE = defineWrite(`return redis.call('UNLINK', KEYS[1])`);
+
+/**
+ * Makes Keyv adapters, one `@keyv/redis` per namespace on the one client of the connection. It reads; what changes a
+ * document goes through a script with a deadline, because a plain SET that timed out may still happen much later.
+ */
+export function createRedisDocuments(connection: Connection, keys: Keys): (namespace: string) => KeyvStoreAdapter {
+  return (namespace) => {
+    const inner = new KeyvRedis<string>(undefined, { throwOnErrors: true });
+    const prefix = (): string => keys.documents(adapter.namespace ?? namespace);
+    const read = <T>(command: (reader: KeyvRedis<string>) => Promise<T>): Promise<T> =>
+      connection.read((client) => {
+        inner.namespace = prefix();
+        if (inner.client !== client) inner.client = client;
+        return command(inner);
+      });
+    const keyOf = (key: string): string => inner.createKeyPrefix(storeKey(key), prefix());
+
+    const adapter: KeyvStoreAdapter = {
+      opts: { dialect: 'redis', url: 'redis:' },
+      /** Keyv sets it too, to what it was opened with. */
+      namespace,
+      on: () => adapter,
+      get: <Value>(key: string) => read((reader) => reader.get<Value>(storeKey(key))),
+      getMany: <Value>(list: string[]) => read((reader) => reader.getMany<Value>(list.map(storeKey))),
+      has: (key) => read((reader) => reader.has(storeKey(key))),
+      hasMany: (list) => read((reader) => reader.hasMany(list.map(storeKey))),
+      set: async (key, value: string, ttlMs) => {
+        await connection.write(SET, [keyOf(key)], [value, ttlMs === undefined ? '' : Math.ceil(ttlMs)]);
+      },
+      delete: async (key) => (await connection.write(DELETE, [keyOf(key)], [])) === 1,
+      clear: () => read((reader) => reader.clear()),
+      async *iterator<Value>() {
+        const rows = await read(async (reader) => reader.iterator<Awaited<Value>>(inner.namespace));
+        for (let row = await read(() => rows.next()); !row.done; row = await read(() => rows.next())) yield row.value;
+      },
+    };
+    return adapter;
+  };
+}
+
+/** KEYS: set. ARGV: deadline, member, max or ''. All scores are 0: the set is sorted by the bytes of its members. */
+const ADD = defineWrite(`
+if redis.call('ZSCORE', KEYS[1], ARGV[2]) then return 'present' end
+if ARGV[3] ~= '' and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return 'full' end
+redis.call('ZADD', KEYS[1], 0, ARGV[2])
+return 'added'
+`);
+
+/** KEYS: set. ARGV: deadline, member. */
+const REMOVE = defineWrite(`return redis.call('ZREM', KEYS[1], ARGV[2])`);
+
+/** Sets in Redis: sorted sets, for their order. */
+function createRedisSets(connection: Connection, keys: Keys): Sets {
+  return {
+    add: async (set, member, max) => {
+      checkMember(member);
+      const outcome = await connection.write(ADD, [keys.set(set)], [member, max ?? '']);
+      if (outcome !== 'added' && outcome !== 'present' && outcome !== 'full') throw unreadable('set');
+      return outcome;
+    },
+    remove: async (set, member) => (await connection.write(REMOVE, [keys.set(set)], [member])) === 1,
+    has: async (set, member) => (await connection.read((client) => client.zScore(keys.set(set), member))) !== null,
+    list: (set, { limit, after }) => {
+      const from = after === undefined ? '-' : `(${after}`;
+      const page = { LIMIT: { offset: 0, count: pageLimit(limit) } };
+      return connection.read((client) => client.zRangeByLex(keys.set(set), from, '+', page));
+    },
+    size: (set) => connection.read((client) => client.zCard(keys.set(set))),
+  };
+}
+
+const PROBE_MS = 5_000;
+
+/** Whether the server takes the user and password and holds keys that this version can read; nothing is written. */
+async function probeRedis({ prefix, ...options }: ClientOptions & { readonly prefix: string }): Promise<string> {
+  const client = makeClient(options);
+  // The rejection of `connect` says it.
+  client.on('error', () => undefined);
+  try {
+    await within(PROBE_MS, Promise.resolve(client.connect()));
+    const version = await within(PROBE_MS, readSchemaVersion(client, prefix));
+    if (version === undefined) return 'no keys of a gateway yet';
+    const refusal = explainSchema(version);
+    if (refusal !== undefined) throw storeUnavailable(refusal);
+    return `schema ${version}`;
+  } catch (cause) {
+    throw storeUnavailable(findRefusal(cause) ?? 'The redis store does not answer.', cause);
+  } finally {
+    destroyClient(client);
+  }
+}
+
+interface RedisOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
   readonly url: string;
   /** Speaks the cluster protocol; `url` is then one node of it. */

@@ -1,16 +1,209 @@
-import { stat } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { definePlugin, type Store, type StoreWatcher } from '../../../core/index.ts';
+import type { KeyvStoreAdapter } from 'keyv';
+import {
+  type Counters,
+  definePlugin,
+  type Sets,
+  type Store,
+  type StoreWatcher,
+  type Window,
+  type WindowState,
+} from '../../../core/index.ts';
+import { checkMember, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
-import { createSqliteCounters } from './counters.ts';
-import { closeDatabase, type DatabaseOptions, FILE, openDatabase } from './database.ts';
-import { createDocumentAdapters } from './documents.ts';
+import { type Database, importDriver, sqliteFailure } from './driver.ts';
 import { createSqliteLedger } from './ledger.ts';
-import { probeSqlite } from './probe.ts';
-import { createPurge, startPurge } from './purge.ts';
-import { createSqliteSets } from './sets.ts';
+import { checkVersion, MIGRATIONS, migrate } from './schema.ts';
 import { Writer } from './writer.ts';
+
+interface DatabaseOptions {
+  /** The folder of `tollgate.db`; made when it is missing, readable by its owner alone. */
+  readonly folder: string;
+  /** `full` waits for the disk at every commit: it survives a power cut, and is several times slower. */
+  readonly durability?: 'normal' | 'full';
+}
+
+export const FILE = 'tollgate.db';
+
+const UNUSABLE = 'The folder of the sqlite store cannot be written: check that it exists and belongs to this user.';
+
+/** How long opening waits for other processes that open or migrate the same file. */
+const OPEN_BUSY_MS = 5000;
+/** How long a statement blocks this process for another one's lock; the writer tries again without blocking. */
+const BUSY_MS = 5;
+
+/**
+ * Opens the database file and brings it to this version's schema. Rejects with `store_unavailable` when the folder or
+ * the file cannot be used, or when another version of the gateway made the file.
+ */
+export async function openDatabase({ folder, durability = 'normal' }: DatabaseOptions): Promise<Database> {
+  const { DatabaseSync } = await importDriver();
+  const file = path.join(folder, FILE);
+  await makeFolder(folder);
+  await makeFile(file);
+  let database: Database | undefined;
+  try {
+    database = new DatabaseSync(file);
+    database.exec(`PRAGMA busy_timeout=${OPEN_BUSY_MS}`);
+    database.exec('PRAGMA journal_mode=WAL');
+    database.exec(`PRAGMA synchronous=${durability === 'full' ? 'FULL' : 'NORMAL'}`);
+    migrate(database);
+    database.exec(`PRAGMA busy_timeout=${BUSY_MS}`);
+    return database;
+  } catch (cause) {
+    database?.close();
+    throw sqliteFailure(cause, file);
+  }
+}
+
+/**
+ * Copies the write-ahead log into the file, and closes. The driver does not do the first by itself while prepared
+ * statements wait for the garbage collector; while other processes read, the log stays, which does no harm.
+ */
+export function closeDatabase(database: Database): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  } catch {
+    // The disk is full or another process is busy: the log is copied at the next start.
+  }
+  database.close();
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (made !== undefined) await chmod(folder, 0o700);
+  } catch (cause) {
+    throw storeUnavailable(UNUSABLE, cause);
+  }
+}
+
+/**
+ * Makes an empty file for its owner alone. A file that exists is not even opened: closing any descriptor of it would drop
+ * all locks that SQLite holds on it in this process.
+ */
+async function makeFile(file: string): Promise<void> {
+  try {
+    const handle = await open(file, 'wx', 0o600);
+    await handle.close();
+  } catch (cause) {
+    const doesExist = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
+    if (!doesExist) throw storeUnavailable(UNUSABLE, cause);
+  }
+}
+
+/** How many rows an iterator reads at a time. */
+const PAGE = 100;
+
+/** Makes Keyv adapters over the `documents` table, one per namespace; a namespace is a column, so it matches exactly. */
+export function createDocumentAdapters(database: Database, writer: Writer): (namespace: string) => KeyvStoreAdapter {
+  const get = database.prepare(
+    'SELECT value FROM documents WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)',
+  );
+  const set = database.prepare(`INSERT INTO documents (namespace, key, value, expires) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET value = excluded.value, expires = excluded.expires`);
+  const remove = database.prepare('DELETE FROM documents WHERE namespace = ? AND key = ?');
+  const clear = database.prepare('DELETE FROM documents WHERE namespace = ?');
+  const page = database.prepare(`SELECT key, value FROM documents WHERE namespace = ? AND key > ?
+    AND (expires IS NULL OR expires > ?) ORDER BY key LIMIT ?`);
+  const expiry = (ttlMs: number | undefined): number | null =>
+    ttlMs === undefined ? null : Math.ceil(Date.now() + ttlMs);
+  const find = (namespace: string, key: string): string | undefined => {
+    const value = get.get(namespace, storeKey(key), Date.now())?.['value'];
+    return value == null ? undefined : String(value);
+  };
+
+  return (namespace) => {
+    const adapter = {
+      opts: { dialect: 'sqlite', url: 'sqlite:' },
+      /** Keyv sets it too, to what it was opened with. */
+      namespace,
+      on: () => adapter,
+      get: (key: string) => writer.read('documents.get', () => find(adapter.namespace, key)),
+      getMany: (keys: string[]) =>
+        writer.read('documents.getMany', () => keys.map((key) => find(adapter.namespace, key))),
+      has: (key: string) => writer.read('documents.has', () => find(adapter.namespace, key) !== undefined),
+      hasMany: (keys: string[]) =>
+        writer.read('documents.hasMany', () => keys.map((key) => find(adapter.namespace, key) !== undefined)),
+      set: async (key: string, value: string, ttlMs?: number) => {
+        await writer.write('documents.set', () => set.run(adapter.namespace, storeKey(key), value, expiry(ttlMs)));
+      },
+      delete: (key: string) =>
+        writer.write('documents.delete', () => Boolean(remove.run(adapter.namespace, storeKey(key)).changes)),
+      deleteMany: (keys: string[]) =>
+        writer.write(
+          'documents.deleteMany',
+          () => keys.filter((key) => remove.run(adapter.namespace, storeKey(key)).changes).length > 0,
+        ),
+      clear: async () => {
+        await writer.write('documents.clear', () => clear.run(adapter.namespace));
+      },
+      async *iterator() {
+        for (let after: string | undefined = ''; after !== undefined; ) {
+          const from: string = after;
+          const rows = await writer.read('documents.iterator', () =>
+            page.all(adapter.namespace, from, Date.now(), PAGE),
+          );
+          for (const row of rows) yield [String(row['key']), String(row['value'])];
+          after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
+        }
+      },
+    };
+    return adapter as KeyvStoreAdapter;
+  };
+}
+
+const EVERY_MS = 5000;
+/** How many rows one round looks at in each table: a bounded pause, however large the file is. */
+const STEP = 1000;
+
+/** Makes a function that deletes what expired before `now`, a little at a time. */
+export function createPurge(database: Database): (now: number) => void {
+  const documents = database.prepare(`DELETE FROM documents WHERE (namespace, key) IN
+    (SELECT namespace, key FROM documents WHERE expires IS NOT NULL AND expires <= ? LIMIT ${STEP})`);
+  const leases = database.prepare(`DELETE FROM leases WHERE (key, id) IN
+    (SELECT key, id FROM leases WHERE expires_at <= ? LIMIT ${STEP})`);
+  const walks = [
+    createWalk(database, 'windows', 'key', 'resets_at'),
+    createWalk(database, 'finished', 'ref', 'until'),
+    createWalk(database, 'swept', 'ref', 'until'),
+    createWalk(database, 'budgets', 'id', 'until'),
+  ];
+  return (now) => {
+    documents.run(now);
+    leases.run(now);
+    for (const walk of walks) walk(now);
+  };
+}
+
+/**
+ * Deletes expired rows of a table that has no index on its end (that would cost every call): each round looks at the
+ * next rows in the order of their key, and begins again after the last.
+ */
+function createWalk(database: Database, table: string, key: string, end: string): (now: number) => void {
+  const next = database.prepare(
+    `SELECT max(k) AS last FROM (SELECT ${key} AS k FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT ${STEP})`,
+  );
+  const remove = database.prepare(`DELETE FROM ${table} WHERE ${key} > ? AND ${key} <= ? AND ${end} <= ?`);
+  let cursor = '';
+  return (now) => {
+    const last = next.get(cursor)?.['last'];
+    if (typeof last === 'string') remove.run(cursor, last, now);
+    cursor = typeof last === 'string' ? last : '';
+  };
+}
+
+/** Purges every few seconds; returns what stops it. */
+function startPurge(writer: Writer, purge: (now: number) => void): () => void {
+  const timer = setInterval(() => {
+    // A store that cannot purge now says so to those who use it; the next round tries again.
+    writer.write('store.purge', () => purge(Date.now())).catch(() => undefined);
+  }, EVERY_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
 
 /**
  * Opens the embedded store: one file, `tollgate.db`, that several processes of one machine may share. Rejects with
@@ -71,3 +264,141 @@ export default definePlugin({
     );
   },
 });
+
+/** Sets in SQLite: a row per member. */
+function createSqliteSets(database: Database, writer: Writer): Sets {
+  const insert = database.prepare('INSERT INTO members (name, member) VALUES (?, ?) ON CONFLICT DO NOTHING');
+  const remove = database.prepare('DELETE FROM members WHERE name = ? AND member = ?');
+  const find = database.prepare('SELECT 1 AS known FROM members WHERE name = ? AND member = ?');
+  const count = database.prepare('SELECT count(*) AS size FROM members WHERE name = ?');
+  const page = database.prepare('SELECT member FROM members WHERE name = ? AND member > ? ORDER BY member LIMIT ?');
+  const sizeOf = (set: string): number => Number(count.get(set)?.['size'] ?? 0);
+
+  const add = (set: string, member: string, max: number | undefined): 'added' | 'present' | 'full' => {
+    if (max !== undefined) {
+      if (find.get(set, member)) return 'present';
+      if (sizeOf(set) >= max) return 'full';
+    }
+    return insert.run(set, member).changes ? 'added' : 'present';
+  };
+
+  return {
+    add: async (set, member, max) => {
+      checkMember(member);
+      return writer.write('sets.add', () => add(storeKey(set), member, max));
+    },
+    remove: (set, member) => writer.write('sets.remove', () => Boolean(remove.run(storeKey(set), member).changes)),
+    has: (set, member) => writer.read('sets.has', () => find.get(storeKey(set), member) !== undefined),
+    list: (set, { limit, after = '' }) =>
+      writer.read('sets.list', () =>
+        page.all(storeKey(set), after, pageLimit(limit)).map((row) => String(row['member'])),
+      ),
+    size: (set) => writer.read('sets.size', () => sizeOf(storeKey(set))),
+  };
+}
+
+/** Whether the store could be opened, and what is there; nothing is made or changed. Rejects as opening does. */
+async function probeSqlite(folder: string): Promise<string> {
+  const file = path.join(folder, FILE);
+  const place = (await doesExist(file)) ? file : await nearestFolder(folder);
+  try {
+    await access(place, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw storeUnavailable(`The sqlite store cannot be written: this user may not write ${place}.`, cause);
+  }
+  return place === file ? describeFile(file) : `a new file ${file}`;
+}
+
+async function describeFile(file: string): Promise<string> {
+  const { DatabaseSync } = await importDriver();
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+    checkVersion(version, MIGRATIONS);
+    const newest = MIGRATIONS.at(-1)?.version ?? 0;
+    return version === newest ? `schema ${version}` : `schema ${version}, which a start takes to ${newest}`;
+  } catch (cause) {
+    throw sqliteFailure(cause, file);
+  } finally {
+    database.close();
+  }
+}
+
+/** The folder itself, or the one above in which it would be made. */
+async function nearestFolder(folder: string): Promise<string> {
+  return (await doesExist(folder)) || path.dirname(folder) === folder ? folder : nearestFolder(path.dirname(folder));
+}
+
+function doesExist(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Windows, leases and numbers in the tables. Any other process may have the file open and count too, so each count is
+ * a change of the {@link Writer}: limits are exact over all processes.
+ */
+function createSqliteCounters(database: Database, writer: Writer): Counters {
+  const sql = prepareCounters(database);
+
+  return {
+    take: (windows, now) => writer.write('counters.take', () => take(sql, windows, now)),
+    adjust: (key, _windowMs, delta, now) =>
+      writer.write('counters.adjust', () => void sql.adjust.run(delta, storeKey(key), now)),
+    lease: (key, id, limit, ttlMs, now) =>
+      writer.write('counters.lease', () =>
+        Boolean(sql.lease.run(storeKey(key), storeKey(id), now + ttlMs, now, finite(limit)).changes),
+      ),
+    release: (key, id) => writer.write('counters.release', () => void sql.release.run(storeKey(key), storeKey(id))),
+    next: (key, by = 1) => {
+      if (by === 0)
+        return writer.readLatest('counters.next', () => Number(sql.number.get(storeKey(key))?.['value'] ?? 0));
+      return writer.write('counters.next', () => Number(sql.next.get(storeKey(key), by)?.['value'] ?? 0));
+    },
+  };
+}
+
+type CounterSql = ReturnType<typeof prepareCounters>;
+
+/** Takes from all windows, or undoes what it took when one of them has not enough. */
+function take(sql: CounterSql, windows: readonly Window[], now: number) {
+  const states: WindowState[] = [];
+  for (const [index, { key, limit, windowMs, amount }] of windows.entries()) {
+    const row =
+      amount > limit ? undefined : sql.take.get(storeKey(key), amount, now + windowMs, now, now, finite(limit), now);
+    if (!row) {
+      for (const taken of windows.slice(0, index)) sql.undo.run(taken.amount, storeKey(taken.key));
+      return { refused: index, states: windows.map((window) => readWindow(sql, window, now)) };
+    }
+    states.push({ remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now });
+  }
+  return { refused: undefined, states };
+}
+
+function readWindow(sql: CounterSql, { key, limit, windowMs }: Window, now: number): WindowState {
+  const row = sql.window.get(storeKey(key), now);
+  if (!row) return { remaining: Math.max(0, limit), resetMs: windowMs };
+  return { remaining: Math.max(0, limit - Number(row['used'])), resetMs: Number(row['resets_at']) - now };
+}
+
+function prepareCounters(database: Database) {
+  return {
+    window: database.prepare('SELECT used, resets_at FROM windows WHERE key = ? AND resets_at > ?'),
+    take: database.prepare(`INSERT INTO windows (key, used, resets_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET
+      used = CASE WHEN resets_at > ? THEN used ELSE 0 END + excluded.used,
+      resets_at = CASE WHEN resets_at > ? THEN resets_at ELSE excluded.resets_at END
+      WHERE used + excluded.used <= ? OR resets_at <= ? RETURNING used, resets_at`),
+    undo: database.prepare('UPDATE windows SET used = used - ? WHERE key = ?'),
+    adjust: database.prepare('UPDATE windows SET used = max(0, used + ?) WHERE key = ? AND resets_at > ?'),
+    lease: database.prepare(`INSERT INTO leases (key, id, expires_at) SELECT ?1, ?2, ?3
+      WHERE (SELECT count(*) FROM leases WHERE key = ?1 AND expires_at > ?4 AND id <> ?2) < ?5
+        OR EXISTS (SELECT 1 FROM leases WHERE key = ?1 AND id = ?2 AND expires_at > ?4)
+      ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at`),
+    release: database.prepare('DELETE FROM leases WHERE key = ? AND id = ?'),
+    next: database.prepare(`INSERT INTO numbers (key, value) VALUES (?, ?)
+      ON CONFLICT DO UPDATE SET value = value + excluded.value RETURNING value`),
+    number: database.prepare('SELECT value FROM numbers WHERE key = ?'),
+  };
+}

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createCountBounds, fingerprintOf } from '../../../core/calls/count-bounds.ts';
+import { createCountBounds, fingerprintOf } from '../../../core/calls/count.ts';
 
 describe('the bounds of counting', () => {
   let now = 0;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { assertNoDisguisedFields } from '../../../core/calls/disguised-fields.ts';
+import { assertNoDisguisedFields } from '../../../core/calls/ingress.ts';
 import { CHAT_REQUEST } from '../../../core/contract/chat-schemas.ts';
 
 const REQUEST = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { FAILURES, failureToError, redact } from '../../../core/calls/failures.ts';
+import { FAILURES, failureToError, redact } from '../../../core/calls/attempt.ts';
 import { ERRORS } from '../../../core/contract/errors.ts';
 import type { FailureClass } from '../../../core/contract/provider.ts';
 

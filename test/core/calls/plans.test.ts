@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type AccountRecord, accountKey, createPlanFinder } from '../../../core/calls/plans.ts';
 import type { GatewaySettings, Principal } from '../../../core/index.ts';
-import { createRecordBook } from '../../../core/plugins/records.ts';
+import { createRecordBook } from '../../../core/plugins/instance-store.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../support/errors.ts';
 

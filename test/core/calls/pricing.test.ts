@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { costOf, estimateChat } from '../../../core/calls/pricing.ts';
+import { costOf, estimateChat } from '../../../core/calls/meter.ts';
 import type { Usage } from '../../../core/contract/chat.ts';
 import type { Price } from '../../../core/contract/provider.ts';
 

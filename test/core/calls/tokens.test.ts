@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { estimateChat } from '../../../core/calls/pricing.ts';
-import { estimateInputTokens } from '../../../core/calls/tokens.ts';
+import { estimateInputTokens } from '../../../core/calls/ingress.ts';
+import { estimateChat } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 
 const PRICE = { input: 1, output: 1 };

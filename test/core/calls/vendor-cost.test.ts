@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { costOf, estimateChat, pricedTier, toldCost } from '../../../core/calls/pricing.ts';
+import { costOf, estimateChat, pricedTier, toldCost } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 import type { Price } from '../../../core/contract/provider.ts';
 

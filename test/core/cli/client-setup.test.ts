@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Writable } from 'node:stream';
 import { expect } from 'chai';
-import { printClientSetup, readSetups } from '../../../core/cli/client-setup.ts';
+import { printClientSetup, readSetups } from '../../../core/cli/init.ts';
 import { useTempFolder } from '../../support/folders.ts';
 
 describe('tollgate init --client', () => {

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import { expect } from 'chai';
 import pc from 'picocolors';
 import { createGateway } from '../../../core/app.ts';
-import { reportFailure } from '../../../core/cli/failure.ts';
+import { reportFailure } from '../../../core/cli/io.ts';
 import { createLogger } from '../../../core/cli/logger.ts';
 import { GatewayError } from '../../../core/contract/errors.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { countWorkers } from '../../../core/cli/workers.ts';
+import { countWorkers } from '../../../core/cluster/cluster.ts';
 import { loadConfig } from '../../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 

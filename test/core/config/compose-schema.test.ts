@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
-import type { PluginSchema } from '../../../core/config/groups.ts';
+import type { PluginSchema } from '../../../core/config/core-schema.ts';
 import { removeFolders } from '../../support/folders.ts';
 import { PLUGINS, problemLines } from './config-plugins.ts';
 

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { loadEnv } from '../../../core/config/env.ts';
+import { loadEnv } from '../../../core/config/sources.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 describe('the environment', () => {

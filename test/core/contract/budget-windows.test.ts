@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type CalendarWindow, type WindowRule, windowAt } from '../../../core/contract/budget-windows.ts';
+import { type CalendarWindow, type WindowRule, windowAt } from '../../../core/contract/budgets.ts';
 import { isTimeZone, WEEKDAYS } from '../../../core/operators.ts';
 
 const ZONES = [

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { GatewayError } from '../../../core/contract/errors.ts';
-import { readCredential, withoutCredentials } from '../../../core/http/credentials.ts';
+import { readCredential, withoutCredentials } from '../../../core/http/authenticate.ts';
 
 /** A request with these headers, as Node parses them. */
 function request(...raw: readonly (readonly [name: string, value: string])[]): IncomingMessage {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Schema } from '../../../core/contract/json.ts';
-import { exampleOf } from '../../../core/http/example.ts';
+import { exampleOf } from '../../../core/http/openapi.ts';
 
 const REFERENCED: Readonly<Record<string, Schema>> = { 'acme:Part': { type: 'string', minLength: 6 } };
 

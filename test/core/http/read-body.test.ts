@@ -5,8 +5,7 @@ import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
 import { measureJson } from '../../../core/contract/json-bounds.ts';
 import { discardBody } from '../../../core/http/error-answer.ts';
-import { parseBody } from '../../../core/http/parse-body.ts';
-import { type JsonBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
+import { type JsonBody, parseBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
 import { until } from '../../support/wait.ts';
 

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import type { Schema } from '../../../core/contract/json.ts';
-import { requestError, toParam } from '../../../core/http/request-error.ts';
+import { requestError, toParam } from '../../../core/http/error-answer.ts';
 
 /** The error that a value has by a schema. */
 function errorOf(schema: Schema, value: unknown, where?: string) {

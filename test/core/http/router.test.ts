@@ -3,10 +3,9 @@ import type Koa from 'koa';
 import type { Principal } from '../../../core/contract/call.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
 import { createKoa } from '../../../core/http/koa.ts';
-import { Lifecycle } from '../../../core/http/lifecycle.ts';
-import { createRouter, type RouterDeps } from '../../../core/http/router.ts';
-import { createHttpServer, listen } from '../../../core/http/server.ts';
-import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
+import { createRouter, type RouterDeps } from '../../../core/http/serve.ts';
+import { createHttpServer, Lifecycle, listen } from '../../../core/http/server.ts';
+import { createRequestSchemas } from '../../../core/plugins/registry.ts';
 import { createSilentLog } from '../../support/log.ts';
 
 const route = (method: Route['method'], path: string, rest: Partial<Route> = {}): Route => ({

@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { listBuiltins } from '../../../core/plugins/builtins.ts';
+import { listBuiltins } from '../../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 describe('the built-in plugins', () => {

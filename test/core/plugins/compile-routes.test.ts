@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Schema } from '../../../core/contract/json.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
-import { createRequestSchemas, createRouteCompiler } from '../../../core/plugins/request-schemas.ts';
+import { createRequestSchemas, createRouteCompiler } from '../../../core/plugins/registry.ts';
 
 const ROUTE = { method: 'POST', path: '/x' } as Route;
 const GOOD: Schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };

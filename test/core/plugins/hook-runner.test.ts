@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { Operation } from '../../../core/contract/call.ts';
 import { GatewayError } from '../../../core/contract/errors.ts';
 import { HOOKS, type HookName } from '../../../core/contract/hooks.ts';
-import { failLateSteps, HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-call.ts';
-import { compileHooks, type HookEntry } from '../../../core/plugins/hook-runner.ts';
+import { compileHooks, failLateSteps, HOOK_TIMEOUT_MS, type HookEntry } from '../../../core/plugins/hook-runner.ts';
 
 type Loose = (...args: unknown[]) => unknown;
 type LooseHook =

@@ -2,8 +2,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import type { PluginKind } from '../../../core/contract/plugin.ts';
-import type { Builtin } from '../../../core/plugins/builtins.ts';
-import { importPlugin, PluginImportError } from '../../../core/plugins/import-plugin.ts';
+import { type Builtin, importPlugin, PluginImportError } from '../../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 const plugin = (fields = ''): string =>

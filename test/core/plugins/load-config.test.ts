@@ -4,8 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
-import { listBuiltins } from '../../../core/plugins/builtins.ts';
-import { loadConfig, readSchema } from '../../../core/plugins/load-config.ts';
+import { listBuiltins, loadConfig, readSchema } from '../../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 
 const plugin = (kind: string, name: string, schema = '{ type: "object" }'): string =>

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Pending } from '../../../core/plugins/pending.ts';
+import { Pending } from '../../../core/plugins/foundation.ts';
 
 describe('work that goes on beside its request', () => {
   it('is waited for until the last of it has settled, however it did', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Store } from '../../../core/index.ts';
-import { createRecords } from '../../../core/plugins/records.ts';
+import { createRecords } from '../../../core/plugins/instance-store.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { codeOf } from '../../support/errors.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { listSecrets } from '../../../core/config/config-secrets.ts';
-import { createRedactor } from '../../../core/plugins/redact-text.ts';
+import { createRedactor } from '../../../core/plugins/plugin-api.ts';
 
 describe('texts without secrets', () => {
   const SECRET = 'p+ss"w/rd éxtra';

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
+import { createRequestSchemas } from '../../../core/plugins/registry.ts';
 
 const named = (type: string) => ({ type: 'object', required: ['name'], properties: { name: { type } } });
 const shared = (type: string) => [{ owner: 'acme', value: { $id: 'thing', ...named(type) } }];

@@ -1,14 +1,14 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { WholeApi } from '../../../core/contract/plugin.ts';
-import { Registry } from '../../../core/plugins/registry.ts';
 import {
   type Installable,
   runClosers,
   runReady,
   SETUP_TIMEOUT_MS,
   setUpPlugins,
-} from '../../../core/plugins/set-up.ts';
+} from '../../../core/plugins/foundation.ts';
+import { Registry } from '../../../core/plugins/registry.ts';
 
 const installable = (instance: string, setup: () => void | Promise<void>): Installable => ({
   instance,

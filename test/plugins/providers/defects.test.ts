@@ -3,7 +3,7 @@
  * belongs to Gemini's and Anthropic's own formats stands in their files; what belongs to the pipeline, in test/app.
  */
 import { expect } from 'chai';
-import { failureToError } from '../../../core/calls/failures.ts';
+import { failureToError } from '../../../core/calls/attempt.ts';
 import { type ChatChunk, type Plugin, StreamFailure } from '../../../core/index.ts';
 import { createEventReader } from '../../../core/upstream/event-reader.ts';
 import azure from '../../../plugins/providers/azure.ts';

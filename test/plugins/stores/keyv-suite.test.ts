@@ -1,10 +1,9 @@
 import { connect as connectPostgres } from '../../../plugins/stores/postgres/connection.ts';
-import { createPostgresDocuments } from '../../../plugins/stores/postgres/documents.ts';
+import { createPostgresDocuments } from '../../../plugins/stores/postgres/index.ts';
 import { connect as connectRedis } from '../../../plugins/stores/redis/connection.ts';
-import { createRedisDocuments } from '../../../plugins/stores/redis/documents.ts';
+import { createRedisDocuments } from '../../../plugins/stores/redis/index.ts';
 import { createKeys } from '../../../plugins/stores/redis/keys.ts';
-import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
-import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
+import { createDocumentAdapters, openDatabase } from '../../../plugins/stores/sqlite/index.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Rollup } from '../../../plugins/stores/memory/rollup.ts';
+import { Rollup } from '../../../plugins/stores/memory/records.ts';
 
 const DAY = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import { pageStatement } from '../../../plugins/stores/postgres/calls.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
+import { pageStatement } from '../../../plugins/stores/postgres/ledger.ts';
 import { VERSION } from '../../../plugins/stores/postgres/schema.ts';
 import { NOW } from '../../conformance/store.ts';
 import { createSilentLog } from '../../support/log.ts';

@@ -1,8 +1,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
-import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
 

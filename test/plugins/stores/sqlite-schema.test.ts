@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { closeDatabase, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
-import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { closeDatabase, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { MIGRATIONS, type Migration, migrate } from '../../../plugins/stores/sqlite/schema.ts';
 import { NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';

@@ -1,10 +1,7 @@
 import { expect } from 'chai';
-import { openDatabase } from '../../../plugins/stores/sqlite/database.ts';
-import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
-import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { createDocumentAdapters, createPurge, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
-import { createPurge } from '../../../plugins/stores/sqlite/purge.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';

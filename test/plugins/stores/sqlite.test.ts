@@ -1,8 +1,7 @@
 import { chmodSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { FILE, openDatabase } from '../../../plugins/stores/sqlite/database.ts';
-import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { FILE, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, outcomeOf, reservation, settlement, sums, testStore } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { startWorker } from '../../support/stores/worker-process.ts';

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { GatewayError, type HttpRequest, StreamFailure } from '../../../core/index.ts';
 import { localVoices, resolveSpeech } from '../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../plugins/operations/speech/collect-sound.ts';
-import { runSpeech } from '../../../plugins/operations/speech/run-speech.ts';
+import { runSpeech } from '../../../plugins/operations/speech/operation.ts';
 import espeak from '../../../plugins/tts/espeak/index.ts';
 import type { SpeechFormat, SpeechProvider, SpeechRequest } from '../../../plugins/tts/kit/index.ts';
 import { useTempFolder } from '../../support/folders.ts';

@@ -1,13 +1,10 @@
 import { createKoa } from '../../../core/http/koa.ts';
-import { Lifecycle } from '../../../core/http/lifecycle.ts';
-import { createRouter } from '../../../core/http/router.ts';
-import { createHttpServer, listen } from '../../../core/http/server.ts';
+import { createRouter } from '../../../core/http/serve.ts';
+import { createHttpServer, Lifecycle, listen } from '../../../core/http/server.ts';
 import type { AgentDefinition, Plugin, Principal, Store } from '../../../core/index.ts';
-import type { CallServices } from '../../../core/plugins/api-deps.ts';
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';
-import { createPluginApi } from '../../../core/plugins/plugin-api.ts';
-import { Registry } from '../../../core/plugins/registry.ts';
-import { createRequestSchemas } from '../../../core/plugins/request-schemas.ts';
+import { type CallServices, createPluginApi } from '../../../core/plugins/plugin-api.ts';
+import { createRequestSchemas, Registry } from '../../../core/plugins/registry.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from '../plugins/with-defaults.ts';

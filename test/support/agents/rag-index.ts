@@ -5,11 +5,10 @@ import { type Database, openIndex } from '../../../plugins/agents/rag/database.t
 import type { EmbedTexts } from '../../../plugins/agents/rag/embed-pending.ts';
 import { normalise } from '../../../plugins/agents/rag/embedder.ts';
 import { createIndexReader, type IndexReader, type Passage } from '../../../plugins/agents/rag/index-reader.ts';
-import { type Hit, searchPassages } from '../../../plugins/agents/rag/search.ts';
+import { type Hit, loadVectorTable, searchPassages } from '../../../plugins/agents/rag/retrieve.ts';
 import { toQueryWords } from '../../../plugins/agents/rag/terms.ts';
 import { type UpdateDeps, type UpdateResult, updateIndex } from '../../../plugins/agents/rag/update-index.ts';
 import type { UpdateJob } from '../../../plugins/agents/rag/update-job.ts';
-import { loadVectorTable } from '../../../plugins/agents/rag/vector-table.ts';
 import { embedWords } from '../../../plugins/providers/echo/embed.ts';
 
 /** Vectors as the echo provider makes them. */

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { findReleaseRules } from '../../../plugins/agents/medical/objections.ts';
-import { screen } from '../../../plugins/agents/medical/screen.ts';
+import { screen } from '../../../plugins/agents/medical/index.ts';
+import { findReleaseRules } from '../../../plugins/agents/medical/run-medical.ts';
 
 /** One phrasing with the label that the rules ought to give it (see the README of the set in `docs/medical.md`). */
 export interface Phrasing {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Database, openIndex } from '../../../plugins/agents/rag/database.ts';
-import { searchPassages } from '../../../plugins/agents/rag/search.ts';
+import { searchPassages } from '../../../plugins/agents/rag/retrieve.ts';
 import { EVERYTHING, openTestIndex } from '../agents/rag-index.ts';
 
 export const RAG_LANGUAGES = Object.freeze(['en', 'de', 'fr', 'zh', 'ja'] as const);

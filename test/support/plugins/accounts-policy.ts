@@ -1,8 +1,12 @@
 import type { Ledger, Store } from '../../../core/index.ts';
-import type { ApiDeps, ApiInstance, CallServices } from '../../../core/plugins/api-deps.ts';
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';
-import { createPluginApi } from '../../../core/plugins/plugin-api.ts';
-import { createRecordBook } from '../../../core/plugins/records.ts';
+import { createRecordBook } from '../../../core/plugins/instance-store.ts';
+import {
+  type ApiDeps,
+  type ApiInstance,
+  type CallServices,
+  createPluginApi,
+} from '../../../core/plugins/plugin-api.ts';
 import type { Registry } from '../../../core/plugins/registry.ts';
 import accounts from '../../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../log.ts';

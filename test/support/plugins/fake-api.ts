@@ -14,7 +14,7 @@ import type {
   Store,
 } from '../../../core/index.ts';
 import { createAuditLog } from '../../../core/plugins/audit.ts';
-import { createRecordBook } from '../../../core/plugins/records.ts';
+import { createRecordBook } from '../../../core/plugins/instance-store.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from './with-defaults.ts';
 

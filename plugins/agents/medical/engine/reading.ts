@@ -1,10 +1,8 @@
-import { GRAMMAR } from './grammar.ts';
+import { FUNCTIONS, GRAMMAR } from './grammar.ts';
 import type { Language } from './language.ts';
-import { denialOf, findDenials } from './negation.ts';
 import { normalise } from './normalise.ts';
-import { findSettings, type Setting } from './setting.ts';
 import { type CompiledLexicon, findSightings, type Sighting } from './sightings.ts';
-import { readTokens, type Token } from './tokens.ts';
+import { readTokens, type Token, type Tokens } from './tokens.ts';
 
 /** A concept as it stands in a text: where, denied or not, now or once. */
 export interface Sign {
@@ -27,7 +25,7 @@ export interface Reading {
   readonly numbers: readonly { readonly value: number; readonly at: number }[];
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** Whether words that are spelt wrongly are understood. */
   readonly withSlips: boolean;
   /** What a sentence speaks of that says nothing of the time. */
@@ -107,4 +105,296 @@ function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet
     words.set(kind, places.add(isNegation ? to : from));
   }
   return words;
+}
+
+/** How a part of a sentence speaks of what it names: as it is now, as it was, or in general. */
+type Setting = 'present' | 'past' | 'general';
+
+/** Names of illnesses: in a question that speaks of nobody, who asks wants to know something. */
+const ILLNESSES: ReadonlySet<string> = new Set(
+  'heart_attack stroke sepsis meningitis anaphylaxis heatstroke hypothermia aneurysm overdose'.split(' '),
+);
+
+/** A question word counts as one only at the beginning. */
+const FIRST_WORDS = 4;
+
+/** Concepts that say when or how; a clause without one speaks as its sentence does. */
+const SAYS_WHEN: ReadonlySet<string> = new Set(['now', 'past', 'topic', 'fiction']);
+
+/** The setting of a concept where it stands. */
+type SettingOf = (sighting: Sighting) => Setting;
+
+interface Part {
+  readonly kinds: Set<string>;
+  readonly isQuestion: boolean;
+  readonly from: number;
+  /** The whole sentence, or what stands before or after "but". */
+  readonly whole: Set<string>;
+}
+
+/**
+ * The setting of every word. A sentence has one, or one before and one after "but"; a clause after a colon, a semicolon or a
+ * bracket has its own where it says one. When in doubt it is the present: a word such as "now" or "since" wins over a year
+ * or "years ago", unless it is said that all is well today.
+ */
+function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[]): SettingOf {
+  const turns = new Set(sightings.filter(({ concept }) => concept === 'but').map(({ from }) => from));
+  const parts: Part[] = [];
+  const partOf = list.map(({ sentence, before }, index) => {
+    const isNew = index === 0 || list[index - 1]?.sentence !== sentence || turns.has(index);
+    if (isNew || before === '.') {
+      const whole = isNew ? new Set<string>() : parts.at(-1)?.whole;
+      const isQuestion = sentences[sentence]?.isQuestion ?? false;
+      parts.push({ kinds: new Set(), isQuestion, from: index, whole: whole ?? new Set() });
+    }
+    return parts.length - 1;
+  });
+  // "L'aspirine aide-t-elle": that "elle" is part of the question, and no person.
+  const asking = sightings.filter(({ concept, from, to }) => concept === 'asks' && to > from);
+  const isAsking = (index: number) => asking.some(({ from, to }) => from <= index && index <= to);
+  for (const { concept, from } of sightings) {
+    if (concept === 'person' && isAsking(from)) continue;
+    const part = parts[partOf[from] ?? 0];
+    const kind = concept === 'asks' && part && from - part.from <= FIRST_WORDS ? 'asks_first' : concept;
+    part?.kinds.add(kind);
+    part?.whole.add(kind);
+  }
+  const settings = parts.map(({ kinds, whole, isQuestion }) =>
+    settingOf([...kinds].some((kind) => SAYS_WHEN.has(kind)) ? kinds : whole, isQuestion),
+  );
+  return ({ concept, from }) => {
+    const known = settings[partOf[from] ?? 0] ?? 'present';
+    if (known === 'asked') return ILLNESSES.has(concept) ? 'general' : 'present';
+    return known;
+  };
+}
+
+function settingOf(kinds: ReadonlySet<string>, isQuestion: boolean): Setting | 'asked' {
+  const isNow = kinds.has('now') && !kinds.has('well');
+  if (kinds.has('fiction')) return 'general';
+  if (kinds.has('topic') && !isNow) return 'general';
+  if (kinds.has('asks_first') && isQuestion && !isNow && !kinds.has('person')) return 'general';
+  if (kinds.has('past') && !isNow) return 'past';
+  return isQuestion && !isNow && !kinds.has('person') ? 'asked' : 'present';
+}
+
+/** What a body has by itself: also "no pulse" is a sign. */
+const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
+
+/** Complaints whose names hold a word of the body. */
+const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficulty']);
+
+/** Words that may stand between a denial and what it denies. */
+const REACH = 7;
+/** The same for a verb that a negation belongs to. */
+const VERB_REACH = 5;
+/** How far from a negation the complaint stands that it denies. */
+const COMPLAINT_REACH = 4;
+/** "Chest pain: no": how far a single word of denial looks back. */
+const DENIED_WORDS = 3;
+/** A thing in a list of denied ones has at most so many words. */
+const LIST_ITEM_WORDS = 3;
+
+/** How a sighting is denied. */
+interface Denial {
+  /** It is not so: "no fever". */
+  readonly denied: boolean;
+  /** The body does not do it: "cannot breathe", "no pulse". */
+  readonly refused: boolean;
+}
+
+const NONE: Denial = Object.freeze({ denied: false, refused: false });
+
+/** Sightings by the word they begin with, and the words that the grammar concepts of a lexicon stand on. */
+interface Grammar {
+  readonly list: readonly Token[];
+  readonly signs: readonly Sighting[];
+  /** Places of `no`, `not`, `not_after`, `have`, `but`, `or`, `and`, `subject`, `denied_after`, `ruled_out`, `inner` (see `reading.ts`). */
+  readonly words: ReadonlyMap<string, ReadonlySet<number>>;
+}
+
+/** Which sightings are denied, and how. Errs on the side of the sign: a denial reaches over few words, never over a clause. */
+function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
+  const denials = new Map<Sighting, Denial>();
+  const starting = groupBy(grammar.signs, ({ from }) => from);
+  const ending = groupBy(grammar.signs, ({ to }) => to);
+  const has = (kind: string, index: number) => grammar.words.get(kind)?.has(index) ?? false;
+  for (let index = 0; index < grammar.list.length; index += 1) {
+    if (has('inner', index)) deny(index, 'inner', grammar, starting, denials);
+    if (has('not', index) || has('no', index) || has('not_after', index)) denyAround(index, grammar, denials);
+    if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
+    if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
+    else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
+    if (has('ruled_out', index)) denyBefore(index, REACH, grammar, ending, denials);
+    else if (has('denied_after', index)) denyBefore(index, DENIED_WORDS, grammar, ending, denials);
+  }
+  return denials;
+
+  /** "do not have", "no tengo": what follows is denied as by "no". */
+  function isOwned(index: number, { list }: Grammar): boolean {
+    for (let next = index + 1; next <= index + 2 && next < list.length; next += 1) if (has('have', next)) return true;
+    return false;
+  }
+}
+
+/** "Setzen Sie die Tabletten nicht ab": the negation stands in the gap of an entry. */
+function denyAround(index: number, { signs }: Grammar, denials: Map<Sighting, Denial>): void {
+  for (const sign of signs) {
+    if (sign.isOpen !== true || sign.from >= index || sign.to <= index) continue;
+    denials.set(sign, { denied: true, refused: FUNCTIONS.has(sign.concept) || (denials.get(sign)?.refused ?? false) });
+  }
+}
+
+/** Denies what stands after a negation, as far as it reaches. */
+function deny(
+  start: number,
+  kind: 'no' | 'not' | 'inner',
+  grammar: Grammar,
+  starting: ReadonlyMap<number, readonly Sighting[]>,
+  denials: Map<Sighting, Denial>,
+): void {
+  const { words } = grammar;
+  const end = endOfReach(start, grammar);
+  let isNext = true;
+  let isComplaint = false;
+  let hasVerb = false;
+  for (let index = start + 1; index < end; index += 1) {
+    // "Never had difficulty breathing": what is denied is the difficulty, not the breath.
+    isComplaint ||= index <= start + COMPLAINT_REACH && words.get('complaint')?.has(index) === true;
+    const isVerb = starting.get(index)?.some(({ concept }) => FUNCTIONS.has(concept)) ?? false;
+    // "Shows no fracture and moves well": a verb after "and" has a negation of its own, or none.
+    if (isVerb && !hasVerb && index > start + 2 && words.get('and')?.has(index - 1)) return;
+    hasVerb ||= isVerb;
+    for (const sign of starting.get(index) ?? []) {
+      const isFunction = FUNCTIONS.has(sign.concept) && !(kind !== 'inner' && isPartOfComplaint(sign, starting));
+      const isVerbs = kind !== 'no' && isFunction && !isComplaint && index - start <= VERB_REACH;
+      const refused =
+        (isNext && LIFE_SIGNS.has(sign.concept) && !isPartOfComplaint(sign, starting)) ||
+        isVerbs ||
+        (denials.get(sign)?.refused ?? false);
+      if (refused || kind !== 'inner') denials.set(sign, { denied: true, refused });
+    }
+    isNext = words.get('or')?.has(index) === true || (isNext && !starting.has(index));
+    // The verb takes the negation: in "cannot move her arm" the arm is not denied.
+    const verb = kind !== 'no' && !isComplaint && starting.get(index)?.find((sign) => FUNCTIONS.has(sign.concept));
+    if (verb && !words.get('or')?.has(verb.to + 1)) return;
+  }
+}
+
+/** The "breath" of "short of breath": what is denied is the whole. */
+function isPartOfComplaint(sign: Sighting, starting: ReadonlyMap<number, readonly Sighting[]>): boolean {
+  for (let from = sign.from; from >= sign.from - 3; from -= 1) {
+    const around = starting.get(from) ?? [];
+    if (around.some((one) => WHOLE_COMPLAINTS.has(one.concept) && one.to >= sign.to && one.to > one.from)) return true;
+  }
+  return false;
+}
+
+/** The first word that a negation does not reach. */
+function endOfReach(start: number, { list, words }: Grammar): number {
+  let end = start + 1;
+  for (; end < list.length && end <= start + REACH; end += 1) {
+    const token = list[end];
+    if (token?.before === '.' || words.get('but')?.has(end)) return end;
+    if (token?.before === ',' && end > start + 1) {
+      const last = endOfList(end, { list, words });
+      return last ?? end;
+    }
+    const isNewClause = words.get('and')?.has(end) && (words.get('subject')?.has(end + 1) ?? false);
+    if (isNewClause) return end;
+  }
+  return end;
+}
+
+/** Where a list "…, b, c or d" ends that goes on at a comma; undefined when it is none. */
+function endOfList(comma: number, { list, words }: Pick<Grammar, 'list' | 'words'>): number | undefined {
+  let item = 0;
+  let isClosing = false;
+  for (let index = comma; index <= list.length && index < comma + 24; index += 1) {
+    const token = list[index];
+    if (token === undefined || (token.before === '.' && index > comma)) return isClosing ? index : undefined;
+    if (token.before === ',' && index > comma) {
+      if (isClosing) return index;
+      item = 0;
+    }
+    if (words.get('subject')?.has(index)) return undefined;
+    if (words.get('or')?.has(index) || words.get('and')?.has(index)) {
+      isClosing = true;
+      item = 0;
+      continue;
+    }
+    item += 1;
+    if (item > LIST_ITEM_WORDS) return undefined;
+  }
+  return undefined;
+}
+
+/**
+ * "Er atmet nicht", "elle respire plus": the negation stands behind its verb, or between its parts ("hört nicht auf").
+ * "Fieber hat sie nicht": it stands behind what it denies. Answers whether it found something.
+ */
+function lookAround(
+  index: number,
+  { list, words }: Grammar,
+  starting: ReadonlyMap<number, readonly Sighting[]>,
+  ending: ReadonlyMap<number, readonly Sighting[]>,
+  denials: Map<Sighting, Denial>,
+): boolean {
+  const isOwn = ({ concept }: Sighting) => FUNCTIONS.has(concept) || LIFE_SIGNS.has(concept);
+  const refuse = (signs: readonly Sighting[]) => {
+    for (const sign of signs) denials.set(sign, { denied: true, refused: true });
+    return signs.length > 0;
+  };
+  let nearest: readonly Sighting[] = [];
+  let isBare = true;
+  for (let before = index - 1; before >= 0 && before >= index - VERB_REACH; before -= 1) {
+    if (list[before + 1]?.before !== '') break;
+    const signs = ending.get(before) ?? [];
+    if (refuse(signs.filter(isOwn))) return true;
+    if (isBare && signs.length > 0) nearest = [...nearest, ...signs];
+    isBare &&=
+      signs.length > 0 || (words.get('have')?.has(before) ?? false) || (words.get('subject')?.has(before) ?? false);
+  }
+  for (let after = index + 1; after <= index + VERB_REACH && list[after]?.before === ''; after += 1) {
+    const signs = starting.get(after) ?? [];
+    if (refuse(signs.filter(isOwn))) return true;
+    if (signs.length > 0 && after > index + 1) break;
+  }
+  for (const sign of nearest) denials.set(sign, { denied: true, refused: false });
+  return nearest.length > 0;
+}
+
+/** "Chest pain: no", "chest pain is absent", "a stroke was ruled out". */
+function denyBefore(
+  index: number,
+  reach: number,
+  { list }: Grammar,
+  ending: ReadonlyMap<number, readonly Sighting[]>,
+  denials: Map<Sighting, Denial>,
+): void {
+  const isLast = list[index + 1] === undefined || list[index + 1]?.before !== '';
+  if (!isLast && reach < REACH) return;
+  for (let before = index - 1; before >= 0 && before >= index - reach; before -= 1) {
+    if (reach === REACH && list[before + 1]?.before === '.') return;
+    for (const sign of ending.get(before) ?? []) denials.set(sign, { denied: true, refused: false });
+  }
+}
+
+function groupBy<Key>(
+  signs: readonly Sighting[],
+  keyOf: (sign: Sighting) => Key,
+): ReadonlyMap<Key, readonly Sighting[]> {
+  const groups = new Map<Key, Sighting[]>();
+  for (const sign of signs) {
+    const key = keyOf(sign);
+    const group = groups.get(key);
+    if (group) group.push(sign);
+    else groups.set(key, [sign]);
+  }
+  return groups;
+}
+
+/** The denial of a sighting. */
+function denialOf(denials: ReadonlyMap<Sighting, Denial>, sign: Sighting): Denial {
+  return denials.get(sign) ?? NONE;
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { type ChoiceFacts, chooseTargets } from '../../../../core/calls/routing/choose-targets.ts';
-import { clocksFor } from '../../../../core/calls/routing/clocks.ts';
 import { stickyKeyOf } from '../../../../core/calls/routing/sticky-targets.ts';
+import { clocksFor } from '../../../../core/calls/routing/try-targets.ts';
+import { type ChoiceFacts, chooseTargets } from '../../../../core/calls/run-call.ts';
 import { type AliasValue, readModelRoute } from '../../../../core/config/model-routes.ts';
 
 const choose = (alias: AliasValue, rest: Partial<ChoiceFacts> = {}): readonly string[] =>

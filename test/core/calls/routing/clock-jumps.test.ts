@@ -1,7 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { HealthBook } from '../../../../core/calls/routing/health-book.ts';
-import { shareHealth } from '../../../../core/calls/routing/share-health.ts';
+import { HealthBook, shareHealth } from '../../../../core/calls/routing/health-book.ts';
 import { StickyTargets } from '../../../../core/calls/routing/sticky-targets.ts';
 import { createLocalCounters } from '../../../../core/index.ts';
 import { eventually } from '../../../support/wait.ts';

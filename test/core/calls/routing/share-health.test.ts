@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { HealthBook } from '../../../../core/calls/routing/health-book.ts';
-import { shareHealth } from '../../../../core/calls/routing/share-health.ts';
+import { HealthBook, shareHealth } from '../../../../core/calls/routing/health-book.ts';
 import { type Counters, createLocalCounters } from '../../../../core/index.ts';
 import { eventually } from '../../../support/wait.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { extractJson } from '../../../../plugins/agents/kit/extract-json.ts';
+import { extractJson } from '../../../../plugins/agents/kit/request-structured.ts';
 
 describe('agents/kit/read-json', () => {
   const FOUND: readonly {

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { LANGUAGES } from '../../../../plugins/agents/medical/engine/language.ts';
 import { compileLexicons } from '../../../../plugins/agents/medical/engine/sightings.ts';
-import medical from '../../../../plugins/agents/medical/index.ts';
-import { COMPILED, LEXICONS } from '../../../../plugins/agents/medical/lexicon/index.ts';
+import medical, { COMPILED, LEXICONS } from '../../../../plugins/agents/medical/index.ts';
 import { openAgentGateway } from '../../../support/agents/agent-gateway.ts';
 import { scriptModel } from '../../../support/agents/scripted-model.ts';
 

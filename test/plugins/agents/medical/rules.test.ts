@@ -2,13 +2,12 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { conceptsOf, parseCondition } from '../../../../plugins/agents/medical/engine/condition.ts';
 import { LANGUAGES } from '../../../../plugins/agents/medical/engine/language.ts';
-import { LEXICONS } from '../../../../plugins/agents/medical/lexicon/index.ts';
-import { findReleaseRules } from '../../../../plugins/agents/medical/objections.ts';
+import { LEXICONS, screen } from '../../../../plugins/agents/medical/index.ts';
 import { RELEASE_RULES } from '../../../../plugins/agents/medical/release-rules/index.ts';
 import { RELEASE_LEXICONS } from '../../../../plugins/agents/medical/release-rules/lexicon/index.ts';
 import { RULES } from '../../../../plugins/agents/medical/rules/index.ts';
 import type { RuleExamples } from '../../../../plugins/agents/medical/rules/rule.ts';
-import { screen } from '../../../../plugins/agents/medical/screen.ts';
+import { findReleaseRules } from '../../../../plugins/agents/medical/run-medical.ts';
 import { measurePart, shareFound } from '../../../support/pages/measure-medical.ts';
 import { withFigures } from '../../../support/pages/medical-page.ts';
 

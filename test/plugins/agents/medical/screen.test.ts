@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { screen } from '../../../../plugins/agents/medical/index.ts';
 import type { Patient } from '../../../../plugins/agents/medical/request.ts';
 import { RULES } from '../../../../plugins/agents/medical/rules/index.ts';
-import { screen } from '../../../../plugins/agents/medical/screen.ts';
 
 const ids = (text: string, patient: Patient = {}) => screen(text, patient).flags.map(({ id }) => id);
 

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { decodeText } from '../../../../plugins/agents/rag/parse/decode-text.ts';
-import { parseFile } from '../../../../plugins/agents/rag/parse/index.ts';
+import { decodeText, parseFile } from '../../../../plugins/agents/rag/parse/index.ts';
 
 const TEXT = 'Die Zollgebühr für Käse beträgt 5 Euro. Où est la forêt ? ¿Dónde está?';
 

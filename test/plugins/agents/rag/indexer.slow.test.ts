@@ -2,7 +2,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { GatewayError } from '../../../../core/index.ts';
 import type { Embedder } from '../../../../plugins/agents/rag/embedder.ts';
-import { createIndexer, type Indexer } from '../../../../plugins/agents/rag/indexer.ts';
+import { createIndexer, type Indexer } from '../../../../plugins/agents/rag/index.ts';
 import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
 import { useTempFolder } from '../../../support/folders.ts';
 import { createSilentLog } from '../../../support/log.ts';

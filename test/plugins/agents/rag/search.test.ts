@@ -1,9 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { fuseRankings, searchPassages } from '../../../../plugins/agents/rag/search.ts';
+import { createVectorTable, fuseRankings, searchPassages } from '../../../../plugins/agents/rag/retrieve.ts';
 import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
-import { createVectorTable } from '../../../../plugins/agents/rag/vector-table.ts';
 import { DOCUMENTS, QUESTIONS } from '../../../fixtures/rag-documents.ts';
 import { EVERYTHING, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
 import { useTempFolder } from '../../../support/folders.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { startWorker } from '../../../../plugins/agents/rag/start-worker.ts';
+import { startWorker } from '../../../../plugins/agents/rag/folder-check.ts';
 import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
 import { useTempFolder } from '../../../support/folders.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Principal } from '../../../../core/index.ts';
-import { ClaimError, toPrincipal } from '../../../../plugins/auth/jwt/claims.ts';
+import { ClaimError, toPrincipal } from '../../../../plugins/auth/jwt/index.ts';
 import type { JwtConfig } from '../../../../plugins/auth/jwt/options.ts';
 import { jwtConfig } from './jwt-config.ts';
 

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { loadKeys } from '../../../../plugins/auth/jwt/load-keys.ts';
+import { loadKeys } from '../../../../plugins/auth/jwt/index.ts';
 import { readOptions } from '../../../../plugins/auth/jwt/options.ts';
 import { createSigner } from '../../../support/identity/tokens.ts';
 import { jwtConfig } from './jwt-config.ts';

@@ -1,10 +1,8 @@
 import { expect } from 'chai';
 import type { Principal } from '../../../../core/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
-import jwt from '../../../../plugins/auth/jwt/index.ts';
-import { loadKeys } from '../../../../plugins/auth/jwt/load-keys.ts';
+import jwt, { createTokenVerifier, loadKeys } from '../../../../plugins/auth/jwt/index.ts';
 import { readOptions } from '../../../../plugins/auth/jwt/options.ts';
-import { createTokenVerifier } from '../../../../plugins/auth/jwt/verify.ts';
 import { createKeySource } from '../../../../plugins/auth/kit/key-source.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';

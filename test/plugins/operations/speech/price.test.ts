@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { costOfSpeech, estimateSpeech, speechPrice } from '../../../../plugins/operations/speech/price.ts';
+import { costOfSpeech, estimateSpeech, speechPrice } from '../../../../plugins/operations/speech/operation.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 describe('the price of speech', () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { type HttpRequest, StreamFailure } from '../../../../core/index.ts';
 import { resolveSpeech } from '../../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
-import { runSpeech } from '../../../../plugins/operations/speech/run-speech.ts';
+import { runSpeech } from '../../../../plugins/operations/speech/operation.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
 import { decode, fixture, hearWav, needProgram } from '../../../support/speech/sound.ts';
 import { CODEC_CALL, type SoundAnswer, soundAnswer, speechVendor } from '../../../support/speech/speech-vendor.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createVoiceList } from '../../../../plugins/operations/speech/voice-list.ts';
+import { createVoiceList } from '../../../../plugins/operations/speech/index.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const credential = { header: 'authorization', required: true, value: 'key' } as const;

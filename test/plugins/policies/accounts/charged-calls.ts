@@ -1,8 +1,8 @@
 import { LiveCall } from '../../../../core/calls/live-call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
-import type { CallServices } from '../../../../core/plugins/api-deps.ts';
 import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
 import { Kept } from '../../../../core/plugins/kept.ts';
+import type { CallServices } from '../../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../../core/plugins/registry.ts';
 import { setUpAccounts } from '../../../support/plugins/accounts-policy.ts';
 

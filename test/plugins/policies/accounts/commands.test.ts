@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../../core/index.ts';
-import { createRecordBook } from '../../../../core/plugins/records.ts';
+import { createRecordBook } from '../../../../core/plugins/instance-store.ts';
 import { createAccountOperations } from '../../../../plugins/policies/accounts/account-operations.ts';
 import { accountCommand } from '../../../../plugins/policies/accounts/commands.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

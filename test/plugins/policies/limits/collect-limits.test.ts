@@ -4,7 +4,7 @@ import {
   type CountedRequest,
   collectLimits,
   collectProviderLimits,
-} from '../../../../plugins/policies/limits/collect-limits.ts';
+} from '../../../../plugins/policies/limits/limiter.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Its input counts 4 tokens for the message and 1 for its text. */

@@ -8,8 +8,14 @@ import {
   type Outcome,
 } from '../../../../core/index.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
-import { type Limit, MINUTE_MS, type Slot } from '../../../../plugins/policies/limits/collect-limits.ts';
-import { type LimitHold, reserveLimits, settleLimits } from '../../../../plugins/policies/limits/limit-holds.ts';
+import {
+  type Limit,
+  type LimitHold,
+  MINUTE_MS,
+  reserveLimits,
+  type Slot,
+  settleLimits,
+} from '../../../../plugins/policies/limits/limiter.ts';
 import { createSilentLog } from '../../../support/log.ts';
 
 const LEASE_MS = 60_000;

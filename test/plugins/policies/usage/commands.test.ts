@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { CallFacts, CommandInput, Store } from '../../../../core/index.ts';
-import { callsCommand } from '../../../../plugins/policies/usage/calls-command.ts';
-import { usageCommand } from '../../../../plugins/policies/usage/usage-command.ts';
+import { callsCommand, usageCommand } from '../../../../plugins/policies/usage/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { fakeIo } from '../../../support/plugins/fake-io.ts';

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { ReportRow } from '../../../../core/index.ts';
 import { BY_WORDS, type By, readBy } from '../../../../plugins/policies/usage/dimensions.ts';
-import { pageOf, readCursor, type Sort, sortRows } from '../../../../plugins/policies/usage/pages.ts';
 import { makeReport } from '../../../../plugins/policies/usage/report.ts';
+import { pageOf, readCursor, type Sort, sortRows } from '../../../../plugins/policies/usage/usage-query.ts';
 import { refusal } from '../../../support/errors.ts';
 
 const NO_UNITS = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, characters: 0 };

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { offsetAt } from '../../../../core/contract/zone-clock.ts';
+import { offsetAt } from '../../../../core/contract/budgets.ts';
 import { firstInstantOf, isTimeZone, wallAt } from '../../../../core/operators.ts';
-import { formatHour, startOfDay, startOfMonth } from '../../../../plugins/policies/usage/wall-clock.ts';
+import { formatHour, startOfDay, startOfMonth } from '../../../../plugins/policies/usage/range.ts';
 
 const ZONES = [
   'UTC',

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createServerClock, sendInTime } from '../../../../plugins/stores/kit/server-clock.ts';
+import { createServerClock, sendInTime } from '../../../../plugins/stores/kit/server-connection.ts';
 
 describe('deadlines of a server’s clock', () => {
   const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
 /** A node that charges calls on a store, by a clock of the test's own: the books and the budgets, without a gateway around them. */
 import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../core/index.ts';
-import { createRecordBook } from '../../../../../core/plugins/records.ts';
+import { createRecordBook } from '../../../../../core/plugins/instance-store.ts';
 import { createAccountRaises } from '../../../../../plugins/policies/accounts/budgets/account-raises.ts';
 import { createBudgetBook } from '../../../../../plugins/policies/accounts/budgets/book.ts';
 import { createCallBudgets } from '../../../../../plugins/policies/accounts/budgets/call-budgets.ts';

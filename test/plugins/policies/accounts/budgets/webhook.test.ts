@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import nock from 'nock';
 import { createHttpClient } from '../../../../../core/upstream/http-client.ts';
 import type { Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
-import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/webhook.ts';
+import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/set-up.ts';
 import { createSilentLog } from '../../../../support/log.ts';
 import { eventually } from '../../../../support/wait.ts';
 

@@ -1,0 +1,422 @@
+import cluster, { type Worker } from 'node:cluster';
+import os from 'node:os';
+import type { Gateway } from '../app.ts';
+import { mergeStates, ROUTING_TOPIC } from '../calls/routing/routing-states.ts';
+import { CliError, describeError, EXIT } from '../cli/io.ts';
+import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../cli/load.ts';
+import type { CommandContext } from '../cli/program.ts';
+import type { ReloadControl, ReloadReport } from '../config/diff.ts';
+import { parseRawConfig, writeRawConfig } from '../config/raw-text.ts';
+import type { RoutingState } from '../contract/call.ts';
+import type { Log } from '../contract/plugin.ts';
+import type { PreparedGeneration } from '../http/live-generation.ts';
+import { GATHER_MS, tell, type WorkerMessage } from '../plugins/gather.ts';
+import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
+import { type Reloads, startReloads } from './reload.ts';
+
+/** How a worker is told its number. */
+const WORKER_VARIABLE = 'TOLLGATE_WORKER';
+
+/** Which worker of a gateway this process is, from 1; undefined when it is the only one. */
+export function workerNumber(): number | undefined {
+  const number = Number(process.env[WORKER_VARIABLE]);
+  return cluster.isWorker && number > 0 ? number : undefined;
+}
+
+/** The configuration as the primary has it: a worker that replaces another starts with what its fellows run on. */
+export function requestConfiguration(): Promise<LoadedConfig> {
+  return new Promise((resolve) => {
+    const listen = (message: WorkerMessage): void => {
+      if (message.tollgate !== 'configuration') return;
+      process.off('message', listen);
+      resolve(loadConfig({ raw: parseRawConfig(message.text) }));
+    };
+    process.on('message', listen);
+    tell({ tollgate: 'configure' });
+  });
+}
+
+/** In a worker: the primary reads the configuration for all of them, and replies. */
+export function primaryReloads(): ReloadControl {
+  let lastId = 0;
+  const request = (cause: string | undefined): Promise<ReloadReport> =>
+    new Promise((resolve) => {
+      lastId += 1;
+      const id = lastId;
+      const listen = (message: WorkerMessage): void => {
+        if (message.tollgate !== 'reloaded' || message.id !== id) return;
+        process.off('message', listen);
+        resolve(message.report);
+      };
+      process.on('message', listen);
+      tell({ tollgate: 'reload', id, ...(cause !== undefined && { cause }) });
+    });
+  return { reload: (cause) => request(cause), compare: () => request(undefined) };
+}
+
+/** In a worker: drains when the primary says so or is gone. Signals to the whole group are the primary's to answer. */
+export function onPrimary(drain: () => void): void {
+  let isDraining = false;
+  const once = (): void => {
+    if (isDraining) return;
+    isDraining = true;
+    drain();
+  };
+  // Else Node ends a worker at once when the primary is gone.
+  if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
+  process.on('SIGINT', () => {});
+  process.on('SIGHUP', () => {});
+  process.on('SIGTERM', once);
+  process.on('disconnect', once);
+  process.on('message', (message: WorkerMessage) => {
+    if (message.tollgate === 'drain') once();
+    if (message.tollgate === 'stop') process.exit(EXIT_OF.SIGTERM);
+  });
+}
+
+/** In a worker: builds what the primary sends, and takes it over when the primary says that all could. */
+export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload'>): void {
+  const prepared = new Map<number, PreparedGeneration>();
+  process.on('message', async (message: WorkerMessage) => {
+    if (message.tollgate === 'note') gateway.noteReload(message.problem);
+    if (message.tollgate === 'commit' || message.tollgate === 'abandon') {
+      const generation = prepared.get(message.id);
+      prepared.delete(message.id);
+      if (message.tollgate === 'commit') generation?.commit();
+      else await generation?.abandon();
+    }
+    if (message.tollgate !== 'prepare') return;
+    const { id, text } = message;
+    try {
+      prepared.set(id, await gateway.prepare(await loadConfig({ raw: parseRawConfig(text) })));
+      tell({ tollgate: 'prepared', id });
+    } catch (error) {
+      tell({ tollgate: 'prepared', id, problem: describeError(error).join('\n') });
+    }
+  });
+}
+
+interface ClusterOptions {
+  readonly count: number;
+  readonly log: Log;
+  /** The configuration as text, which every worker gets from here. */
+  readonly text: string;
+  /** How workers that are asked to reload have it done. */
+  reloads(): Promise<ReloadControl>;
+}
+
+interface Cluster {
+  /** Goes on with another configuration, all workers or none; rejects with what one of them could not do. */
+  swap(text: string): Promise<void>;
+  /** What every worker's `/readyz` tells of the last reload. */
+  note(problem: string | undefined): void;
+  /** What all workers answer about a topic; one that takes too long is left out. */
+  gather(topic: string): Promise<readonly unknown[]>;
+  /** Lets every worker finish its running answers, and kills it when that takes longer. */
+  drain(withinMs: number): void;
+  /** Ends every worker at once. */
+  stop(): void;
+  /** The exit code, once all workers are gone: that of the first one when it could not start, else the worst. */
+  readonly finished: Promise<number>;
+}
+
+/** A worker that dies sooner than this after its start makes the next one wait longer. */
+const STEADY_MS = 5_000;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+
+/** How long a worker that is told to end at once may take. */
+const STOP_MS = 1000;
+
+/** How long a worker may take to build a configuration: each plugin has 30 s to set up. */
+const PREPARE_MS = 100_000;
+
+interface Member {
+  readonly number: number;
+  readonly worker: Worker;
+  isReady: boolean;
+  /** Which configuration it has, or is starting with. */
+  version: number;
+  /** Resolves when it is ready, or gone. */
+  readonly started: Promise<void>;
+}
+
+/** How long a reload waits for workers that are just starting; later ones are brought to it one by one. */
+const STARTING_MS = 10_000;
+
+/**
+ * Runs processes of this program on one port. The first starts alone: it makes what is made once (schema, first key), prints the
+ * banner, and a configuration that cannot work ends the program here. One that dies later is replaced, at a bounded rate.
+ */
+class WorkerCluster implements Cluster {
+  readonly finished: Promise<number>;
+  readonly #count: number;
+  readonly #log: Log;
+  readonly #reloads: ClusterOptions['reloads'];
+  readonly #members = new Map<number, Member>();
+  readonly #pauses = new Set<NodeJS.Timeout>();
+  #text: string;
+  #version = 1;
+  #lastId = 0;
+  #problem: string | undefined;
+  #stopping = false;
+  #exitCode = 0;
+  #quickDeaths = 0;
+  #hasStarted = false;
+  #finish: (code: number) => void = () => {};
+
+  constructor({ count, log, text, reloads }: ClusterOptions) {
+    this.#count = count;
+    this.#log = log;
+    this.#reloads = reloads;
+    this.#text = text;
+    this.finished = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    this.#start(1);
+  }
+
+  async swap(text: string): Promise<void> {
+    await this.#allStarted();
+    const members = [...this.#members.values()].filter(({ isReady }) => isReady);
+    const id = this.#nextId();
+    const problems = await Promise.all(members.map((member) => this.#prepare(member, id, text)));
+    const problem = problems.find((each) => each !== undefined);
+    for (const { worker } of members) send(worker, { tollgate: problem === undefined ? 'commit' : 'abandon', id });
+    if (problem !== undefined) throw new Error(problem);
+    this.#text = text;
+    this.#version += 1;
+    for (const member of members) member.version = this.#version;
+    // Those that became ready meanwhile, with the former one.
+    for (const member of this.#members.values()) if (member.isReady) void this.#catchUp(member);
+  }
+
+  note(problem: string | undefined): void {
+    this.#problem = problem;
+    for (const { worker } of this.#members.values()) this.#tellProblem(worker);
+  }
+
+  drain(withinMs: number): void {
+    this.#end('drain', withinMs);
+  }
+
+  stop(): void {
+    this.#end('stop', STOP_MS);
+  }
+
+  #start(number: number): void {
+    const startedAt = performance.now();
+    const worker = cluster.fork({ [WORKER_VARIABLE]: String(number) });
+    let tellStarted: () => void = () => {};
+    const started = new Promise<void>((resolve) => {
+      tellStarted = resolve;
+    });
+    const member: Member = { number, worker, isReady: false, version: 0, started };
+    this.#members.set(number, member);
+    worker.on('message', (message: WorkerMessage) => {
+      if (message.tollgate === 'configure') {
+        member.version = this.#version;
+        send(worker, { tollgate: 'configuration', text: this.#text });
+      }
+      if (message.tollgate === 'ready') {
+        this.#onReady(member);
+        tellStarted();
+      }
+      if (message.tollgate === 'reload') void this.#reload(worker, message);
+      if (message.tollgate === 'gather')
+        void this.gather(message.topic).then((values) =>
+          send(worker, { tollgate: 'gathered', id: message.id, values }),
+        );
+    });
+    worker.once('exit', (code, signal) => {
+      this.#members.delete(number);
+      tellStarted();
+      // oxlint-disable-next-line typescript/no-unnecessary-condition -- null when a signal ended it
+      this.#onExit(number, code ?? 1, signal, performance.now() - startedAt);
+    });
+  }
+
+  async #allStarted(): Promise<void> {
+    const all = Promise.all([...this.#members.values()].map(({ started }) => started));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, STARTING_MS);
+    });
+    await Promise.race([all, late]);
+    clearTimeout(timer);
+  }
+
+  #onReady(member: Member): void {
+    member.isReady = true;
+    if (this.#problem !== undefined) this.#tellProblem(member.worker);
+    void this.#catchUp(member);
+    if (this.#hasStarted) return;
+    this.#hasStarted = true;
+    for (let other = 1; other <= this.#count; other += 1) if (other !== member.number) this.#start(other);
+  }
+
+  #onExit(number: number, code: number, signal: string | null, livedMs: number): void {
+    if (this.#stopping || !this.#hasStarted) {
+      this.#exitCode = Math.max(this.#exitCode, signal ? 1 : code);
+      if (this.#members.size === 0) this.#finish(this.#exitCode);
+      return;
+    }
+    this.#quickDeaths = livedMs < STEADY_MS ? this.#quickDeaths + 1 : 0;
+    const pauseMs =
+      this.#quickDeaths === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#quickDeaths - 1), LONGEST_PAUSE_MS);
+    this.#log.error({ worker: number, code, signal, pause_ms: pauseMs }, 'a worker ended and is replaced');
+    const pause = setTimeout(() => {
+      this.#pauses.delete(pause);
+      this.#start(number);
+    }, pauseMs);
+    this.#pauses.add(pause);
+  }
+
+  /** Brings a worker that started with a former configuration to the one that counts; one that cannot is replaced. */
+  async #catchUp(member: Member): Promise<void> {
+    if (member.version === this.#version) return;
+    member.version = this.#version;
+    const id = this.#nextId();
+    const problem = await this.#prepare(member, id, this.#text);
+    if (problem === undefined) return send(member.worker, { tollgate: 'commit', id });
+    this.#log.error({ worker: member.number, problem }, 'a worker could not take the configuration of the others');
+    member.worker.process.kill('SIGKILL');
+  }
+
+  /** Lets a worker build a configuration; returns what was wrong with it. */
+  async #prepare({ number, worker }: Member, id: number, text: string): Promise<string | undefined> {
+    const isPrepared = (message: WorkerMessage): boolean => message.tollgate === 'prepared' && message.id === id;
+    const reply = await exchange(worker, { tollgate: 'prepare', id, text }, isPrepared, PREPARE_MS);
+    if (reply?.tollgate === 'prepared') return reply.problem;
+    return `worker ${number} did not build the configuration: it ended, or took too long`;
+  }
+
+  async gather(topic: string): Promise<readonly unknown[]> {
+    const values = await Promise.all([...this.#members.values()].map(({ worker }) => this.#read(worker, topic)));
+    return values.filter((value) => value !== undefined);
+  }
+
+  /** For a worker whose caller wants it. */
+  async #reload(worker: Worker, { id, cause }: WorkerMessage & { readonly tollgate: 'reload' }): Promise<void> {
+    const control = await this.#reloads();
+    const report = await (cause === undefined ? control.compare() : control.reload(cause));
+    send(worker, { tollgate: 'reloaded', id, report });
+  }
+
+  /** What one worker answers, or undefined when it does not in time. */
+  async #read(worker: Worker, topic: string): Promise<unknown> {
+    const id = this.#nextId();
+    const isReply = (message: WorkerMessage): boolean => message.tollgate === 'answer' && message.id === id;
+    const reply = await exchange(worker, { tollgate: 'read', id, topic }, isReply, GATHER_MS);
+    return reply?.tollgate === 'answer' ? reply.value : undefined;
+  }
+
+  #tellProblem(worker: Worker): void {
+    send(worker, { tollgate: 'note', ...(this.#problem !== undefined && { problem: this.#problem }) });
+  }
+
+  #end(how: 'drain' | 'stop', killMs: number): void {
+    this.#stopping = true;
+    for (const pause of this.#pauses) clearTimeout(pause);
+    if (this.#members.size === 0) this.#finish(this.#exitCode);
+    for (const { worker } of this.#members.values()) send(worker, { tollgate: how });
+    const kill = (): void => {
+      for (const { worker } of this.#members.values()) worker.process.kill('SIGKILL');
+    };
+    setTimeout(kill, killMs).unref();
+  }
+
+  #nextId(): number {
+    this.#lastId += 1;
+    return this.#lastId;
+  }
+}
+
+/** Sends; nothing happens when the worker is gone. */
+function send(worker: Worker, message: WorkerMessage): void {
+  if (worker.isConnected()) worker.send(message, () => {});
+}
+
+/** Sends a message and waits for its reply; undefined when the worker ends before it, or takes too long. */
+function exchange(
+  worker: Worker,
+  message: WorkerMessage,
+  isReply: (message: WorkerMessage) => boolean,
+  withinMs: number,
+): Promise<WorkerMessage | undefined> {
+  return new Promise((resolve) => {
+    const done = (reply?: WorkerMessage): void => {
+      clearTimeout(timer);
+      worker.off('message', listen);
+      worker.off('disconnect', onGone);
+      resolve(reply);
+    };
+    const listen = (received: WorkerMessage): void => {
+      if (isReply(received)) done(received);
+    };
+    const onGone = (): void => done();
+    const timer = setTimeout(done, withinMs);
+    worker.on('message', listen);
+    worker.once('disconnect', onGone);
+    send(worker, message);
+  });
+}
+
+/** After the drain's own deadline: how long a worker may take to close what it holds. */
+const CLOSE_MS = 15_000;
+
+/** How many processes the configuration asks for; throws when its store would give each of them keys and limits of its own. */
+export function countWorkers({
+  config: { server, store },
+  plugins: [plugin],
+}: Pick<LoadedConfig, 'config' | 'plugins'>): number {
+  const count = server.workers === 'auto' ? os.availableParallelism() : server.workers;
+  if (count > 1 && plugin?.processes === 'one')
+    throw new CliError(
+      `server.workers is ${server.workers}, and the store "${store.plugin}" lives in one process: its workers would not see each other's keys, limits and balances`,
+      EXIT.config,
+      'Use a store that processes share (docs/stores.md), or one worker.',
+    );
+  return count;
+}
+
+/** Runs the primary process: workers on one port, until a signal has drained them all. Sets the exit code. */
+export async function runWorkers(
+  count: number,
+  loaded: LoadedConfig,
+  context: CommandContext,
+  log: Log,
+): Promise<void> {
+  const { terminal } = context;
+  const workers: WorkerCluster = new WorkerCluster({
+    ...{ count, log, text: writeRawConfig(loaded.raw) },
+    reloads: async () => (await reloads).control,
+  });
+  let { server } = loaded.config;
+  let stopping: StopSignal | undefined;
+  const reloads: Promise<Reloads> = startReloads(context, {
+    ...{ loaded, log },
+    async swap(next) {
+      await workers.swap(writeRawConfig(next.raw));
+      server = next.config.server;
+    },
+    note: (problem) => workers.note(problem),
+    routing: async () => mergeStates((await workers.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
+  });
+  listenToSignals({
+    stop(signal) {
+      if (stopping) {
+        process.exitCode = EXIT_OF[signal];
+        workers.stop();
+        return;
+      }
+      stopping = signal;
+      terminal.err.write(draining(signal));
+      workers.drain(server.drainDelayMs + server.drainTimeoutMs + CLOSE_MS);
+    },
+    reload: () => void reloads.then(({ reload }) => reload()),
+  });
+  const code = await workers.finished;
+  (await reloads).close();
+  process.exitCode ??= code;
+}

@@ -1,0 +1,189 @@
+import { unwatchFile, watchFile } from 'node:fs';
+import path from 'node:path';
+import { describeError } from '../cli/io.ts';
+import { loadFor } from '../cli/load.ts';
+import type { CommandContext } from '../cli/program.ts';
+import { type ConfigChange, diffConfigs, type ReloadControl, type ReloadReport } from '../config/diff.ts';
+import { ConfigError, formatProblem } from '../config/problems.ts';
+import { certificateWarnings, logWarnings } from '../config/warnings.ts';
+import type { Log } from '../contract/plugin.ts';
+import type { LoadedConfig } from '../plugins/load-config.ts';
+import { type ControlWork, openControl } from './control.ts';
+
+interface Reloader extends ReloadControl {
+  /** The configuration that serves now. */
+  readonly current: LoadedConfig;
+}
+
+interface ReloaderDeps {
+  /** The configuration that serves now. */
+  readonly loaded: LoadedConfig;
+  readonly log: Log;
+  /** Reads and checks the configuration as it stands now. */
+  read(): Promise<LoadedConfig>;
+  /** Builds it beside the running one and swaps it in, everywhere or nowhere. */
+  swap(next: LoadedConfig): Promise<void>;
+  /** Told why the last reload was refused, in words that anybody may read, or that it was not. */
+  note(problem: string | undefined): void;
+}
+
+/** Reloads the configuration of a running gateway; what is wrong with it is told, and the former one goes on. */
+export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps): Reloader {
+  let current = loaded;
+  const readNext = async (): Promise<LoadedConfig> => {
+    const next = await read();
+    // A start without a file is a wish for the built-in one; a file that was lost is not.
+    if (next.raw.isDefault && !current.raw.isDefault)
+      throw new ConfigError([{ file: current.config.file, path: '', message: 'is gone', hint: 'Put it back.' }]);
+    return next;
+  };
+  // What cannot change while the process runs is compared with what it was started with.
+  const compareWith = (next: LoadedConfig): readonly ConfigChange[] => {
+    const changes = diffConfigs(current.config, next.config).filter(({ needsRestart }) => !needsRestart);
+    return [...changes, ...diffConfigs(loaded.config, next.config).filter(({ needsRestart }) => needsRestart)];
+  };
+  const attempt = async (cause: string): Promise<ReloadReport> => {
+    try {
+      const next = await readNext();
+      const changes = compareWith(next);
+      await swap(next);
+      current = next;
+      note(undefined);
+      logChanges(log, cause, next, changes);
+      return { file: next.config.file, isReloaded: true, changes };
+    } catch (error) {
+      const problem = describeError(error).join('\n');
+      const summary = describePublicly(error);
+      note(summary);
+      log.error({ cause, problem }, 'the configuration was not reloaded: the former one goes on');
+      return { file: current.config.file, isReloaded: false, changes: [], problem, summary };
+    }
+  };
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    get current() {
+      return current;
+    },
+    reload(cause) {
+      const report = last.then(() => attempt(cause));
+      last = report;
+      return report;
+    },
+    async compare() {
+      try {
+        const next = await readNext();
+        return { file: next.config.file, isReloaded: false, changes: compareWith(next) };
+      } catch (error) {
+        const problem = describeError(error).join('\n');
+        return { file: current.config.file, isReloaded: false, changes: [], problem, summary: describePublicly(error) };
+      }
+    },
+  };
+}
+
+/** How many places the log names. */
+const MAX_NAMED = 20;
+
+function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: readonly ConfigChange[]): void {
+  const pathsOf = (needsRestart: boolean): readonly string[] =>
+    changes.filter((change) => change.needsRestart === needsRestart).map(({ path }) => path);
+  const [changed, waiting] = [pathsOf(false), pathsOf(true)];
+  log.info(
+    { cause, file: config.file, changes: changed.length, changed: changed.slice(0, MAX_NAMED) },
+    'the configuration was reloaded',
+  );
+  if (waiting.length > 0)
+    log.warn({ paths: waiting.slice(0, MAX_NAMED) }, 'changes of the configuration that count only after a restart');
+  logWarnings(log, certificateWarnings(config.server));
+}
+
+/** How much of what is wrong `/readyz` tells: it has no credential. */
+const MAX_TOLD = 3;
+const MAX_LENGTH = 600;
+
+/** An absolute path, which is nobody's business there. */
+const PATH = /(?<![\w.])\/[^\s,;:"']+/g;
+
+function describePublicly(error: unknown): string {
+  const lines =
+    error instanceof ConfigError
+      ? error.problems.map((problem) => formatProblem({ ...problem, file: path.basename(problem.file) }))
+      : describeError(error).slice(0, 1);
+  const more = lines.length > MAX_TOLD ? [`and ${lines.length - MAX_TOLD} more`] : [];
+  const text = [...lines.slice(0, MAX_TOLD), ...more].join(' ').replaceAll(PATH, '…');
+  return `the configuration was refused, and the former one serves: ${text.slice(0, MAX_LENGTH)}`;
+}
+
+/** The ways in which a running gateway is told to reload. */
+export interface Reloads {
+  /** By a signal. */
+  reload(): void;
+  /** For the admin API. */
+  readonly control: ReloadControl;
+  close(): void;
+}
+
+/** Opens the ways to reload: a signal, `tollgate reload`, and files that change where the configuration says so. */
+export async function startReloads(
+  context: Pick<CommandContext, 'globals'>,
+  deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing'>,
+): Promise<Reloads> {
+  const { loaded, log } = deps;
+  const files = loaded.config.server.watch ? watchFiles(() => void reloader.reload('a file was changed')) : undefined;
+  const watch = ({ raw }: typeof loaded): void => files?.watch([...raw.files, ...raw.texts.keys()]);
+  const reloader = createReloader({
+    ...deps,
+    read: () => loadFor(context),
+    async swap(next) {
+      await deps.swap(next);
+      watch(next);
+    },
+  });
+  watch(loaded);
+  const { routing } = deps;
+  const closeControl = await openControl(loaded.settings.dataDir, { reloader, routing }, log);
+  return {
+    reload: () => void reloader.reload('SIGHUP'),
+    control: reloader,
+    close() {
+      closeControl();
+      files?.close();
+    },
+  };
+}
+
+/** How often files are looked at. By their state and not by events: those miss mounted volumes, and files that are replaced. */
+const LOOK_MS = 1000;
+
+/** What an editor or a deployment writes in one go is one change. */
+const QUIET_MS = 300;
+
+/** Files that are looked at; which ones may change with what they say. */
+interface FileWatch {
+  watch(files: readonly string[]): void;
+  close(): void;
+}
+
+/** Tells when a file was changed, came or went, once for changes that come together. Keeps no process alive. */
+function watchFiles(onChange: () => void): FileWatch {
+  let watched: ReadonlySet<string> = new Set();
+  let quiet: NodeJS.Timeout | undefined;
+  const notice = (): void => {
+    clearTimeout(quiet);
+    quiet = setTimeout(onChange, QUIET_MS).unref();
+  };
+  const watch = (files: readonly string[]): void => {
+    const wanted = new Set(files);
+    for (const file of watched) if (!wanted.has(file)) unwatchFile(file, notice);
+    for (const file of wanted)
+      if (!watched.has(file)) watchFile(file, { interval: LOOK_MS, persistent: false }, notice);
+    watched = wanted;
+  };
+  return {
+    watch,
+    close() {
+      watch([]);
+      clearTimeout(quiet);
+    },
+  };
+}
