@@ -3,6 +3,15 @@
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
+export {
+  EFFORTS,
+  type Effort,
+  effortOfTokens,
+  fitEffort,
+  isEffort,
+  nearestEffort,
+  THINKING_TOKENS,
+} from './efforts.ts';
 export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';

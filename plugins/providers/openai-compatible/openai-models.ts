@@ -1,5 +1,6 @@
 import type { ChatRequest } from '../../../core/index.ts';
-import { type CompatibleRules, drop, type Effort, type Emulation, emulate, nearestEffort, rename } from './rules.ts';
+import { type Effort, nearestEffort } from '../kit/index.ts';
+import { type CompatibleRules, drop, type Emulation, emulate, rename } from './rules.ts';
 import type { Variant } from './spec.ts';
 
 /**

@@ -57,19 +57,6 @@ export function mapped(table: Readonly<Record<string, unknown>>): (value: unknow
   return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
 }
 
-export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
-
-/** From little to much. */
-const EFFORTS: readonly unknown[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
-
-/** The effort nearest to the one that is wanted, of those that a model takes; a word that nobody knows stays as it is. */
-export function nearestEffort(wanted: unknown, taken: readonly Effort[]): unknown {
-  const at = EFFORTS.indexOf(wanted);
-  if (at < 0) return wanted;
-  const distance = (effort: Effort): number => Math.abs(EFFORTS.indexOf(effort) - at);
-  return taken.toSorted((a, b) => distance(a) - distance(b))[0];
-}
-
 /** Fields that only OpenAI has: hints are left out, what would change the response is refused. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   audio: refuse('no audio output'),

@@ -1,5 +1,7 @@
 import {
+  type ErrorCode,
   type FailureClass,
+  type GatewayError,
   isObject,
   type JsonObject,
   parseDuration,
@@ -9,7 +11,7 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../core/index.ts';
-import { readRetryAfter } from '../kit/index.ts';
+import { readRetryAfter } from '../../providers/kit/index.ts';
 
 /** Google's canonical status names. Source: https://cloud.google.com/apis/design/errors */
 const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({
@@ -66,7 +68,7 @@ export function geminiFailure(status: number, body: unknown, headers: ResponseHe
 }
 
 function classify(code: number, name: string | undefined, text: string, details: readonly JsonObject[]): FailureClass {
-  // A bad key is a 400 here, told apart by the reason only.
+  // A bad key is a 400 here, distinguished by the reason only.
   if (details.some((detail) => readString(detail['reason'])?.startsWith('API_KEY_'))) return 'authentication';
   if (code === 402) return 'billing';
   if (CONTEXT_TEXT.test(text) && (code === 400 || code === 413)) return 'context_length';
@@ -86,11 +88,106 @@ function retryHint(details: readonly JsonObject[], headers: ResponseHeaders): nu
   return hints.length > 0 ? hints.reduce((longest, hint) => Math.max(longest, hint)) : readRetryAfter(headers);
 }
 
-/** Told by the quota's name, or by help alone where a minute's quota has a retry hint beside it. */
+/** Known by the quota's name, or by help alone: a quota per minute has a retry hint in addition. */
 function isDailyQuota(details: readonly JsonObject[]): boolean {
   const perDay = details.some((detail) =>
     readArray(detail['violations']).some((item) => /PerDay/.test(readString(readObject(item)['quotaId']) ?? '')),
   );
   const onlyHelp = details.length > 0 && details.every((detail) => readString(detail['@type'])?.endsWith('.Help'));
   return perDay || onlyHelp;
+}
+
+interface ErrorRow {
+  /** Google's canonical name. Source: https://cloud.google.com/apis/design/errors */
+  readonly status: string;
+  /** Of HTTP, where this format has another one than ours. */
+  readonly http?: number;
+}
+
+const row = (status: string): ErrorRow => Object.freeze({ status });
+const INVALID_ARGUMENT = row('INVALID_ARGUMENT');
+const UNAUTHENTICATED = row('UNAUTHENTICATED');
+const NOT_FOUND = row('NOT_FOUND');
+const UNAVAILABLE = row('UNAVAILABLE');
+
+const ERROR_ROWS: Readonly<Record<ErrorCode, ErrorRow>> = Object.freeze({
+  invalid_json: INVALID_ARGUMENT,
+  invalid_request: INVALID_ARGUMENT,
+  context_length_exceeded: INVALID_ARGUMENT,
+  content_filtered: INVALID_ARGUMENT,
+  previous_response_not_found: INVALID_ARGUMENT,
+  ambiguous_credentials: INVALID_ARGUMENT,
+  missing_api_key: UNAUTHENTICATED,
+  invalid_api_key: UNAUTHENTICATED,
+  expired_api_key: UNAUTHENTICATED,
+  revoked_api_key: UNAUTHENTICATED,
+  invalid_token: UNAUTHENTICATED,
+  insufficient_balance: row('FAILED_PRECONDITION'),
+  permission_denied: row('PERMISSION_DENIED'),
+  model_not_allowed: row('PERMISSION_DENIED'),
+  unsupported_provider: NOT_FOUND,
+  unsupported_model: NOT_FOUND,
+  not_found: NOT_FOUND,
+  unknown_url: NOT_FOUND,
+  method_not_allowed: row('UNIMPLEMENTED'),
+  request_timeout: row('DEADLINE_EXCEEDED'),
+  conflict: row('ABORTED'),
+  precondition_failed: row('FAILED_PRECONDITION'),
+  request_too_large: INVALID_ARGUMENT,
+  unsupported_media_type: INVALID_ARGUMENT,
+  upgrade_required: row('UNIMPLEMENTED'),
+  rate_limited: row('RESOURCE_EXHAUSTED'),
+  upstream_rate_limited: row('RESOURCE_EXHAUSTED'),
+  headers_too_large: INVALID_ARGUMENT,
+  internal_error: row('INTERNAL'),
+  provider_not_configured: UNAVAILABLE,
+  provider_unavailable: UNAVAILABLE,
+  provider_overloaded: UNAVAILABLE,
+  provider_timeout: { status: 'DEADLINE_EXCEEDED', http: 504 },
+  provider_auth_failed: UNAVAILABLE,
+  provider_quota_exhausted: UNAVAILABLE,
+  provider_invalid_response: UNAVAILABLE,
+  store_unavailable: UNAVAILABLE,
+  overloaded: UNAVAILABLE,
+  shutting_down: UNAVAILABLE,
+  feature_disabled: UNAVAILABLE,
+});
+
+/** The words by which Google's clients know that a prompt is too long. */
+const CONTEXT_WORDS = 'The input token count exceeds the maximum number of tokens allowed';
+
+/** An error as Google's APIs write it; our code is the reason in its details. */
+export function geminiError(
+  error: GatewayError,
+  requestId: string,
+): { readonly body: { readonly error: object }; readonly status?: number } {
+  const { status, http } = ERROR_ROWS[error.code];
+  const isContext = error.code === 'context_length_exceeded' && !error.message.includes('exceeds the maximum');
+  const retry = error.retryAfterMs;
+  return {
+    body: {
+      error: {
+        code: http ?? error.status,
+        message: isContext ? `${CONTEXT_WORDS}. ${error.message}` : error.message,
+        status,
+        details: [
+          {
+            '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+            reason: error.code.toUpperCase(),
+            domain: 'tollgate',
+            metadata: { request_id: requestId, ...(error.param !== undefined && { param: error.param }) },
+          },
+          ...(retry === undefined
+            ? []
+            : [
+                {
+                  '@type': 'type.googleapis.com/google.rpc.RetryInfo',
+                  retryDelay: `${Math.max(1, Math.ceil(retry / 1000))}s`,
+                },
+              ]),
+        ],
+      },
+    },
+    ...(http !== undefined && { status: http }),
+  };
 }

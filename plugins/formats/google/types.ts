@@ -1,5 +1,130 @@
-import type { Schema } from '../../../core/index.ts';
-import { snakeOf } from './spelling.ts';
+import { type ChatRequest, type DialectNeed, type JsonObject, readArray, type Schema } from '../../../core/index.ts';
+import { invalid } from '../../providers/kit/index.ts';
+
+/** The wire of generateContent: only the fields we write or read. Source: https://ai.google.dev/api/generate-content */
+
+export interface GeminiPart {
+  readonly text?: string;
+  /** The text is the model's thinking. */
+  readonly thought?: boolean;
+  readonly thoughtSignature?: string;
+  readonly inlineData?: { readonly mimeType: string; readonly data: string };
+  readonly fileData?: { readonly mimeType?: string; readonly fileUri: string };
+  readonly functionCall?: { readonly id?: string; readonly name: string; readonly args: JsonObject };
+  readonly functionResponse?: {
+    readonly id?: string;
+    readonly name: string;
+    readonly response: JsonObject;
+    readonly parts?: readonly GeminiPart[];
+  };
+}
+
+export interface GeminiContent {
+  readonly role: 'user' | 'model';
+  readonly parts: readonly GeminiPart[];
+}
+
+export interface GeminiFunction {
+  readonly name: string;
+  readonly description: string;
+  readonly parametersJsonSchema?: Schema;
+}
+
+export interface GeminiToolConfig {
+  readonly functionCallingConfig: {
+    readonly mode: 'AUTO' | 'NONE' | 'ANY' | 'VALIDATED';
+    readonly allowedFunctionNames?: readonly string[];
+  };
+}
+
+/** `generationConfig`'s thinking part. */
+export interface GeminiThinking {
+  readonly thinkingLevel?: string;
+  readonly thinkingBudget?: number;
+  readonly includeThoughts?: boolean;
+}
+
+export interface GeminiRequest {
+  readonly contents: readonly GeminiContent[];
+  readonly systemInstruction?: { readonly parts: readonly GeminiPart[] };
+  readonly tools?: readonly { readonly functionDeclarations: readonly GeminiFunction[] }[];
+  readonly toolConfig?: GeminiToolConfig;
+  readonly safetySettings?: readonly unknown[];
+  readonly generationConfig?: JsonObject;
+  /** `cachedContents/…` */
+  readonly cachedContent?: string;
+}
+
+/** The body of a request: checked by `schema.ts`, read field by field because each has two spellings. */
+export type GeminiBody = JsonObject;
+
+/** What reading gathers on its way. */
+export interface Reading {
+  /** Canonical places, each with the caller's. */
+  readonly places: [canonical: string, caller: string][];
+  readonly dropped: string[];
+  readonly needs: DialectNeed[];
+}
+
+/** Fields of the canonical request. */
+export type ChatFields = Partial<ChatRequest>;
+
+/**
+ * Google's servers take every field in two spellings, `maxOutputTokens` and `max_output_tokens`. Here a field is known by the
+ * first one and found in either.
+ */
+
+/** The name of a field in the other spelling. */
+export function snakeOf(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The name that an object has a field by; the camelCase one where it has none. */
+export function nameIn(object: JsonObject, name: string): string {
+  const snake = snakeOf(name);
+  return isSet(object[name]) || !isSet(object[snake]) ? name : snake;
+}
+
+/** A field in either spelling; undefined when it is absent or null. */
+export function fieldOf(object: JsonObject, name: string): unknown {
+  return object[nameIn(object, name)] ?? undefined;
+}
+
+/** A list, or the one object that Google's servers take in place of a list of one. */
+export function listOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return readArray(value);
+  return isSet(value) ? [value] : [];
+}
+
+/**
+ * Refuses what could mean a field twice: both spellings at once, or a third one that a lenient reader might take for it. What was
+ * checked and priced would not be what the vendor reads.
+ */
+export function checkSpelling(object: JsonObject, known: readonly string[], at: string): void {
+  const names = new Map(known.map((name) => [plain(name), name]));
+  for (const written of Object.keys(object)) {
+    // Of names that differ in marks alone (`_responseJsonSchema`, `responseJsonSchema`) each is its own.
+    const name = known.find((each) => written === each || written === snakeOf(each)) ?? names.get(plain(written));
+    if (name === undefined || written === name) continue;
+    const param = at === '' ? written : `${at}.${written}`;
+    if (written !== snakeOf(name)) throw invalid(param, `must be written \`${name}\``);
+    if (isSet(object[name]) && isSet(object[written])) throw invalid(param, `must not stand beside \`${name}\``);
+  }
+}
+
+/** The fields of an object that are not known, as they are. */
+export function othersOf(object: JsonObject, known: readonly string[]): JsonObject {
+  const names = new Set(known.flatMap((name) => [name, snakeOf(name)]));
+  return Object.fromEntries(Object.entries(object).filter(([name, value]) => !names.has(name) && isSet(value)));
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function plain(name: string): string {
+  return name.replaceAll('_', '').toLowerCase();
+}
 
 /** Types and required fields of what is known, in both spellings; unknown fields, parts and tools pass. */
 
@@ -136,7 +261,7 @@ export const GENERATE_REQUEST: Schema & { readonly $id: string } = Object.freeze
 const { contents: _, ...OTHERS } = PROPERTIES;
 const counted: Schema = { properties: PROPERTIES };
 
-/** Of `:countTokens`: the contents alone, or the whole request that they would be sent with. */
+/** Of `:countTokens`: the contents alone, or the complete request that they would be sent with. */
 export const COUNT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:CountTokensRequest',
   examples: [example],
