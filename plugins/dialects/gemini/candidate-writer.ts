@@ -6,7 +6,7 @@ import type {
   ToolCall,
   ToolCallDelta,
 } from '../../../core/index.ts';
-import { signatureOf } from './signatures.ts';
+import { type Seal, signatureOf } from './signatures.ts';
 import type { WrittenPart } from './types.ts';
 import { finishOf, logprobsOf } from './write.ts';
 import { callPart, mediaParts, textPart, thoughtPart } from './write-parts.ts';
@@ -29,7 +29,7 @@ interface OpenCall {
 }
 
 /** Calls are written whole: this format has no pieces of arguments. They go out in their order, before what comes after them. */
-export function createCandidateWriter(index: number, withThoughts: boolean): CandidateWriter {
+export function createCandidateWriter(index: number, seal: Seal | undefined): CandidateWriter {
   const calls = new Map<number, OpenCall>();
   let reason: FinishReason = 'stop';
   let finish: NativeFinish | undefined;
@@ -52,11 +52,11 @@ export function createCandidateWriter(index: number, withThoughts: boolean): Can
     return parts;
   };
   const thoughtsOf = (delta: ChatDelta): readonly WrittenPart[] => {
-    if (!withThoughts) return [];
+    if (!seal) return [];
     const shown: WrittenPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
     if (shown.length > 0) isShown = true;
     const details = (delta.reasoning_details ?? []).flatMap((detail) => {
-      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''));
+      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''), seal);
       isShown = false;
       return part.text !== '' || part.thoughtSignature !== undefined ? [part] : [];
     });

@@ -11,9 +11,14 @@ const PACKED_START = Buffer.from(PACKED).toString('base64');
 /** Put between a call's id and its signature by the codec of Gemini, for clients that keep ids only; clients here keep both. */
 const ID_SEPARATOR = '__thought__';
 
-/** Reasoning that belongs to another format, as a signature. */
-export function packReasoning({ text: _, ...detail }: ReasoningDetail): string {
-  return Buffer.from(PACKED + JSON.stringify(detail)).toString('base64');
+/** Seals what only its maker can read, for the account that gets it. */
+export type Seal = (data: string) => string;
+
+/** Reasoning that belongs to another format, as a signature. Anthropic's is as its own clients have it; other data is sealed. */
+export function packReasoning({ text: _, ...detail }: ReasoningDetail, seal: Seal): string {
+  const { data, format } = detail;
+  const packed = data === undefined || format === 'anthropic' ? detail : { ...detail, data: seal(data) };
+  return Buffer.from(PACKED + JSON.stringify(packed)).toString('base64');
 }
 
 /** What {@link packReasoning} packed, with the text of the part that it came with; undefined for any other signature. */

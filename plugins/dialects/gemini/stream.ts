@@ -3,7 +3,7 @@ import { type CandidateWriter, createCandidateWriter } from './candidate-writer.
 import { geminiError } from './errors.ts';
 import { framesOf } from './frames.ts';
 import type { GeminiBody } from './types.ts';
-import { usageOf, wantsThoughts } from './write.ts';
+import { sealOf, usageOf } from './write.ts';
 
 /**
  * Writes a stream as Google's servers do: every element is a whole response whose parts are what came since the last one. How each
@@ -11,13 +11,13 @@ import { usageOf, wantsThoughts } from './write.ts';
  */
 export function streamGemini(context: DialectContext<GeminiBody>): DialectStream {
   const frames = framesOf(context);
-  const withThoughts = wantsThoughts(context);
+  const seal = sealOf(context);
   const candidates = new Map<number, CandidateWriter>();
   let model = context.request.model;
   let usage: JsonObject | undefined;
 
   const writerOf = (index: number): CandidateWriter => {
-    const writer = candidates.get(index) ?? createCandidateWriter(index, withThoughts);
+    const writer = candidates.get(index) ?? createCandidateWriter(index, seal);
     candidates.set(index, writer);
     return writer;
   };

@@ -10,7 +10,7 @@ import {
   type ToolCall,
 } from '../../../core/index.ts';
 import { readDataUrl } from '../../providers/kit/index.ts';
-import { packReasoning, plainCallId, signatureOf } from './signatures.ts';
+import { packReasoning, plainCallId, type Seal, signatureOf } from './signatures.ts';
 import type { WrittenPart } from './types.ts';
 
 /** The parts of a message, in the order in which the model made them. */
@@ -20,10 +20,10 @@ export interface WrittenMessage {
   readonly isBroken: boolean;
 }
 
-/** A whole message as parts; its thinking only where the caller wants to see it. */
-export function writeParts(message: AssistantMessage, withThoughts: boolean): WrittenMessage {
+/** A message as parts; its thinking only where the caller wants to see it, which `seal` is given for. */
+export function writeParts(message: AssistantMessage, seal: Seal | undefined): WrittenMessage {
   const calls = (message.tool_calls ?? []).map(callPart);
-  const thoughts = withThoughts ? thoughtParts(message) : [];
+  const thoughts = seal ? thoughtParts(message, seal) : [];
   const said = { reasoning: thoughts, content: contentParts(message), tool: calls };
   const used = new Set<WrittenPart>();
   const parts: WrittenPart[] = [];
@@ -67,20 +67,20 @@ export function mediaParts(message: JsonObject): readonly WrittenPart[] {
   return [...images, ...sound];
 }
 
-function thoughtParts({
-  reasoning_details: details,
-  reasoning_content: text,
-}: AssistantMessage): readonly WrittenPart[] {
-  if (details && details.length > 0) return details.map((detail) => thoughtPart(detail, detail.text ?? ''));
+function thoughtParts(
+  { reasoning_details: details, reasoning_content: text }: AssistantMessage,
+  seal: Seal,
+): readonly WrittenPart[] {
+  if (details && details.length > 0) return details.map((detail) => thoughtPart(detail, detail.text ?? '', seal));
   return text ? [{ text, thought: true }] : [];
 }
 
 /** A piece of thinking: Gemini's own with its signature, that of another format with all that its maker needs back. */
-export function thoughtPart(detail: ReasoningDetail, text: string): WrittenPart {
+export function thoughtPart(detail: ReasoningDetail, text: string, seal: Seal): WrittenPart {
   const { format, signature, data } = detail;
   if (format === 'gemini') return { text, thought: true, ...(signature && { thoughtSignature: signature }) };
   const isNeeded = signature !== undefined || data !== undefined;
-  return { text, thought: true, ...(isNeeded && { thoughtSignature: packReasoning(detail) }) };
+  return { text, thought: true, ...(isNeeded && { thoughtSignature: packReasoning(detail, seal) }) };
 }
 
 /** A call as a part; undefined when its arguments are no JSON object. */

@@ -10,6 +10,7 @@ import {
   readObject,
   type Usage,
 } from '../../../core/index.ts';
+import type { Seal } from './signatures.ts';
 import { fieldOf } from './spelling.ts';
 import type { GeminiBody } from './types.ts';
 import { textPart, writeParts } from './write-parts.ts';
@@ -28,18 +29,18 @@ const NATIVE_REASON =
 
 /** The body of a whole response. */
 export function writeGemini(response: ChatResponse, context: DialectContext<GeminiBody>): object {
-  const withThoughts = wantsThoughts(context);
+  const seal = sealOf(context);
   const usage = response.usage && usageOf(response.usage);
   return {
-    candidates: response.choices.map((choice) => candidateOf(choice, withThoughts)),
+    candidates: response.choices.map((choice) => candidateOf(choice, seal)),
     ...(usage && { usageMetadata: usage }),
     modelVersion: response.model,
     responseId: context.id,
   };
 }
 
-function candidateOf(choice: ChatChoice, withThoughts: boolean): object {
-  const { parts, isBroken } = writeParts(choice.message, withThoughts);
+function candidateOf(choice: ChatChoice, seal: Seal | undefined): object {
+  const { parts, isBroken } = writeParts(choice.message, seal);
   const logprobs = logprobsOf(choice.logprobs);
   return {
     content: { role: 'model', parts: parts.length === 0 ? [textPart('')] : parts },
@@ -56,8 +57,12 @@ export function finishOf(reason: FinishReason, finish: NativeFinish | undefined,
   return native !== undefined && NATIVE_REASON.test(native) ? native : FINISH_REASON[reason];
 }
 
-/** Whether the caller wants to see the model's thinking; Google shows it only to those who say so. */
-export function wantsThoughts({ input: { body } }: DialectContext<GeminiBody>): boolean {
+/** What thinking is sealed with for a caller who wants to see it; Google shows it only to those who say so. */
+export function sealOf(context: DialectContext<GeminiBody>): Seal | undefined {
+  return wantsThoughts(context) ? (data) => context.seal(data) : undefined;
+}
+
+function wantsThoughts({ input: { body } }: DialectContext<GeminiBody>): boolean {
   const config = fieldOf(body, 'generationConfig');
   const thinking = isObject(config) ? fieldOf(config, 'thinkingConfig') : undefined;
   return isObject(thinking) && fieldOf(thinking, 'includeThoughts') === true;
