@@ -24,6 +24,7 @@ export {
   nearestEffort,
   OPENAI_ONLY,
   pass,
+  RESPONSES_API,
   refuse,
   rename,
   within,
