@@ -16,6 +16,9 @@ export default openaiCompatible({
   streamOptions: { include_obfuscation: false },
   embeddings: {},
   reasoningSummary: 'auto',
+  notes: [
+    'Deep research models search the web in every call, by the vendor’s own tool; its fees are not in the ledger.',
+  ],
   lacks: {
     'reasoning content':
       'chat completions say how many tokens a model thought, not what; requests that go by the Responses API get summaries',
