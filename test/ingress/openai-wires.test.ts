@@ -332,6 +332,29 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
     expect(sent).to.deep.equal([]);
   });
 
+  it('a response by the Responses API has its tokens, cached and reasoned ones among them, in every format', async () => {
+    const model = 'openai/gpt-6-sol';
+    for (const stream of STREAMS) {
+      const response = await chat({ model, tools: TOOLS, stream, stream_options: { include_usage: true } });
+      const bodies: readonly Received[] = stream ? await eventsOf(response) : [await bodyOf(response)];
+      const { usage } = bodies.findLast((body) => body.usage) ?? expect.fail('no usage');
+      expect(usage).to.include({ prompt_tokens: 20, completion_tokens: 5, total_tokens: 25 });
+      expect(usage.prompt_tokens_details).to.include({ cached_tokens: 0 });
+      expect(usage.completion_tokens_details).to.include({ reasoning_tokens: 2 });
+      const message = await receiveMessage(rig, model, { stream });
+      expect(message.usage).to.include({ output_tokens: 5 });
+    }
+  });
+
+  it('what the vendor refuses by the Responses API is refused with its words, in the caller’s format', async () => {
+    const response = await chat({ model: 'openai/gpt-6-unknown', tools: TOOLS });
+    expect(response.status).to.equal(404);
+    expect(await response.text()).to.contain('does not exist');
+    const messages = await postMessages(rig, 'openai/gpt-6-unknown');
+    expect(messages.status).to.equal(404);
+    expect(await messages.json()).to.have.nested.property('error.type', 'not_found_error');
+  });
+
   it('a limit below the least that the Responses API takes becomes that', async () => {
     const [request] = await sentDuring(() => chat({ model: 'openai/gpt-5-pro', max_tokens: 5 }));
     expect(request?.json()).to.include({ max_output_tokens: 16 });

@@ -137,12 +137,13 @@ export interface ItemRules {
 export function writeItems(message: ChatMessage, rules: ItemRules = {}): readonly Item[] {
   const { role, content, tool_call_id: id = '', name } = message;
   if (role === 'assistant') return assistantItems(message, rules);
+  const parts = partsOf(content, 'input_text');
   if (role === 'tool' || role === 'function') {
     const type = rules.customCalls?.has(id) ? 'custom_tool_call_output' : 'function_call_output';
-    return [{ type, call_id: id, output: typeof content === 'string' ? content : partsOf(content, 'input_text') }];
+    const output = typeof content === 'string' ? content : parts.length > 0 ? parts : '';
+    return [{ type, call_id: id, output }];
   }
   if (isSet(name)) rules.dropped?.add('name');
-  const parts = partsOf(content, 'input_text');
   return parts.length > 0 ? [{ type: 'message', role, content: parts }] : [];
 }
 

@@ -76,8 +76,8 @@ const SUMMARY_OPTION = Object.freeze({
 } satisfies Readonly<Record<string, Schema>>);
 
 /** What the operator said of summaries. */
-function summaryOf({ reasoningSummary: told }: OwnConfig): Pick<Differences, 'reasoningSummary'> {
-  return typeof told === 'string' ? { reasoningSummary: told === 'off' ? undefined : told } : {};
+function summaryOf({ reasoningSummary: wanted }: OwnConfig): Pick<Differences, 'reasoningSummary'> {
+  return typeof wanted === 'string' ? { reasoningSummary: wanted === 'off' ? undefined : wanted } : {};
 }
 
 type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
