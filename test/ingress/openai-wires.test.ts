@@ -240,6 +240,20 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
         }
     });
 
+  it('a client of Gemini that wants to see no thinking brings the reasoning back with its calls', async () => {
+    const body: JsonObject = { ...GEMINI.first('openai/gpt-6-sol', undefined, true), generationConfig: {} };
+    for (const stream of STREAMS) {
+      const sent = await sentDuring(async () => {
+        const first = await GEMINI.send(rig, body, stream);
+        expect([first.thought, first.call?.city]).to.deep.equal(['', 'Oslo']);
+        const second = await GEMINI.send(rig, GEMINI.next(body, first, false), stream);
+        expect(second.text).to.equal(ANSWER);
+      });
+      const { input } = sent[1]?.json() as { readonly input: readonly JsonObject[] };
+      expect(input.map(({ type }) => type)).to.include.members(['reasoning', 'function_call']);
+    }
+  });
+
   for (const way of WAYS)
     it(`a client of ${way.name} gets responses and calls of tools from models that only the Responses API has`, async () => {
       for (const model of ONLY_RESPONSES)

@@ -3,10 +3,11 @@ import type {
   ChunkChoice,
   FinishReason,
   NativeFinish,
+  ReasoningDetail,
   ToolCall,
   ToolCallDelta,
 } from '../../../core/index.ts';
-import { type Seal, signatureOf } from './signatures.ts';
+import { hiddenReasoning, type Seal, signatureOf } from './signatures.ts';
 import type { WrittenPart } from './types.ts';
 import { finishOf, logprobsOf } from './write.ts';
 import { callPart, mediaParts, textPart, thoughtPart } from './write-parts.ts';
@@ -29,13 +30,15 @@ interface OpenCall {
 }
 
 /** Calls are written whole: this format has no pieces of arguments. They go out in their order, before what comes after them. */
-export function createCandidateWriter(index: number, seal: Seal | undefined): CandidateWriter {
+export function createCandidateWriter(index: number, seal: Seal, withThoughts: boolean): CandidateWriter {
   const calls = new Map<number, OpenCall>();
   let reason: FinishReason = 'stop';
   let finish: NativeFinish | undefined;
   let isBroken = false;
   /** Whether the thinking of this block was shown already, so that its detail brings the signature only. */
   let isShown = false;
+  /** Reasoning that waits for the call it led to. */
+  const hidden: ReasoningDetail[] = [];
 
   /** Calls that are whole, up to the first that is not; at the end all, where what is not whole never will be. */
   const flush = (isEnd: boolean): readonly WrittenPart[] => {
@@ -43,16 +46,21 @@ export function createCandidateWriter(index: number, seal: Seal | undefined): Ca
     for (const [at, call] of [...calls].sort(([a], [b]) => a - b)) {
       if (call.isWritten) continue;
       if (!isEnd && !call.text.trimEnd().endsWith('}')) break;
-      const part = callPart(wholeCall(call));
+      const part = callPart(wholeCall(call), seal, hidden[0]);
       if (!part && !isEnd) break;
-      if (part) parts.push(part);
-      else isBroken = true;
+      if (part) {
+        hidden.shift();
+        parts.push(part);
+      } else isBroken = true;
       calls.set(at, { ...call, isWritten: true });
     }
     return parts;
   };
   const thoughtsOf = (delta: ChatDelta): readonly WrittenPart[] => {
-    if (!seal) return [];
+    if (!withThoughts) {
+      hidden.push(...hiddenReasoning(delta.reasoning_details));
+      return [];
+    }
     const shown: WrittenPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
     if (shown.length > 0) isShown = true;
     const details = (delta.reasoning_details ?? []).flatMap((detail) => {

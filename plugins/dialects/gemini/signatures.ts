@@ -21,6 +21,16 @@ export function packReasoning({ text: _, ...detail }: ReasoningDetail, seal: Sea
   return Buffer.from(PACKED + JSON.stringify(packed)).toString('base64');
 }
 
+/**
+ * Reasoning that is packed into the signatures of calls for callers who do not want to see any, as Gemini's own is: what its maker
+ * encrypted. Where reasoning shows its text, that would be needed with it.
+ */
+export function hiddenReasoning(details: readonly ReasoningDetail[] = []): readonly ReasoningDetail[] {
+  return details.some(({ kind }) => kind === 'text')
+    ? []
+    : details.filter(({ kind, format }) => kind === 'encrypted' && format !== 'gemini');
+}
+
 /** What {@link packReasoning} packed, with the text of the part that it came with; undefined for any other signature. */
 export function unpackReasoning(signature: string, text: string): ReasoningDetail | undefined {
   if (!isPacked(signature)) return undefined;

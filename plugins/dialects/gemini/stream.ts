@@ -2,8 +2,9 @@ import type { ChatChunk, ChunkChoice, DialectContext, DialectStream, JsonObject 
 import { type CandidateWriter, createCandidateWriter } from './candidate-writer.ts';
 import { geminiError } from './errors.ts';
 import { framesOf } from './frames.ts';
+import type { Seal } from './signatures.ts';
 import type { GeminiBody } from './types.ts';
-import { sealOf, usageOf } from './write.ts';
+import { usageOf, wantsThoughts } from './write.ts';
 
 /**
  * Writes a stream as Google's servers do: every element is a whole response whose parts are what came since the last one. How each
@@ -11,13 +12,14 @@ import { sealOf, usageOf } from './write.ts';
  */
 export function streamGemini(context: DialectContext<GeminiBody>): DialectStream {
   const frames = framesOf(context);
-  const seal = sealOf(context);
+  const seal: Seal = (data) => context.seal(data);
+  const withThoughts = wantsThoughts(context);
   const candidates = new Map<number, CandidateWriter>();
   let model = context.request.model;
   let usage: JsonObject | undefined;
 
   const writerOf = (index: number): CandidateWriter => {
-    const writer = candidates.get(index) ?? createCandidateWriter(index, seal);
+    const writer = candidates.get(index) ?? createCandidateWriter(index, seal, withThoughts);
     candidates.set(index, writer);
     return writer;
   };

@@ -10,7 +10,7 @@ import {
   type ToolCall,
 } from '../../../core/index.ts';
 import { readDataUrl } from '../../providers/kit/index.ts';
-import { packReasoning, plainCallId, type Seal, signatureOf } from './signatures.ts';
+import { hiddenReasoning, packReasoning, plainCallId, type Seal, signatureOf } from './signatures.ts';
 import type { WrittenPart } from './types.ts';
 
 /** The parts of a message, in the order in which the model made them. */
@@ -20,10 +20,11 @@ export interface WrittenMessage {
   readonly isBroken: boolean;
 }
 
-/** A message as parts; its thinking only where the caller wants to see it, which `seal` is given for. */
-export function writeParts(message: AssistantMessage, seal: Seal | undefined): WrittenMessage {
-  const calls = (message.tool_calls ?? []).map(callPart);
-  const thoughts = seal ? thoughtParts(message, seal) : [];
+/** A message as parts; its thinking only where the caller wants to see it. */
+export function writeParts(message: AssistantMessage, seal: Seal, withThoughts: boolean): WrittenMessage {
+  const hidden = withThoughts ? [] : hiddenReasoning(message.reasoning_details);
+  const calls = (message.tool_calls ?? []).map((call, at) => callPart(call, seal, hidden[at]));
+  const thoughts = withThoughts ? thoughtParts(message, seal) : [];
   const said = { reasoning: thoughts, content: contentParts(message), tool: calls };
   const used = new Set<WrittenPart>();
   const parts: WrittenPart[] = [];
@@ -83,12 +84,12 @@ export function thoughtPart(detail: ReasoningDetail, text: string, seal: Seal): 
   return { text, thought: true, ...(isNeeded && { thoughtSignature: packReasoning(detail, seal) }) };
 }
 
-/** A call as a part; undefined when its arguments are no JSON object. */
-export function callPart(call: ToolCall): WrittenPart | undefined {
+/** A call as a part, signed by Gemini or with `hidden` reasoning that led to it; undefined when its arguments are no JSON object. */
+export function callPart(call: ToolCall, seal: Seal, hidden: ReasoningDetail | undefined): WrittenPart | undefined {
   const { name, arguments: text } = call.function;
   const args = text.trim() === '' ? {} : parseJson(text);
   if (!isObject(args)) return undefined;
-  const signature = signatureOf(call);
+  const signature = signatureOf(call) ?? (hidden && packReasoning(hidden, seal));
   return {
     functionCall: { id: plainCallId(call.id), name, args },
     ...(signature !== undefined && { thoughtSignature: signature }),

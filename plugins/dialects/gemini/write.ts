@@ -29,18 +29,19 @@ const NATIVE_REASON =
 
 /** The body of a whole response. */
 export function writeGemini(response: ChatResponse, context: DialectContext<GeminiBody>): object {
-  const seal = sealOf(context);
+  const seal: Seal = (data) => context.seal(data);
+  const withThoughts = wantsThoughts(context);
   const usage = response.usage && usageOf(response.usage);
   return {
-    candidates: response.choices.map((choice) => candidateOf(choice, seal)),
+    candidates: response.choices.map((choice) => candidateOf(choice, seal, withThoughts)),
     ...(usage && { usageMetadata: usage }),
     modelVersion: response.model,
     responseId: context.id,
   };
 }
 
-function candidateOf(choice: ChatChoice, seal: Seal | undefined): object {
-  const { parts, isBroken } = writeParts(choice.message, seal);
+function candidateOf(choice: ChatChoice, seal: Seal, withThoughts: boolean): object {
+  const { parts, isBroken } = writeParts(choice.message, seal, withThoughts);
   const logprobs = logprobsOf(choice.logprobs);
   return {
     content: { role: 'model', parts: parts.length === 0 ? [textPart('')] : parts },
@@ -57,12 +58,8 @@ export function finishOf(reason: FinishReason, finish: NativeFinish | undefined,
   return native !== undefined && NATIVE_REASON.test(native) ? native : FINISH_REASON[reason];
 }
 
-/** What thinking is sealed with for a caller who wants to see it; Google shows it only to those who say so. */
-export function sealOf(context: DialectContext<GeminiBody>): Seal | undefined {
-  return wantsThoughts(context) ? (data) => context.seal(data) : undefined;
-}
-
-function wantsThoughts({ input: { body } }: DialectContext<GeminiBody>): boolean {
+/** Whether the caller wants to see the model's thinking; Google shows it only to those who say so. */
+export function wantsThoughts({ input: { body } }: DialectContext<GeminiBody>): boolean {
   const config = fieldOf(body, 'generationConfig');
   const thinking = isObject(config) ? fieldOf(config, 'thinkingConfig') : undefined;
   return isObject(thinking) && fieldOf(thinking, 'includeThoughts') === true;
