@@ -302,7 +302,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
       wire: 'chat',
     },
     {
-      title: 'with tools and reasoning is told which wishes the Responses API does not have',
+      title: 'with tools and reasoning gets back the names of wishes that the Responses API does not have',
       body: { model: 'gpt-6-sol', tools: TOOLS, seed: 7, stop: 'x', presence_penalty: 1, logit_bias: { 1: 1 } },
       wire: 'responses',
       dropped: 'seed, stop, presence_penalty, logit_bias',

@@ -189,7 +189,7 @@ function cutReason(reason: string | undefined): FinishReason {
   return known?.[1] ?? 'length';
 }
 
-/** Usage in the canonical names; undefined where there is none. */
+/** Usage in the canonical names; undefined without counts. */
 export function readResponsesUsage(value: unknown, costOf?: CostOf): Usage | undefined {
   if (!isObject(value)) return undefined;
   const input = readCount(value['input_tokens']);

@@ -54,19 +54,19 @@ function writeOnResponses(
   differences: Differences,
 ): HttpRequest {
   const { files = NO_FILES, streamOptions, reasoningSummary, responsesPath } = differences;
-  const told = new Set<string>();
+  const left = new Set<string>();
   const rules = {
     ...differences,
     roles: roles ?? differences.roles ?? {},
     files: { ...files, urls: true },
     wire: 'responses',
   } as const;
-  const messages = mapMessages(input.messages, call.model, rules, told);
+  const messages = mapMessages(input.messages, call.model, rules, left);
   const wanted = readString(readObject(input.dialect_fields?.['responses']?.['reasoning'])['summary']);
   const summary = wanted ?? reasoningSummary;
   const chat = { ...fields.body, model: call.model, messages };
   const written = writeResponsesRequest(chat, { stream: call.stream, streamOptions, summary });
-  for (const field of [...fields.dropped, ...told, ...written.dropped]) tellDropped(dropped, field);
+  for (const field of [...fields.dropped, ...left, ...written.dropped]) tellDropped(dropped, field);
   const path = responsesPath?.(call.model) ?? '/responses';
   const body = { ...defaults, ...written.body };
   return dropped.length > 0 ? { path, body, dropped } : { path, body };

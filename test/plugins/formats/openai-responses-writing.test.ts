@@ -296,9 +296,9 @@ describe('a response of the Responses API for a chat request', () => {
       pieces: [{ call: 'patch', id: 'call_1', arguments: JSON.stringify({ input: 'a "b"\n' }) }],
       custom: ['patch'],
     };
-    const whole = codec?.response(responsesBody(said), codecCall({ request })).choices[0]?.message.tool_calls;
+    const calls = codec?.response(responsesBody(said), codecCall({ request })).choices[0]?.message.tool_calls;
     const wanted: unknown = { id: 'call_1', type: 'custom', custom: { name: 'patch', input: 'a "b"\n' } };
-    expect(whole).to.deep.equal([wanted]);
+    expect(calls).to.deep.equal([wanted]);
     const { chunks } = decode(
       codec?.stream(codecCall({ request, stream: true })) ?? expect.fail(),
       responsesEvents(said).map((event) => ({ data: JSON.stringify(event) })),
@@ -307,7 +307,7 @@ describe('a response of the Responses API for a chat request', () => {
     const [first, ...more] = deltas;
     expect(first).to.deep.include({ id: 'call_1', type: 'custom' });
     expect(more.map(({ custom }) => readObject(custom)['input']).join('')).to.equal('a "b"\n');
-    const back = writeItems({ role: 'assistant', content: null, tool_calls: whole ?? [] });
+    const back = writeItems({ role: 'assistant', content: null, tool_calls: calls ?? [] });
     expect(back).to.deep.equal([{ type: 'custom_tool_call', call_id: 'call_1', name: 'patch', input: 'a "b"\n' }]);
   });
 
