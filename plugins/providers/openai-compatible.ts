@@ -23,6 +23,7 @@ export {
   mapped,
   OPENAI_ONLY,
   pass,
+  RESPONSES_API,
   refuse,
   rename,
   within,

@@ -119,6 +119,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'plugins/providers/groq.ts',
       'plugins/providers/openai-compatible/openai-models.ts',
       'plugins/providers/openai-compatible/request.ts',
+      'plugins/providers/openai-compatible/rules.ts',
       'plugins/providers/xai.ts',
       'plugins/dialects/completions/schema.ts',
       'plugins/formats/google/read-request.ts',

@@ -317,6 +317,8 @@ export function createModelTurn(prefix: string): ModelTurn {
           const text = readString(fieldOf(part, 'text')) ?? '';
           addText({ kind: part['thought'] === true ? 'reasoning' : 'content', text, signature, at, from });
         } else if (kind === 'functionCall') {
+          if (signature !== undefined && isPacked(signature))
+            addText({ kind: 'reasoning', text: '', signature, at, from });
           const found = readCall(part, signature, `${prefix}_${calls.length}`);
           calls.push(found);
           blocks.push({ kind: 'tool', call: found.call, at: `${at}.${nameIn(part, 'functionCall')}` });

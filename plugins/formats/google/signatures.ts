@@ -59,9 +59,24 @@ export function signatureField(signature: string | undefined): { readonly extra_
   return signature ? { extra_content: { google: { thought_signature: signature } } } : {};
 }
 
-/** Reasoning that belongs to another format, as a signature. */
-export function packReasoning({ text: _, ...detail }: ReasoningDetail): string {
-  return Buffer.from(PACKED + JSON.stringify(detail)).toString('base64');
+/** Seals what only its maker can read, for the account that gets it. */
+export type Seal = (data: string) => string;
+
+/** Reasoning that belongs to another format, as a signature. Anthropic's is as its own clients have it; other data is sealed. */
+export function packReasoning({ text: _, ...detail }: ReasoningDetail, seal: Seal): string {
+  const { data, format } = detail;
+  const packed = data === undefined || format === 'anthropic' ? detail : { ...detail, data: seal(data) };
+  return Buffer.from(PACKED + JSON.stringify(packed)).toString('base64');
+}
+
+/**
+ * Reasoning that is packed into the signatures of calls for callers who do not want to see any, as Gemini's own is: what its maker
+ * encrypted. Where reasoning shows its text, that would be needed with it.
+ */
+export function hiddenReasoning(details: readonly ReasoningDetail[] = []): readonly ReasoningDetail[] {
+  return details.some(({ kind }) => kind === 'text')
+    ? []
+    : details.filter(({ kind, format }) => kind === 'encrypted' && format !== 'gemini');
 }
 
 /** What {@link packReasoning} packed, with the text of the part that it came with; undefined for any other signature. */

@@ -12,6 +12,7 @@ import {
   type JsonObject,
   type NativeFinish,
   parseJson,
+  type ReasoningDetail,
   readArray,
   readCount,
   readObject,
@@ -36,7 +37,7 @@ import {
   readPieces,
   unwrap,
 } from './read-response.ts';
-import { signatureField, signatureOf } from './signatures.ts';
+import { hiddenReasoning, type Seal, signatureField, signatureOf } from './signatures.ts';
 import type { GeminiBody, GeminiPart } from './types.ts';
 import {
   callPart,
@@ -150,13 +151,14 @@ function chunksOfPieces(
  */
 export function streamGemini(context: DialectContext<GeminiBody>): DialectStream {
   const frames = framesOf(context);
+  const seal: Seal = (data) => context.seal(data);
   const withThoughts = wantsThoughts(context);
   const candidates = new Map<number, CandidateWriter>();
   let model = context.request.model;
   let usage: JsonObject | undefined;
 
   const writerOf = (index: number): CandidateWriter => {
-    const writer = candidates.get(index) ?? createCandidateWriter(index, withThoughts);
+    const writer = candidates.get(index) ?? createCandidateWriter(index, seal, withThoughts);
     candidates.set(index, writer);
     return writer;
   };
@@ -203,13 +205,15 @@ interface OpenCall {
 }
 
 /** Calls are written when they are complete: this format has no pieces of arguments. They go out in their order, before what comes after them. */
-export function createCandidateWriter(index: number, withThoughts: boolean): CandidateWriter {
+export function createCandidateWriter(index: number, seal: Seal, withThoughts: boolean): CandidateWriter {
   const calls = new Map<number, OpenCall>();
   let reason: FinishReason = 'stop';
   let finish: NativeFinish | undefined;
   let isBroken = false;
   /** Whether the thinking of this block was shown already, so that its detail brings the signature only. */
   let isShown = false;
+  /** Reasoning that waits for the call it led to. */
+  const hidden: ReasoningDetail[] = [];
 
   /** Complete calls, up to the first that is not; at the end all, since no more arguments will come. */
   const flush = (isEnd: boolean): readonly GeminiPart[] => {
@@ -217,20 +221,25 @@ export function createCandidateWriter(index: number, withThoughts: boolean): Can
     for (const [at, call] of [...calls].sort(([a], [b]) => a - b)) {
       if (call.isWritten) continue;
       if (!isEnd && !call.text.trimEnd().endsWith('}')) break;
-      const part = callPart(wholeCall(call));
+      const part = callPart(wholeCall(call), seal, hidden[0]);
       if (!part && !isEnd) break;
-      if (part) parts.push(part);
-      else isBroken = true;
+      if (part) {
+        hidden.shift();
+        parts.push(part);
+      } else isBroken = true;
       calls.set(at, { ...call, isWritten: true });
     }
     return parts;
   };
   const thoughtsOf = (delta: ChatDelta): readonly GeminiPart[] => {
-    if (!withThoughts) return [];
+    if (!withThoughts) {
+      hidden.push(...hiddenReasoning(delta.reasoning_details));
+      return [];
+    }
     const shown: GeminiPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
     if (shown.length > 0) isShown = true;
     const details = (delta.reasoning_details ?? []).flatMap((detail) => {
-      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''));
+      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''), seal);
       isShown = false;
       return part.text !== '' || part.thoughtSignature !== undefined ? [part] : [];
     });

@@ -16,24 +16,25 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { readDataUrl } from '../../providers/kit/index.ts';
-import { packReasoning, plainCallId, signatureOf } from './signatures.ts';
+import { hiddenReasoning, packReasoning, plainCallId, type Seal, signatureOf } from './signatures.ts';
 import { writeFinish } from './tables.ts';
 import { fieldOf, type GeminiBody, type GeminiPart } from './types.ts';
 
 /** The body of a non-streaming response. */
 export function writeGemini(response: ChatResponse, context: DialectContext<GeminiBody>): object {
+  const seal: Seal = (data) => context.seal(data);
   const withThoughts = wantsThoughts(context);
   const usage = response.usage && usageOf(response.usage);
   return {
-    candidates: response.choices.map((choice) => candidateOf(choice, withThoughts)),
+    candidates: response.choices.map((choice) => candidateOf(choice, seal, withThoughts)),
     ...(usage && { usageMetadata: usage }),
     modelVersion: response.model,
     responseId: context.id,
   };
 }
 
-function candidateOf(choice: ChatChoice, withThoughts: boolean): object {
-  const { parts, isBroken } = writeParts(choice.message, withThoughts);
+function candidateOf(choice: ChatChoice, seal: Seal, withThoughts: boolean): object {
+  const { parts, isBroken } = writeParts(choice.message, seal, withThoughts);
   const logprobs = logprobsOf(choice.logprobs);
   return {
     content: { role: 'model', parts: parts.length === 0 ? [textPart('')] : parts },
@@ -93,9 +94,10 @@ export interface WrittenMessage {
 }
 
 /** A message as parts; its thinking only where the caller wants to see it. */
-export function writeParts(message: AssistantMessage, withThoughts: boolean): WrittenMessage {
-  const calls = (message.tool_calls ?? []).map(callPart);
-  const thoughts = withThoughts ? thoughtParts(message) : [];
+export function writeParts(message: AssistantMessage, seal: Seal, withThoughts: boolean): WrittenMessage {
+  const hidden = withThoughts ? [] : hiddenReasoning(message.reasoning_details);
+  const calls = (message.tool_calls ?? []).map((call, at) => callPart(call, seal, hidden[at]));
+  const thoughts = withThoughts ? thoughtParts(message, seal) : [];
   const blocks = { reasoning: thoughts, content: contentParts(message), tool: calls };
   const used = new Set<GeminiPart>();
   const parts: GeminiPart[] = [];
@@ -139,28 +141,28 @@ export function mediaParts(message: JsonObject): readonly GeminiPart[] {
   return [...images, ...sound];
 }
 
-function thoughtParts({
-  reasoning_details: details,
-  reasoning_content: text,
-}: AssistantMessage): readonly GeminiPart[] {
-  if (details && details.length > 0) return details.map((detail) => thoughtPart(detail, detail.text ?? ''));
+function thoughtParts(
+  { reasoning_details: details, reasoning_content: text }: AssistantMessage,
+  seal: Seal,
+): readonly GeminiPart[] {
+  if (details && details.length > 0) return details.map((detail) => thoughtPart(detail, detail.text ?? '', seal));
   return text ? [{ text, thought: true }] : [];
 }
 
 /** A piece of thinking: Gemini's own with its signature, that of another format with all that its maker needs back. */
-export function thoughtPart(detail: ReasoningDetail, text: string): GeminiPart {
+export function thoughtPart(detail: ReasoningDetail, text: string, seal: Seal): GeminiPart {
   const { format, signature, data } = detail;
   if (format === 'gemini') return { text, thought: true, ...(signature && { thoughtSignature: signature }) };
   const isNeeded = signature !== undefined || data !== undefined;
-  return { text, thought: true, ...(isNeeded && { thoughtSignature: packReasoning(detail) }) };
+  return { text, thought: true, ...(isNeeded && { thoughtSignature: packReasoning(detail, seal) }) };
 }
 
-/** A call as a part; undefined when its arguments are no JSON object. */
-export function callPart(call: ToolCall): GeminiPart | undefined {
+/** A call as a part, signed by Gemini or with `hidden` reasoning that led to it; undefined when its arguments are no JSON object. */
+export function callPart(call: ToolCall, seal: Seal, hidden: ReasoningDetail | undefined): GeminiPart | undefined {
   const { name, arguments: text } = call.function;
   const args = text.trim() === '' ? {} : parseJson(text);
   if (!isObject(args)) return undefined;
-  const signature = signatureOf(call);
+  const signature = signatureOf(call) ?? (hidden && packReasoning(hidden, seal));
   return {
     functionCall: { id: plainCallId(call.id), name, args },
     ...(signature !== undefined && { thoughtSignature: signature }),

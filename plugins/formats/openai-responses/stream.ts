@@ -14,45 +14,56 @@ import {
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
+  type ToolCallDelta,
   usageChunk,
 } from '../../../core/index.ts';
 import {
-  type ClassifyFailure,
+  BETWEEN_MESSAGES,
   calledName,
+  callIdOf,
   finishOf,
   isCall,
+  type ReadingRules,
   readAnnotations,
-  readCall,
   readReasoningItem,
-} from './responses-items.ts';
-import { type CostOf, readResponsesUsage } from './responses-usage.ts';
+  readResponsesUsage,
+} from './response.ts';
+import type { Item } from './types.ts';
 
 interface OpenCall {
   readonly index: number;
-  readonly isCustom: boolean;
+  /** What its arguments are: JSON text, the text of a custom tool as JSON, or that text as it is. */
+  readonly kind: 'function' | 'custom as function' | 'custom';
   /** Arguments that went out so far. */
   written: string;
 }
 
 /** What was read of one stream. */
 interface State {
+  readonly rules: ReadingRules;
   head: ReturnType<typeof chunkHead>;
   readonly calls: Map<unknown, OpenCall>;
   /** How much text of each item of reasoning, and of each part of a message, went out. */
   readonly texts: Map<string, number>;
   hasRole: boolean;
+  hasText: boolean;
   hasRefusal: boolean;
+  /** Whether another message has begun, whose text is to be kept apart from that of the one before. */
+  isNextMessage: boolean;
   isOver: boolean;
 }
 
 /** Decodes one stream of Responses events into canonical chunks; what only a `done` event tells is taken from there. */
-export function decodeResponsesStream(call: CodecCall, classify: ClassifyFailure, costOf?: CostOf): StreamDecoder {
+export function decodeResponsesStream(call: CodecCall, rules: ReadingRules): StreamDecoder {
   const state: State = {
+    rules,
     head: chunkHead(call),
     calls: new Map(),
     texts: new Map(),
     hasRole: false,
+    hasText: false,
     hasRefusal: false,
+    isNextMessage: false,
     isOver: false,
   };
   return {
@@ -60,9 +71,9 @@ export function decodeResponsesStream(call: CodecCall, classify: ClassifyFailure
       const event = state.isOver ? undefined : parseJson(data);
       if (!isObject(event)) return [];
       const type = readString(event['type']) ?? name ?? '';
-      if (type === 'error' || type === 'response.failed') throw new StreamFailure(classify(failureOf(event)));
+      if (type === 'error' || type === 'response.failed') throw new StreamFailure(rules.classify(failureOf(event)));
       if (type === 'response.completed' || type === 'response.incomplete')
-        return readEnd(readObject(event['response']), state, costOf);
+        return readEnd(readObject(event['response']), state);
       if (type === 'response.created') state.head = headOf(readObject(event['response']), state.head);
       const delta = READERS.get(type)?.(event, state);
       return delta ? [chunkOf(delta, state)] : [];
@@ -133,7 +144,15 @@ function textDelta(
 ): ChatDelta | undefined {
   const text = newText(kind, event, state, value, isWhole);
   if (text === '') return undefined;
-  return kind === 'content' ? { content: text } : { reasoning_content: text };
+  return kind === 'content' ? { content: separated(text, state) } : { reasoning_content: text };
+}
+
+/** Text of a message, kept apart from that of an earlier message of the same response. */
+function separated(text: string, state: State): string {
+  const between = state.isNextMessage ? BETWEEN_MESSAGES : '';
+  state.isNextMessage = false;
+  state.hasText = true;
+  return between + text;
 }
 
 function readRefusal(event: JsonObject, state: State): ChatDelta | undefined {
@@ -151,15 +170,21 @@ function readAnnotation(event: JsonObject): ChatDelta | undefined {
 
 function readAdded(event: JsonObject, state: State): ChatDelta | undefined {
   const item = readObject(event['item']);
+  if (item['type'] === 'message') state.isNextMessage = state.hasText;
   return isCall(item) ? { tool_calls: [openCall(event, item, state)] } : undefined;
 }
 
-function openCall({ output_index: at }: JsonObject, item: JsonObject, { calls }: State) {
-  const call: OpenCall = { index: calls.size, isCustom: item['type'] === 'custom_tool_call', written: '' };
+function openCall({ output_index: at }: JsonObject, item: Item, { calls, rules }: State): ToolCallDelta {
+  const isCustom = item['type'] === 'custom_tool_call';
+  const kind = !isCustom ? 'function' : rules.keepsCustomCalls ? 'custom' : 'custom as function';
+  const call: OpenCall = { index: calls.size, kind, written: '' };
   calls.set(at, call);
-  const { id } = readCall(item);
-  // Arguments in the first event are those that deltas go on to tell, or all there are: `done` says which.
-  return { index: call.index, id, type: 'function' as const, function: { name: calledName(item), arguments: '' } };
+  const [id, name] = [callIdOf(item), calledName(item)];
+  // Arguments in the first event are those that deltas go on to bring, or all there are: `done` says which.
+  if (kind !== 'custom') return { index: call.index, id, type: 'function', function: { name, arguments: '' } };
+  // The kind is not one of the canonical types; it passes as it is.
+  const custom: JsonObject = { id, type: 'custom', custom: { name, input: '' } };
+  return { ...custom, index: call.index };
 }
 
 const CUSTOM_OPENING = '{"input":"';
@@ -169,9 +194,9 @@ function readArguments(event: JsonObject, state: State): ChatDelta | undefined {
   const call = state.calls.get(event['output_index']);
   if (!call) return undefined;
   const delta = readString(event['delta']);
-  if (delta !== undefined) return write(call, call.isCustom ? customDelta(call, delta) : delta);
-  const whole = call.isCustom ? customWhole(event['input']) : readString(event['arguments']);
-  return whole === undefined ? undefined : write(call, whole.slice(call.written.length));
+  if (delta !== undefined) return write(call, call.kind === 'custom as function' ? customDelta(call, delta) : delta);
+  const all = allArguments(call, event);
+  return all === undefined ? undefined : write(call, all.slice(call.written.length));
 }
 
 /** A piece of plain input as a piece of the JSON text that has it. */
@@ -179,14 +204,21 @@ function customDelta({ written }: OpenCall, delta: string): string {
   return (written === '' ? CUSTOM_OPENING : '') + JSON.stringify(delta).slice(1, -1);
 }
 
-function customWhole(input: unknown): string | undefined {
-  return typeof input === 'string' ? CUSTOM_OPENING + JSON.stringify(input).slice(1, -1) + CUSTOM_END : undefined;
+function allArguments({ kind }: OpenCall, { input, arguments: given }: JsonObject): string | undefined {
+  if (kind === 'function') return readString(given);
+  if (kind === 'custom' || typeof input !== 'string') return readString(input);
+  return CUSTOM_OPENING + JSON.stringify(input).slice(1, -1) + CUSTOM_END;
 }
 
 function write(call: OpenCall, text: string): ChatDelta | undefined {
   if (text === '') return undefined;
   call.written += text;
-  return { tool_calls: [{ index: call.index, function: { arguments: text } }] };
+  const { index } = call;
+  return {
+    tool_calls: [
+      call.kind === 'custom' ? { index, custom: { input: text } } : { index, function: { arguments: text } },
+    ],
+  };
 }
 
 /** The end of an item: what its other events left out, and what the vendor needs back of its reasoning. */
@@ -204,9 +236,7 @@ function readDone(event: JsonObject, state: State): ChatDelta | undefined {
   const opened = state.calls.has(event['output_index']) ? undefined : openCall(event, item, state);
   const rest =
     item['status'] === 'incomplete' ? undefined : readArguments({ ...event, ...item, delta: undefined }, state);
-  if (!opened) return rest;
-  const [more] = rest?.tool_calls ?? [];
-  return { tool_calls: [{ ...opened, function: { ...opened.function, arguments: more?.function?.arguments ?? '' } }] };
+  return opened ? { tool_calls: [opened, ...(rest?.tool_calls ?? [])] } : rest;
 }
 
 /** Text of a message that came in no other event. */
@@ -216,14 +246,14 @@ function readMissing(event: JsonObject, item: JsonObject, state: State): ChatDel
     return type === 'output_text' ? newText('content', { ...event, content_index: index }, state, text, true) : '';
   });
   const content = texts.join('');
-  return content === '' ? undefined : { content };
+  return content === '' ? undefined : { content: separated(content, state) };
 }
 
-function readEnd(response: JsonObject, state: State, costOf?: CostOf): readonly ChatChunk[] {
+function readEnd(response: JsonObject, state: State): readonly ChatChunk[] {
   state.isOver = true;
   state.head = headOf(response, state.head);
   const { reason, finish } = finishOf(response, state.calls.size > 0, state.hasRefusal);
-  const usage = readResponsesUsage(response['usage'], costOf);
+  const usage = readResponsesUsage(response['usage'], state.rules.costOf);
   const { choices, ...last } = deltaChunk(state.head, state.hasRole ? {} : { role: 'assistant' }, { finish: reason });
   const tier = readString(response['service_tier']);
   return [

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { isStreamFailure, type SseEvent } from '../../../../core/index.ts';
-import { createResponsesCodec } from '../../../../plugins/providers/kit/index.ts';
-import { classifyError } from '../../../../plugins/providers/openai-compatible.ts';
-import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
-import { responsesBody, responsesEvents, type SaidNatively } from '../../../support/vendors/responses-wire.ts';
+import { isStreamFailure, type SseEvent } from '../../../core/index.ts';
+import { createResponsesCodec } from '../../../plugins/formats/openai-responses/index.ts';
+import { classifyError } from '../../../plugins/providers/openai-compatible.ts';
+import { codecCall, collect, decode } from '../../support/formats/codec.ts';
+import { responsesBody, responsesEvents, type SaidNatively } from '../../support/vendors/responses-wire.ts';
 
 const codec = createResponsesCodec((body) => classifyError(200, body, {}));
 const sse = (events: readonly object[]): readonly SseEvent[] =>
