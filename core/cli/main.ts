@@ -5,4 +5,5 @@ import { setFlagsFromString } from 'node:v8';
 // calls cost twice as much. The flag has to come before the program is compiled, and static imports would be hoisted above it.
 // Workers start with this file, too. docs/decisions/bytecode.md has the figures.
 setFlagsFromString('--no-flush-bytecode');
-await import('./program.ts');
+const { runProgram } = await import('./program.ts');
+await runProgram();

@@ -75,7 +75,7 @@ export function createKoa(
     );
     const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
     state.dialect = prefixes.dialectAt(path, req.headers);
-    // The router folds case.
+    // The router ignores case.
     state.errorNote = errorNotes?.get(path.toLowerCase());
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);

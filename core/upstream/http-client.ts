@@ -16,7 +16,7 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
     timeout: { lookup: 5000, connect: 5000, secureConnect: 5000, response: 15_000, request: 30_000 },
     headers: { 'user-agent': `tollgate/${version}`, accept: 'application/json' },
     enableUnixSockets: false,
-    parseJson: parseAnswer,
+    parseJson: parseResponse,
     hooks: {
       beforeRequest: [
         (options) => {
@@ -41,7 +41,7 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
   });
 }
 
-function parseAnswer(text: string): unknown {
+function parseResponse(text: string): unknown {
   const value = parseJson(text);
   if (value === undefined) throw new Error('the answer is not JSON, or holds too many values or levels of it');
   return value;

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { type CompiledSet, compileAhead } from '../../config/write-compiled.ts';
+import { type CompiledSet, compileAhead } from '../../config/compile-ahead.ts';
 import { type CompiledModule, type Formats, fingerprint, type SchemaSet } from '../../core/config/compose-schema.ts';
 import { createSettingsAjv, SETTINGS_FORMATS } from '../../core/config/validate.ts';
 import { isObject, type Schema } from '../../core/contract/json.ts';

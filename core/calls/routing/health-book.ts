@@ -225,8 +225,8 @@ export class HealthBook {
 
   /** Providers, and targets that are configured or have answered. */
   #deserves(name: string, { wholeMs, streamMs }: Health): boolean {
-    const hasAnswered = wholeMs !== undefined || streamMs !== undefined;
-    return hasAnswered || !name.includes('/') || this.#isConfigured(splitName(name));
+    const hasResponded = wholeMs !== undefined || streamMs !== undefined;
+    return hasResponded || !name.includes('/') || this.#isConfigured(splitName(name));
   }
 
   /** The one used longest ago, which is not configured if there is such a one. */

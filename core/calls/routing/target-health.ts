@@ -118,7 +118,7 @@ export function judge(health: Health, verdict: Verdict, now: number, attempt: At
     case 'alive':
       return leave(health, attempt);
     case 'answered':
-      return answer(health, verdict, now, attempt);
+      return noteResponse(health, verdict, now, attempt);
     case 'success':
       return succeed(health, verdict, now, attempt);
   }
@@ -151,7 +151,7 @@ function startedNow(now: number): Attempt {
  * A stream has begun. That ends what a vendor says before it works (a rate limit, a refused key); whether it works is known at the
  * stream's end. Until then a stream that tests keeps others away for as long as the target was left alone last.
  */
-function answer(
+function noteResponse(
   health: Health,
   { stream, durationMs }: Verdict & { readonly kind: 'answered' },
   now: number,
