@@ -177,7 +177,7 @@ export function measureCalls() {
     cpSync(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
     const dist = path.join(folder, 'dist');
     run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', dist);
-    run('--import', 'tsx/esm', 'config/write-compiled.ts', dist);
+    run('--import', 'tsx/esm', 'config/generate.ts', '--dist', dist);
     const walks = JSON.parse(run('bench/walk.mjs', '--json', folder));
     const steps = JSON.parse(run('bench/steps.mjs', '--json', folder));
     const rows = ['start', 'chat', 'stream', 'agent'].map((action) => {

@@ -215,7 +215,7 @@ async function describeTarget(
 }
 
 /** `tollgate targets`: what every gateway on this configuration's data folder knows of its targets, all of its workers together. */
-export async function run(context: CommandContext): Promise<void> {
+export async function runTargets(context: CommandContext): Promise<void> {
   const { settings } = await loadFor(context);
   const replies = await callGateways(settings.dataDir, 'targets');
   if (replies.length === 0)

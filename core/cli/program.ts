@@ -41,12 +41,12 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'reload',
     summary: 'Let the gateways that run on this configuration read it anew',
     options: [['--diff', 'say what a reload would change, and change nothing']],
-    load: async () => (await import('./inspect.ts')).run,
+    load: async () => (await import('./inspect.ts')).runReload,
   },
   {
     name: 'targets',
     summary: 'Say how the targets of the gateways that run on this configuration do',
-    load: async () => (await import('./inspect.ts')).run,
+    load: async () => (await import('./inspect.ts')).runTargets,
   },
   {
     name: 'init',
@@ -69,7 +69,7 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--no-stream', 'wait for the whole answer'],
       ['--max-tokens <number>', 'the most tokens to generate'],
     ],
-    load: async () => (await import('./inspect.ts')).run,
+    load: async () => (await import('./inspect.ts')).runChat,
   },
   {
     name: 'providers',

@@ -193,7 +193,7 @@ function mapValues(members: unknown, change: (member: unknown) => unknown): Read
 
 /**
  * Ajv takes a third of a start to compile the schemas of the built-in plugins, so `npm run build` compiles them ahead
- * (`config/write-compiled.ts`). A schema that is not among them is compiled by Ajv, which is only slower.
+ * (`config/generate.ts --dist`). A schema that is not among them is compiled by Ajv, which is only slower.
  */
 
 /** The schemas of requests, or those of the configuration: each set is compiled by an Ajv of its own. */

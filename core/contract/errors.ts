@@ -1,6 +1,6 @@
 /**
  * The one error class and the one table. Nobody reads error messages in code: what a caller may rely on is the
- * code, and everything else about an error follows from its row here. `docs/errors.md` is held to this table by a test.
+ * code, and everything else about an error follows from its row here. `docs/http.md` is held to this table by a test.
  */
 
 /** What OpenAI's SDKs know as `error.type`. */
@@ -201,7 +201,7 @@ export class GatewayError extends Error {
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     if (!Object.hasOwn(ERRORS, code))
-      throw new TypeError(`there is no error code "${String(code)}"; docs/errors.md lists all of them`);
+      throw new TypeError(`there is no error code "${String(code)}"; docs/http.md lists all of them`);
     this.code = code;
     this.param = options.param;
     this.retryAfterMs = options.retryAfterMs;

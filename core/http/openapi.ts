@@ -27,7 +27,7 @@ export function createOpenApi(
     info: {
       title: 'Tollgate',
       version,
-      description: 'A gateway for language models. Errors have one format; docs/errors.md lists the codes.',
+      description: 'A gateway for language models. Errors have one format; docs/http.md lists the codes. [The keys of the configuration](/docs/config).',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     paths,

@@ -66,7 +66,8 @@ describe('tollgate start', function () {
     expect(packages).not.to.include.oneOf(['got', 'jose', 'koa-body', 'jiti', 'parse5', 'pg']);
   });
 
-  it('as built compiles no schema, so that Ajv is not loaded', async () => {
+  it('as built compiles no schema, so that Ajv is not loaded, and serves the page of the configuration', async function () {
+    this.timeout(300_000); // it builds
     const own = path.join(folder, 'built');
     mkdirSync(own);
     for (const name of ['package.json', 'config'])
@@ -75,17 +76,21 @@ describe('tollgate start', function () {
     const dist = path.join(own, 'dist');
     const inSources = { cwd: PACKAGE_ROOT };
     await run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', dist], inSources);
-    await run(process.execPath, ['--import', 'tsx/esm', 'config/write-compiled.ts', dist], inSources);
+    await run(process.execPath, ['--import', 'tsx/esm', 'config/generate.ts', '--dist', dist], inSources);
     const preload = path.join(own, 'tell-loaded.cjs');
     writeFileSync(preload, TELL_LOADED);
     const program = [process.execPath, '--require', preload, path.join(dist, 'core/cli/main.js')];
     const started = startProgram([...program, 'start', '--port', '0'], own);
     running.push(started);
-    await started.seen(LISTENS);
+    const [, url = ''] = await started.seen(LISTENS);
     const loaded = loadedFiles(started);
     const compiled = ['requests', 'settings'].map((set) => path.join(dist, `compiled/${set}.cjs`));
     expect(loaded).to.include.members(compiled);
     expect(loaded.filter((file) => /\/ajv\/(?!dist\/runtime\/)/.test(file))).to.deep.equal([]);
+
+    const page = await fetch(`${url}/docs/config`);
+    expect(page.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    expect(await page.text()).to.include('<td><code>publicUrl</code></td>');
   });
 
   it('prints a curl line that works as it stands, streaming too, and the key only once', async () => {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { renderConfigPage } from '../../config/config-page.ts';
 import { composeSchema } from '../../core/config/compose-schema.ts';
 import type { GatewayConfig } from '../../core/config/core-schema.ts';
 import { PACKAGE_ROOT } from '../../core/config/sources.ts';
@@ -93,6 +94,29 @@ describe('the schema that comes with the package', () => {
     const schemas = await readBuiltinSchemas();
     compile(composeSchema(schemas));
     for (const { name, schema } of schemas) expect(() => compileSettings(schema), name).not.to.throw();
+  });
+});
+
+describe('the page of the configuration’s keys', () => {
+  it('has every top-level key, and a table for every built-in plugin with options of its own', async () => {
+    const plugins = await readBuiltinSchemas();
+    const page = renderConfigPage(plugins);
+    const keys = [...page.matchAll(/<tr><td><code>([^<]+)/g)].map(([, key]) => key);
+    const { properties } = composeSchema(plugins) as { readonly properties: object };
+    const groups = ['providers', 'auth', 'agents', 'tts', 'operations', 'dialects', 'policies'];
+    expect(keys).to.include.members(Object.keys(properties).filter((key) => !groups.includes(key)));
+    const titles = [...page.matchAll(/<h2 id="([^"]+)/g)].map(([, title]) => title);
+    expect(titles).to.include.members([
+      'server',
+      'providers',
+      'providers.openai',
+      'auth.jwt',
+      'responseCache',
+      'store.redis',
+    ]);
+    expect(page)
+      .to.include('<code>${NAME}</code>')
+      .and.not.match(/<td>[^<]*`/);
   });
 });
 

@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
+import { readChapter } from '../support/pages/read-blocks.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
@@ -14,10 +15,11 @@ const READS =
   /^(?:grep|awk|tollgate (?:targets|calls|usage|audit|budgets list|accounts list|keys list)|curl -sS "?\$BASE\/api\/core\/(?:balance|admin\/(?:targets|calls|audit)))/;
 const MAX_TRIES = 20;
 
-describe('docs/operate.md', function () {
+describe('the first day of docs/operate.md', function () {
   this.timeout(60_000);
   const folder = useTempFolder('operate');
-  const commands = readCommands(readFileSync(path.join(CLONE, 'docs/operate.md'), 'utf8'));
+  const chapter = readChapter('docs/operate.md', '## A first day');
+  const commands = readCommands(chapter);
   let shell: Shell;
   let isBroken = false;
   /** The one difference: ports that are free here. */
@@ -37,8 +39,7 @@ describe('docs/operate.md', function () {
     });
     const home = path.join(folder, 'gateway');
     mkdirSync(home);
-    for (const [name, text] of readFiles(readFileSync(path.join(CLONE, 'docs/operate.md'), 'utf8')))
-      writeFileSync(path.join(home, name), place(text));
+    for (const [name, text] of readFiles(chapter)) writeFileSync(path.join(home, name), place(text));
     shell = openShell(home, { PATH: `${bin}:${process.env['PATH'] ?? ''}`, HOME: home, CLONE, NO_COLOR: '1' });
   });
   afterEach(function () {

@@ -14,7 +14,7 @@ import mistral from '../../plugins/tts/mistral.ts';
 import openai from '../../plugins/tts/openai.ts';
 import { loadSpeech } from '../support/speech/speech-vendor.ts';
 
-const page = readFileSync(new URL('../../docs/tts.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/plugins/tts.md', import.meta.url), 'utf8');
 const validate = new Ajv2020({ strict: true, strictTypes: false }).compile(SPEECH_BODY);
 const PLUGINS = [espeak, openai, elevenlabs, deepgram, cartesia, mistral, gemini] as readonly Plugin[];
 

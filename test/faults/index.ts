@@ -46,7 +46,7 @@ const row = (fault: string, does: string, money: string, ...tests: readonly stri
 
 export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U01: row('refuses connections', 'the next target; else once more, then 503 `provider_unavailable`', NOTHING, BREAKS),
-  U02: row('has a name that does not resolve', 'as U01; the name is not told', NOTHING, BREAKS),
+  U02: row('has a name that does not resolve', 'as U01; the name is not shown', NOTHING, BREAKS),
   U03: row('lets the connection hang', '503 `provider_timeout` after `timeouts.connect`', NOTHING, BREAKS),
   U04: row(
     'has a bad certificate',
@@ -104,7 +104,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U23: row('sends an error first in a stream', 'the next target; else the error’s status', NOTHING, CASES, ANSWERS),
   U24: row(
     'sends an error amid a stream',
-    'what came, then one error frame; nobody else is asked',
+    'what came, then one error frame; no other target is tried',
     PARTIAL,
     ODD,
     ANSWERS,
@@ -112,7 +112,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U25: row('sends `[DONE]` twice', 'one `[DONE]`', ONCE, ODD, USAGE),
   U26: row('sends data after `[DONE]`', 'it is dropped', ONCE, ODD, USAGE),
   U27: row('counts usage again and again', 'the last count', ONCE, ODD, USAGE),
-  U28: row('counts beside the last words', 'found, and told in a chunk of its own', ONCE, ODD, USAGE),
+  U28: row('counts together with the last words', 'found, and sent in a chunk of its own', ONCE, ODD, USAGE),
   U29: row('counts nothing', 'an estimate, in the answer too', 'the estimate, never nothing', ODD, USAGE),
   U30: row(
     'counts nonsense',
@@ -162,7 +162,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U46: row('redirects to itself', 'as U45', NOTHING, CASES, ANSWERS),
   U47: row(
     'sends 103, or 101',
-    '103 is passed over; 101, and a 100 that nobody asked for, are 503 `provider_unavailable`',
+    '103 is passed over; 101, and an unrequested 100, are 503 `provider_unavailable`',
     PROMPT,
     CASES,
     ODD,
@@ -171,7 +171,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   ),
   U48: row('answers 204, 205 or 304', '503 `provider_unavailable`', NOTHING, CASES),
   U49: row('sends a broken or huge head', '503 `provider_unavailable`', PROMPT, CASES),
-  U50: row('answers twice', 'the second answer reaches nobody', ONCE, ODD, ANSWERS),
+  U50: row('answers twice', 'the second answer is discarded', ONCE, ODD, ANSWERS),
   U51: row('sends cookies and headers of its own', 'only `x-ratelimit-*` come through', NONE, ODD, ANSWERS),
   U52: row('splits tool calls', 'numbered in the order of their appearance, every piece to its call', ONCE, ODD, USAGE),
   U53: row('finishes by length or filter', 'the reason as it is; none at all is U12', ONCE, ODD, USAGE),
@@ -185,7 +185,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   C02: row(
     'leaves amid a stream',
     'the provider’s call is read on for half a second, for what it tells of its usage, then ended',
-    'as the provider counted, where it told so in time; else the prompt and all that came, estimated',
+    'as the provider counted, where it reported it in time; else the prompt and all that came, estimated',
     CLIENT,
     CALLERS,
   ),
@@ -208,7 +208,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   C07: row('sends a compressed body, or a bomb', '415 `unsupported_media_type`; nothing is unpacked', NOTHING, CLIENT),
   C08: row(
     'pipelines, waits for 100-continue, asks for an upgrade',
-    'answered in order; told to go on; served over HTTP/1.1',
+    'answered in order; 100 Continue sent; served over HTTP/1.1',
     ONCE,
     CLIENT,
   ),
@@ -286,7 +286,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   P02: row(
     'is killed between reservation and sending',
     'the sweeper settles',
-    'the estimate: nobody knows that it was not sent',
+    'the estimate: it is not known that it was not sent',
     CRASHES,
   ),
   P03: row(
@@ -309,7 +309,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'swept later',
     'test/app/drain.test.ts#ends at once, with another exit code',
   ),
-  P06: row('has a rejection that nobody handles', 'logged with its stack; drains; exit 1', ONCE, PROCESS),
+  P06: row('has an unhandled rejection', 'logged with its stack; drains; exit 1', ONCE, PROCESS),
   P07: row('has an uncaught exception', 'as P06', ONCE, PROCESS),
   P08: row(
     'blocks its event loop',
@@ -322,7 +322,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   P11: row('cannot write its log', 'requests go on; lines beyond 4 MiB are lost, and stderr says so', ONCE, PROCESS),
   P12: row(
     'has a clock that jumps',
-    'no call is cut (deadlines are monotonic), nobody is locked out; a call that its process still runs is not taken for forgotten, and one that was is corrected when it ends',
+    'no call is cut (deadlines are monotonic), no one is locked out; a call that its process still runs is not taken for forgotten, and one that was is corrected when it ends',
     ONCE,
     'test/faults/clock.test.ts',
   ),

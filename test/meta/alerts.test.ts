@@ -18,7 +18,7 @@ interface Rule {
 
 /** The labels of each metric in the table of the docs. */
 const documented = new Map(
-  read('docs/observability.md')
+  read('docs/operate.md')
     .split('\n')
     .filter((line) => line.startsWith('| `tollgate_'))
     .map((line) => {
@@ -84,8 +84,8 @@ describe('deploy/prometheus/alerts.yaml', () => {
     for (const name of ofNode) expect(text).to.include(`\n${name} `);
   });
 
-  it('is what docs/observability.md tells of', () => {
-    const page = read('docs/observability.md');
+  it('is what docs/operate.md tells of', () => {
+    const page = read('docs/operate.md');
     for (const { alert } of rules) expect(page, alert).to.include(`\`${alert}\``);
   });
 });

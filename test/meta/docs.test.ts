@@ -12,7 +12,7 @@ import { listBuiltins, loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders, useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
-import { readBlocks } from '../support/pages/read-blocks.ts';
+import { readBlocks, readChapter } from '../support/pages/read-blocks.ts';
 import { checkTypes } from '../support/type-check.ts';
 import { LAYERS } from './layers.ts';
 
@@ -20,9 +20,9 @@ const run = promisify(execFile);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 const blocks = readBlocks();
 
-/** The cells of the rows of a page that begin with this kind of cell. */
-function rowsOf(page: string, first: RegExp): readonly (readonly string[])[] {
-  const lines = read(page).split('\n');
+/** The cells of the rows of a chapter that begin with this kind of cell. */
+function rowsOf(page: string, heading: string, first: RegExp): readonly (readonly string[])[] {
+  const lines = readChapter(page, heading).split('\n');
   const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
   return rows.filter(([cell = '']) => first.test(cell));
 }
@@ -40,18 +40,22 @@ async function commandsOfPlugins(): Promise<readonly (readonly string[])[]> {
 }
 
 describe('the tables of the docs', () => {
-  it('docs/errors.md lists every error as core/contract/errors.ts has it', () => {
+  it('docs/http.md lists every error as core/contract/errors.ts has it', () => {
     const expected = Object.entries(ERRORS).map(([code, { status, type, when }]) => [
       String(status),
       `\`${code}\``,
       `\`${type}\``,
       when,
     ]);
-    expect(rowsOf('docs/errors.md', /^\d{3}$/)).to.deep.equal(expected);
+    expect(rowsOf('docs/http.md', '## Errors', /^\d{3}$/)).to.deep.equal(expected);
   });
 
-  it('docs/hooks.md lists every hook with its kind and direction', () => {
-    const rows = rowsOf('docs/hooks.md', /^`\w+`$/).map(([name, kind, direction]) => [name, kind, direction]);
+  it('docs/plugins.md lists every hook with its kind and direction', () => {
+    const rows = rowsOf('docs/plugins.md', '## Hooks', /^`\w+`$/).map(([name, kind, direction]) => [
+      name,
+      kind,
+      direction,
+    ]);
     expect(rows).to.deep.equal(
       Object.entries(HOOKS).map(([name, { kind, direction }]) => [`\`${name}\``, kind, direction]),
     );
@@ -68,13 +72,7 @@ describe('the tables of the docs', () => {
       ...subcommands.map((sub) => line(sub, row.name)),
     ]);
     const expected = [...own, ...(await commandsOfPlugins())].map(([name, ...rest]) => [`\`${name}\``, ...rest]);
-    const [, table = ''] = read('docs/cli.md').split('\n## Commands\n');
-    const rows = table
-      .split('\n## ')[0]
-      ?.split('\n')
-      .filter((line) => line.startsWith('| `'))
-      .map((line) => line.slice(2, -2).split(' | '));
-    expect(rows).to.deep.equal(expected);
+    expect(rowsOf('docs/cli.md', '## Commands', /^`/)).to.deep.equal(expected);
   });
 
   it('docs/architecture.md shows the layers that the tree is held to', () => {
@@ -83,12 +81,15 @@ describe('the tables of the docs', () => {
       what,
       modules.map((module) => `\`${module}\``).join(' '),
     ]);
-    expect(rowsOf('docs/architecture.md', /^(entries|http|calls|plugins|inputs and ways out|contract)$/)).to.deep.equal(
-      expected,
+    const rows = rowsOf(
+      'docs/architecture.md',
+      '## Layers of core',
+      /^(entries|http|calls|plugins|inputs and ways out|contract)$/,
     );
+    expect(rows).to.deep.equal(expected);
   });
 
-  it('docs/config.md and the schema of the configuration are as npm run schema writes them', async () => {
+  it('the schema of the configuration is as npm run schema writes it', async () => {
     const { stderr } = await run(
       process.execPath,
       ['--import', import.meta.resolve('tsx/esm'), 'config/generate.ts', '--check'],
@@ -97,11 +98,11 @@ describe('the tables of the docs', () => {
     expect(stderr).to.equal('');
   });
 
-  it('docs/observability.md names every metric', async () => {
+  it('docs/operate.md names every metric', async () => {
     const gateway = await startGateway();
     const text = await (await gateway.get('/metrics')).text().finally(() => gateway.stop());
     const own = [...text.matchAll(/^# TYPE (tollgate_(?!process_|nodejs_)\w+)/gm)].map(([, name]) => `\`${name}\``);
-    expect(rowsOf('docs/observability.md', /^`tollgate_/).map(([name]) => name)).to.have.members(own);
+    expect(rowsOf('docs/operate.md', '### Metrics', /^`tollgate_/).map(([name]) => name)).to.have.members(own);
   });
 
   it('AGENTS.md has a line for every folder, and names none that is not there', () => {
@@ -115,16 +116,53 @@ describe('the tables of the docs', () => {
   });
 });
 
+/** The anchors of a page, as GitHub makes them of its headings. */
+function anchorsOf(page: string): readonly string[] {
+  const headings = read(page)
+    .replaceAll(/^```[\s\S]*?^```$/gm, '')
+    .matchAll(/^#+ (.+)$/gm);
+  return [...headings].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 describe('links in the docs', () => {
+  const folder = readdirSync(path.join(PACKAGE_ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
+  const pages = [
+    ...['README.md', 'AGENTS.md', 'CONTRIBUTING.md', 'CHANGELOG.md'],
+    ...folder.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+  ];
+  const links = pages.flatMap((page) =>
+    [
+      ...read(page)
+        .replaceAll(/^```[\s\S]*?^```$/gm, '')
+        .matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g),
+    ].map(([, file = '', anchor = '']) => ({
+      page,
+      target: file === '' ? page : path.join(path.dirname(page), file),
+      anchor,
+    })),
+  );
+
   it('lead to files that are there', () => {
-    const pages = ['README.md', 'AGENTS.md', 'CONTRIBUTING.md', ...new Set(blocks.map(({ page }) => page))];
-    const broken = pages.flatMap((page) =>
-      [...read(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
-        .map(([, target = '']) => path.join(path.dirname(page), target))
-        .filter((target) => !existsSync(path.join(PACKAGE_ROOT, target)))
-        .map((target) => `${page}: ${target}`),
-    );
+    const broken = links.filter(({ target }) => !existsSync(path.join(PACKAGE_ROOT, target)));
     expect(broken).to.deep.equal([]);
+  });
+
+  it('lead to headings that are there', () => {
+    const broken = links.filter(({ target, anchor }) => anchor !== '' && !anchorsOf(target).includes(anchor));
+    expect(broken).to.deep.equal([]);
+  });
+
+  it('of docs/README.md name every page of the top and of the plugins, and the top has at most 16', () => {
+    const top = pages.filter((page) => /^docs\/[^/]+$/.test(page));
+    const listed = links.filter(({ page }) => page === 'docs/README.md').map(({ target }) => target);
+    const wanted = pages.filter((page) => /^docs\/(?:(?:plugins|dialects)\/)?[^/]+$/.test(page));
+    expect(wanted.filter((page) => page !== 'docs/README.md' && !listed.includes(page))).to.deep.equal([]);
+    expect(top).to.have.length.of.at.most(16);
   });
 });
 

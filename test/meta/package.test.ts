@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/sources.ts';
+import { readChapter } from '../support/pages/read-blocks.ts';
 
 interface LockEntry {
   readonly version?: string;
@@ -63,9 +64,9 @@ describe('package.json', () => {
   });
 
   for (const group of ['dependencies', 'devDependencies'] as const) {
-    it(`has a line in docs/dependencies.md for each of its ${group}, and the page none for others`, () => {
-      const [, runtime = '', development = ''] = read('docs/dependencies.md').split(/^## /m);
-      const page = group === 'dependencies' ? runtime : development;
+    it(`has a line in docs/architecture.md for each of its ${group}, and the page none for others`, () => {
+      const heading = group === 'dependencies' ? '### At run time' : '### To develop and test';
+      const page = readChapter('docs/architecture.md', heading);
       const rows = [...page.matchAll(/^\| `([^`]+)` \| /gm)].map(([, name]) => name);
       expect(rows).to.have.members(Object.keys(manifest[group]));
     });

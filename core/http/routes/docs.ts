@@ -1,7 +1,9 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { PACKAGE_ROOT } from '../../config/sources.ts';
+import { GatewayError } from '../../contract/errors.ts';
 import type { Route } from '../../contract/plugin.ts';
 
 /** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
@@ -22,34 +24,32 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** `/docs`: the OpenAPI document in RapiDoc, from this machine only. */
+/** `/docs`: the OpenAPI document in RapiDoc, and the keys of the configuration; from this machine only. */
 export function docsRoutes(): readonly Route[] {
-  const page = (path: string, contentType: string, handler: Route['handler']): Route => ({
+  const page = (path: string, summary: string, contentType: string, read: () => string | Readable): Route => ({
     method: 'GET',
     path,
-    summary: path === '/docs' ? 'The API as a page' : 'The script of /docs',
+    summary,
     auth: 'none',
     responses: { 200: { description: 'OK.', contentType } },
-    handler,
+    handler(ctx) {
+      ctx.set({ 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' });
+      if (contentType === 'text/javascript') ctx.set('cache-control', 'max-age=3600');
+      ctx.type = `${contentType}; charset=utf-8`;
+      ctx.body = read();
+    },
   });
   return [
-    page('/docs', 'text/html', (ctx) => {
-      ctx.set({ 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' });
-      ctx.type = 'text/html; charset=utf-8';
-      ctx.body = PAGE;
-    }),
-    page('/docs/viewer.js', 'text/javascript', (ctx) => {
-      ctx.set({ 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=3600' });
-      ctx.type = 'text/javascript; charset=utf-8';
-      ctx.body = createReadStream(viewerFile());
-    }),
+    page('/docs', 'The API as a page', 'text/html', () => PAGE),
+    page('/docs/config', 'The keys of the configuration', 'text/html', () => openAsset('config.html')),
+    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => openAsset('rapidoc-min.js')),
   ];
 }
 
-/** The viewer's script: copied into `dist/assets` by the build, in `node_modules` when run from source. */
-function viewerFile(): string {
-  const built = path.join(PACKAGE_ROOT, 'dist', 'assets', 'rapidoc-min.js');
-  return existsSync(built)
-    ? built
-    : path.join(path.dirname(createRequire(import.meta.url).resolve('rapidoc/package.json')), 'dist', 'rapidoc-min.js');
+/** A file of `dist/assets`. A gateway that runs from its sources finds the viewer in `node_modules`, and no page of the configuration. */
+function openAsset(name: 'config.html' | 'rapidoc-min.js'): Readable {
+  const built = path.join(PACKAGE_ROOT, 'dist', 'assets', name);
+  if (existsSync(built)) return createReadStream(built);
+  if (name === 'config.html') throw new GatewayError('not_found', 'The build makes this page: npm run build.');
+  return createReadStream(createRequire(import.meta.url).resolve(`rapidoc/dist/${name}`));
 }

@@ -59,7 +59,7 @@ export function isJsonSchema(value: Readonly<Record<string, unknown>>): boolean 
 
 /**
  * A plain shape as JSON Schema: `{"answer": "string", "steps": ["string"], "mood?": "calm | tense", "n": "int - how many"}`.
- * The grammar is in docs/agents.md. Throws `invalid_request` with the path for what is no shape.
+ * The grammar is in docs/plugins/agents.md. Throws `invalid_request` with the path for what is no shape.
  */
 export function shapeToSchema(shape: unknown, param: string): Schema {
   if (typeof shape === 'string') return wordToSchema(shape, param);

@@ -39,7 +39,7 @@ export const SPEECH_BODY = Object.freeze({
       default: false,
       description: 'Speaks a text over the model’s limit in pieces, cut at the ends of sentences, and joins the sound.',
     },
-    options: { type: 'object', description: 'Fields of the vendor’s own; docs/tts.md lists them.' },
+    options: { type: 'object', description: 'Fields of the vendor’s own; docs/plugins/tts.md lists them.' },
   },
 } as const);
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { screen } from '../../../plugins/agents/medical/index.ts';
 import { findReleaseRules } from '../../../plugins/agents/medical/run-medical.ts';
 
-/** One phrasing with the label that the rules ought to give it (see the README of the set in `docs/medical.md`). */
+/** One phrasing with the label that the rules ought to give it (see the README of the set in `docs/plugins/medical.md`). */
 export interface Phrasing {
   readonly id: string;
   readonly text: string;

@@ -15,7 +15,7 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   held: 'The part that the rules’ author has not seen',
 });
 
-/** The generated part of `docs/medical.md`: figures per language, group and style, and the rules. */
+/** The generated part of `docs/plugins/medical.md`: figures per language, group and style, and the rules. */
 export function formatMedical(): string {
   const parts = PARTS.map((part) => [part, measurePart(part)] as const).filter(([, measured]) => measured.length > 0);
   return [...parts.flatMap(([part, measured]) => [`### ${TITLES[part]}`, ...tablesOf(measured)]), ...ruleTables()].join(

@@ -19,6 +19,22 @@ export function readBlocks(): readonly Block[] {
   return pages.flatMap(blocksOf);
 }
 
+/** The chapter of a page under this heading, up to the next of its rank; on the lines that it has in the page. */
+export function readChapter(page: string, heading: string): string {
+  const lines = readFileSync(path.join(PACKAGE_ROOT, page), 'utf8').split('\n');
+  const start = lines.indexOf(heading);
+  if (start < 0) throw new Error(`${page} has no heading "${heading}"`);
+  const rank = heading.indexOf(' ');
+  let isFenced = false;
+  const length = lines.slice(start + 1).findIndex((line) => {
+    if (line.startsWith('```')) isFenced = !isFenced;
+    const hashes = /^#+(?= )/.exec(line)?.[0].length ?? Number.POSITIVE_INFINITY;
+    return !isFenced && hashes <= rank;
+  });
+  const end = length < 0 ? lines.length : start + 1 + length;
+  return lines.slice(0, end).fill('', 0, start).join('\n');
+}
+
 function blocksOf(page: string): readonly Block[] {
   const text = readFileSync(path.join(PACKAGE_ROOT, page), 'utf8');
   return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((match) => ({

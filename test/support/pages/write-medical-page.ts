@@ -1,9 +1,9 @@
-/** Measures the medical rules on `test/fixtures/medical` and writes the tables of `docs/medical.md`; lists what was missed with `--missed`. */
+/** Measures the medical rules on `test/fixtures/medical` and writes the tables of `docs/plugins/medical.md`; lists what was missed with `--missed`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { measurePart, PARTS } from './measure-medical.ts';
 import { withFigures } from './medical-page.ts';
 
-const PAGE = new URL('../../../docs/medical.md', import.meta.url);
+const PAGE = new URL('../../../docs/plugins/medical.md', import.meta.url);
 
 writeFileSync(PAGE, withFigures(readFileSync(PAGE, 'utf8')));
 

@@ -1,11 +1,11 @@
-/** Measures the search on `test/fixtures/rag` and writes the table of `docs/rag.md`; `--missed` lists the queries that are not served best. */
+/** Measures the search on `test/fixtures/rag` and writes the table of `docs/plugins/rag.md`; `--missed` lists the queries that are not served best. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { measureRag } from './measure-rag.ts';
 import { withRagFigures } from './rag-page.ts';
 
-const PAGE = new URL('../../../docs/rag.md', import.meta.url);
+const PAGE = new URL('../../../docs/plugins/rag.md', import.meta.url);
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-rag-'));
 try {

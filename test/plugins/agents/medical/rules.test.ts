@@ -11,7 +11,7 @@ import { findReleaseRules } from '../../../../plugins/agents/medical/run-medical
 import { measurePart, shareFound } from '../../../support/pages/measure-medical.ts';
 import { withFigures } from '../../../support/pages/medical-page.ts';
 
-const PAGE = new URL('../../../../docs/medical.md', import.meta.url);
+const PAGE = new URL('../../../../docs/plugins/medical.md', import.meta.url);
 
 /** What the part of the set that the rules were written with must reach in every language. */
 const FLOORS = Object.freeze({ emergency: 0.9, dose: 0.95 });
@@ -103,7 +103,7 @@ describe('the figures of the medical rules', () => {
     }
   }
 
-  it('stand in docs/medical.md as npm run medical writes them', () => {
+  it('stand in docs/plugins/medical.md as npm run medical writes them', () => {
     const page = readFileSync(PAGE, 'utf8');
     expect(page).to.equal(withFigures(page));
   });

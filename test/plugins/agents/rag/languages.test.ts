@@ -33,8 +33,8 @@ describe('search by words in several languages', () => {
         expect(meanOf(own, 'now')).to.be.at.least(floor).and.at.least(meanOf(own, 'before'));
       });
 
-  it('has the figures of docs/rag.md, which npm run rag writes', () => {
-    const page = readFileSync(new URL('../../../../docs/rag.md', import.meta.url), 'utf8');
+  it('has the figures of docs/plugins/rag.md, which npm run rag writes', () => {
+    const page = readFileSync(new URL('../../../../docs/plugins/rag.md', import.meta.url), 'utf8');
     const figures = (text: string) => (text.match(/\b[01]\.\d{3}\b/g) ?? []).map(Number);
     const now = figures(withRagFigures(page, measured));
     expect(figures(page)).to.have.length(now.length).and.above(20);
