@@ -49,9 +49,8 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: [
       'core/contract/hooks.ts',
       'core/calls/run-call.ts',
+      'core/plugins/hook-results.ts',
       'core/plugins/hook-runner.ts',
-      'core/plugins/hook-runner.ts',
-      'plugins/policies/cache/index.ts',
       'plugins/policies/cache/index.ts',
     ],
     why: 'the hook of this name',
