@@ -127,7 +127,9 @@ export interface Change<Value, Version extends VersionTag, Body extends Schema, 
   apply(wish: Wish<Value, Version, PluginConfig<Body>>): Promise<Changed<Shown>>;
   readonly cli?: {
     readonly summary: string;
-    /** Beside the id. */
+    /** What the id is here, where that is not what it is elsewhere. */
+    readonly id?: string;
+    /** After the id. */
     readonly args?: readonly Argument[];
     readonly options?: readonly CommandOption[];
     /** The body of what was typed; an empty one unless there. */
@@ -321,7 +323,11 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   if (!cli) return { route, run };
   const { read = () => ({}) as PluginConfig<Body> } = cli;
   const subcommand: Subcommand = {
-    ...{ name: word, summary: cli.summary, args: [table.command.id, ...(cli.args ?? [])] },
+    ...{
+      name: word,
+      summary: cli.summary,
+      args: [{ ...table.command.id, ...(cli.id !== undefined && { summary: cli.id }) }, ...(cli.args ?? [])],
+    },
     ...(cli.options && { options: cli.options }),
     async run(input) {
       const shown = await run(input.actor, input.args[0] ?? '', await read(input));
