@@ -12,13 +12,11 @@ import {
 } from '../../../core/index.ts';
 import { ACCOUNTS } from '../../../core/operators.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
-import { createAccountOperations } from './account-operations.ts';
-import { adminAccountRoutes } from './account-routes.ts';
+import { registerAccounts, showBalance } from './accounts.ts';
 import type { ReadBudgets } from './budgets/balance.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
 import { type Books, type ChargeRules, type RunningCall, reserve, settle, type WriteQueues } from './charges.ts';
-import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { registerPlans } from './plans.ts';
 
@@ -64,21 +62,19 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
     },
     async handler(ctx) {
       const { principal } = ctx.state;
-      const [{ balance, held, spent, credited, updatedAt }, plan, budgets] = await Promise.all([
+      const [balance, plan, budgets] = await Promise.all([
         api.ledger.balance(principal.account),
         findPlan(principal),
         readBudgets(principal),
       ]);
       const { budgets: _ofPlan, ...limits } = plan?.plan ?? {};
+      const { updated_at, ...amounts } = showBalance(balance);
       ctx.set('cache-control', 'no-store');
       ctx.body = {
         user_id: principal.userId,
         plan: plan?.name ?? null,
         currency: 'USD',
-        balance: formatUsd(balance),
-        held: formatUsd(held),
-        spent: formatUsd(spent),
-        credited: formatUsd(credited),
+        ...amounts,
         limits: {
           ...limits,
           ...(principal.rpm !== undefined && { key_rpm: principal.rpm }),
@@ -86,7 +82,7 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
           ...(principal.budget !== undefined && { key_budget_usd: formatUsd(principal.budget) }),
         },
         budgets,
-        updated_at: updatedAt === 0 ? null : new Date(updatedAt).toISOString(),
+        updated_at,
       };
     },
   };
@@ -178,7 +174,10 @@ export default definePlugin({
     const now = api.ledger.clock ? clock.now : () => Date.now();
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
-    setUpOperators(api);
+    // Where plans of accounts were before they had records; read until an account's plan is changed.
+    api.share<AccountRecord>(ACCOUNTS);
+    registerAccounts(api);
+    registerPlans(api);
     if (billing === 'off') return;
     assertClosed(config, api.settings);
     const isOpen = config.onStoreFailure === 'open';
@@ -280,14 +279,4 @@ function createForgetting({ ledger, log }: PluginApi, keepMs: number): () => Pro
       log.warn({ err: error }, 'records of old calls could not be deleted; the next sweep tries again');
     }
   };
-}
-
-/** What operators do with accounts and plans: the admin API and the commands. */
-function setUpOperators(api: PluginApi): void {
-  // Where plans of accounts were before they had records; read until an account's plan is changed.
-  api.share<AccountRecord>(ACCOUNTS);
-  const accounts = createAccountOperations(api);
-  for (const route of adminAccountRoutes(accounts)) api.route(route);
-  registerPlans(api);
-  api.command(accountCommand(accounts));
 }

@@ -86,7 +86,7 @@ function auditLog({ auditLog: readLog }: Pick<PluginApi, 'auditLog'>): Required<
       ],
       page: {
         limit: 'how many at most; 50 by default, up to 1000',
-        after: 'goes on after this entry',
+        after: { flags: '--after <id>', summary: 'goes on after this entry' },
         ...{ first: 50, most: 1000 },
       },
       columns: [

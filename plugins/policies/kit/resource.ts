@@ -85,7 +85,12 @@ export interface List<Row extends object> {
     readonly summary: string;
     readonly options?: readonly CommandOption[];
     /** Absent for a list without pages. */
-    readonly page?: { readonly limit: string; readonly after: string; readonly first: number; readonly most: number };
+    readonly page?: {
+      readonly limit: string;
+      readonly after: CommandOption;
+      readonly first: number;
+      readonly most: number;
+    };
     readonly columns: readonly (readonly [head: string, cell: (row: Row) => string])[];
     /** Instead of an empty table. */
     readonly empty?: string;
@@ -227,15 +232,7 @@ export function listAction<Row extends object>(path: string, { http, read, cli }
   const subcommand: Subcommand = {
     name: 'list',
     summary: cli.summary,
-    options: [
-      ...(cli.options ?? []),
-      ...(page
-        ? [
-            { flags: '--limit <n>', summary: page.limit },
-            { flags: '--after <id>', summary: page.after },
-          ]
-        : []),
-    ],
+    options: [...(cli.options ?? []), ...(page ? [{ flags: '--limit <n>', summary: page.limit }, page.after] : [])],
     async run({ options, io }) {
       const after = textOf(options, 'after');
       const limit = page ? readLimit(textOf(options, 'limit'), page) : Number.POSITIVE_INFINITY;

@@ -9,7 +9,7 @@ import {
   type RouteContext,
 } from '../../../../core/index.ts';
 import { auditActor, createPlanBook, FOR_OPERATORS, listOf, sendList } from '../../../../core/operators.ts';
-import { checkAccountId } from '../account-id.ts';
+import { checkAccountId } from '../accounts.ts';
 import { isoSeconds, type Raise } from './counted.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { RAISE_FIELDS, RAISES_SHOWN } from './view.ts';
