@@ -105,10 +105,9 @@ export function registerAccounts(api: Api): void {
       return { version, value: { id, ...(plan !== undefined && { plan }) } };
     },
   };
-  const find = async (id: string): Promise<Account> => (await table.find(id)).value ?? { id };
   const show = async (id: string) => {
-    const [account, balance] = await Promise.all([find(id), ledger.balance(id)]);
-    return describe(account, balance);
+    const [account, balance] = await Promise.all([table.find(id), ledger.balance(id)]);
+    return describe(account.value, balance);
   };
 
   resource(api, table, (make) => [
@@ -121,7 +120,7 @@ export function registerAccounts(api: Api): void {
         const found = await ledger.accounts({ limit: limit + 1, ...(after !== undefined && { after }) });
         const page = found.slice(0, limit);
         const rows = await Promise.all(
-          page.map(async ({ account, ...balance }) => describe(await find(account), balance)),
+          page.map(async ({ account, ...balance }) => describe((await table.find(account)).value, balance)),
         );
         return { rows, next: found.length > limit ? page.at(-1)?.account : undefined };
       },
@@ -221,7 +220,7 @@ export function registerAccounts(api: Api): void {
             { param: 'plan' },
           );
         const { version, before } = await records.change(id, () => (plan === null ? {} : { plan }), expected);
-        const was = (found.version === 0 ? found.value?.plan : before?.plan) ?? null;
+        const was = (found.version === 0 ? found.value.plan : before?.plan) ?? null;
         return { version, before: { plan: was }, after: { plan }, show: () => show(id) };
       },
       cli: {

@@ -51,7 +51,7 @@ export function registerPlans(api: PluginApi): void {
       { param: 'name' },
     );
   };
-  const table: Resource<ShownPlan, number> = {
+  const table: Resource<ShownPlan | undefined, number> = {
     ...{ name: 'plan', path: '/api/core/admin/plans', id: 'name', schema: SHOWN_PLAN },
     command: {
       name: 'plans',

@@ -43,7 +43,7 @@ export interface Resource<Value, Version extends VersionTag> {
     /** The order of its subcommands, where it is not that of the routes. */
     readonly order?: readonly string[];
   };
-  /** One with its version, which is its entity tag; no value where there is none. Throws for an id that cannot be. */
+  /** One with its version, which is its entity tag; without a value, or by an error, where there is none. */
   find(id: string): Promise<Found<Value, Version>>;
   /** The error for one that there is not. */
   notFound?(id: string): GatewayError;
@@ -53,7 +53,7 @@ type VersionTag = number | string;
 
 export interface Found<Value, Version extends VersionTag = number> {
   readonly version: Version;
-  readonly value: Value | undefined;
+  readonly value: Value;
 }
 
 type Argument = NonNullable<Subcommand['args']>[number];
@@ -140,6 +140,8 @@ export interface Change<Value, Version extends VersionTag, Body extends Schema, 
     /** The body of what was typed; an empty one unless there. */
     read?(input: CommandInput): PluginConfig<Body> | Promise<PluginConfig<Body>>;
     text(shown: Shown, input: CommandInput): string;
+    /** What `--json` prints, where it is not the response. */
+    data?(shown: Shown): object;
     /** For stderr, before it. */
     intro?(shown: Shown, input: CommandInput): string;
   };
@@ -176,7 +178,9 @@ interface ChangeAction<Body, Shown> extends Action {
 /** Makes the actions of one resource. */
 export interface Actions<Value, Version extends VersionTag> {
   list<Row extends object>(spec: List<Row>): Action;
-  show<Shown extends object>(spec: Show<Value, Shown>): Action;
+  show<Shown extends object>(spec: Show<NonNullable<Value>, Shown>): Action;
+  /** One that has no id before. */
+  create<const Body extends Schema, Shown extends object>(spec: Change<undefined, number, Body, Shown>): Action;
   change<const Body extends Schema = typeof NO_BODY, Shown extends object = object>(
     spec: Change<Value, Version, Body, Shown>,
   ): ChangeAction<PluginConfig<Body>, Shown>;
@@ -199,6 +203,7 @@ export function resource<Value, Version extends VersionTag>(
   const actions = makeActions({
     list: (spec) => listAction(table.path, spec),
     show: (spec) => showAction(table, spec),
+    create: (spec) => changeAction(api, { ...table, find: async () => ({ version: 0, value: undefined }) }, spec, true),
     change: (spec) => changeAction(api, table, spec),
   });
   for (const { route } of actions) if (route) api.route(route);
@@ -252,12 +257,11 @@ export function listAction<Row extends object>(path: string, { http, read, cli }
 
 function showAction<Value, Shown extends object>(
   table: Resource<Value, VersionTag>,
-  { http, show, cli }: Show<Value, Shown>,
+  { http, show, cli }: Show<NonNullable<Value>, Shown>,
 ): Action {
   const read = async (id: string): Promise<{ readonly version: VersionTag; readonly shown: Shown }> => {
     const { version, value } = await table.find(id);
-    if (value === undefined)
-      throw table.notFound?.(id) ?? new GatewayError('not_found', `There is no such ${table.name}.`);
+    if (value == null) throw table.notFound?.(id) ?? new GatewayError('not_found', `There is no such ${table.name}.`);
     return { version, shown: await show(value) };
   };
   const { summary, response, schema = table.schema } = http;
@@ -285,6 +289,7 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   { audit }: Api,
   table: Resource<Value, Version>,
   { word, http, apply, cli }: Change<Value, Version, Body, Shown>,
+  isNew = false,
 ): ChangeAction<PluginConfig<Body>, Shown> {
   const make = async (actor: AuditActor, wish: Wish<Value, Version, PluginConfig<Body>>) => {
     const { version, subject = wish.id, before, after, show } = await apply(wish);
@@ -302,7 +307,7 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   const { method = 'POST', at = method === 'POST' ? `/${word}` : '' } = http;
   const { summary, description, body, bodyOptional, query, response, schema = table.schema } = http;
   const route: Route = {
-    ...{ ...FOR_OPERATORS, method, path: `${table.path}/:${table.id}${at}`, summary },
+    ...{ ...FOR_OPERATORS, method, path: isNew ? table.path : `${table.path}/:${table.id}${at}`, summary },
     ...{ ...(description !== undefined && { description }), ...(query && { query }) },
     ...{ ...(body && { body }), ...(bodyOptional && { bodyOptional }) },
     responses: { 200: { description: response, schema } },
@@ -319,17 +324,14 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   };
   if (!cli) return { route, run };
   const { read = () => ({}) as PluginConfig<Body> } = cli;
+  const id = { ...table.command.id, ...(cli.id !== undefined && { summary: cli.id }) };
   const subcommand: Subcommand = {
-    ...{
-      name: word,
-      summary: cli.summary,
-      args: [{ ...table.command.id, ...(cli.id !== undefined && { summary: cli.id }) }, ...(cli.args ?? [])],
-    },
+    ...{ name: word, summary: cli.summary, args: [...(isNew ? [] : [id]), ...(cli.args ?? [])] },
     ...(cli.options && { options: cli.options }),
     async run(input) {
       const shown = await run(input.actor, input.args[0] ?? '', await read(input));
       if (cli.intro) input.io.note(cli.intro(shown, input));
-      input.io.result(shown, cli.text(shown, input));
+      input.io.result(cli.data ? cli.data(shown) : shown, cli.text(shown, input));
     },
   };
   return { route, run, subcommand };
@@ -343,7 +345,7 @@ function idOf(
 }
 
 /** An option that has a text. */
-export function textOf(options: CommandInput['options'], name: string): string | undefined {
+export function textOf(options: Readonly<Record<string, unknown>>, name: string): string | undefined {
   const value = options[name];
   return typeof value === 'string' ? value : undefined;
 }

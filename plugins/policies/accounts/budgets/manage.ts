@@ -70,7 +70,7 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
       const { owner, rule, raises: former } = known(name, found);
       return { ...(owner === 'store' && { rule }), raises: make(runningOf(former, Date.now())) };
     });
-  const table: Resource<NamedBudget, string> = {
+  const table: Resource<NamedBudget | undefined, string> = {
     ...{ name: 'budget', path: '/api/core/admin/budgets', id: 'name', schema: OPERATOR_BUDGET },
     command: {
       name: 'budgets',
