@@ -7,7 +7,8 @@ import {
 } from '../../../core/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import {
-  NO_BODY,
+  type Action,
+  type Actions,
   REASON_BODY,
   REASON_OPTION,
   type Resource,
@@ -70,17 +71,10 @@ interface Parts {
 
 /** `/api/core/admin/keys` and `tollgate keys`: all keys, for operators. */
 export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: Parts): void {
-  const edit = async (key: StoredKey, isHeld: boolean, make: (edit: KeyEdit) => KeyEdit) => {
-    const { before, after } = await keyring.edit(key, make, isHeld ? key.version : undefined);
-    return changed(before, after);
-  };
-  const changed = (before: StoredKey, after: StoredKey) => ({
-    ...{ version: versionOf(after), subject: prefixOf(after.record.id) },
-    ...{ before: shownInAudit(describeNewKey(before)), after: shownInAudit(describeNewKey(after)) },
-    show: () => keyring.describe(after),
-  });
+  const changes = createChanges(keyring);
   const table: Resource<StoredKey, string> = {
     ...{ name: 'key', path: '/api/core/admin/keys', id: 'id', schema: KEY_INFO },
+    response: 'The key since.',
     command: {
       ...{ name: 'keys', summary: 'API keys' },
       id: { name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' },
@@ -93,6 +87,36 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: P
   };
 
   resource(api, table, (make) => [
+    ...readActions(make, keyring),
+    ...blockActions(make, changes),
+    rotateAction(make, keyring),
+    revokeAction(make, keyring, changes),
+    createAction(make, keyring, check),
+    updateAction(make, changes, check),
+    { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
+  ]);
+}
+
+type Make = Actions<StoredKey, string>;
+type Check = Parts['check'];
+type Changes = ReturnType<typeof createChanges>;
+
+/** What changes keys, and says it for the audit log. */
+function createChanges(keyring: Keyring) {
+  const edit = async (key: StoredKey, isHeld: boolean, make: (edit: KeyEdit) => KeyEdit) => {
+    const { before, after } = await keyring.edit(key, make, isHeld ? key.version : undefined);
+    return changed(before, after);
+  };
+  const changed = (before: StoredKey, after: StoredKey) => ({
+    ...{ version: versionOf(after), subject: prefixOf(after.record.id) },
+    ...{ before: shownInAudit(describeNewKey(before)), after: shownInAudit(describeNewKey(after)) },
+    show: () => keyring.describe(after),
+  });
+  return { edit, changed };
+}
+
+function readActions(make: Make, keyring: Keyring): readonly Action[] {
+  return [
     make.list({
       http: {
         summary: 'List API keys, oldest first',
@@ -109,13 +133,8 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: P
         };
       },
       cli: {
-        summary: 'List API keys, oldest first',
         options: [{ flags: '--user <id>', summary: 'of this user only, without revoked ones' }],
-        page: {
-          limit: 'how many at most; 100 by default',
-          after: { flags: '--after <id>', summary: 'goes on after this key' },
-          ...{ first: 100, most: 999_999_999 },
-        },
+        page: { after: '--after <id>', one: 'key', first: 100, most: 999_999_999 },
         columns: [
           ['KEY', ({ prefix }) => prefix],
           ['USER', ({ user_id }) => printable(user_id)],
@@ -133,14 +152,16 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: P
         response: 'The key, with its version as ETag.',
       },
       show: keyring.describeSpending,
-      cli: { summary: 'Show an API key, with what is spent and left of its budgets', text: formatKey },
+      cli: { text: formatKey },
     }),
+  ];
+}
+
+function blockActions(make: Make, { edit }: Changes): readonly Action[] {
+  return [
     make.change({
       word: 'block',
-      http: {
-        ...{ summary: 'Block an API key until it is unblocked', body: REASON_BODY, bodyOptional: true },
-        response: 'The key since.',
-      },
+      http: { summary: 'Block an API key until it is unblocked', body: REASON_BODY, bodyOptional: true },
       // Blocked twice is blocked since the first time.
       apply: ({ found: { value }, body: { reason }, expected, now }) =>
         edit(value, expected !== undefined, ({ limits, blockedAt = now }) => {
@@ -154,122 +175,133 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: P
     }),
     make.change({
       word: 'unblock',
-      http: { summary: 'Unblock an API key', body: NO_BODY, bodyOptional: true, response: 'The key since.' },
+      http: { summary: 'Unblock an API key' },
       apply: ({ found: { value }, expected }) => edit(value, expected !== undefined, ({ limits }) => ({ limits })),
       cli: {
         summary: 'Let a blocked API key work again',
         text: ({ prefix }) => `${prefix} is not blocked; ${WITHIN}.`,
       },
     }),
-    make.change({
-      word: 'rotate',
-      http: {
-        summary: 'Replace an API key by a new one that shares its limits and budgets',
-        ...{ body: ROTATE_BODY, bodyOptional: true },
-        ...{ response: 'The key since.', schema: ISSUED },
-      },
-      // The successor has all that the old one has, its role too.
-      async apply({ found: { value: old }, body: { overlap_seconds: seconds = DEFAULT_OVERLAP_SECONDS }, now }) {
-        const { role, userLimits } = old.record;
-        const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, userLimits }) };
-        const issued = await keyring.rotate(old, successor, seconds * 1000, now);
-        const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
-        const prefix = prefixOf(old.record.id);
-        return {
-          ...{ version: 0, subject: prefix },
-          after: { successor: issued.info.prefix, overlap_seconds: seconds },
-          show: () => showIssued(`The API key was replaced; ${prefix} ${rest}. Keep the new one`, issued),
-        };
-      },
-      cli: {
-        summary: 'Replace an API key by a new one, which shares its limits and budgets, and print that, once',
-        options: [
-          {
-            flags: '--overlap <duration>',
-            summary: 'how long the old one goes on working; 1h by default, 0s revokes it',
-          },
-        ],
-        read: ({ options }) => ({ overlap_seconds: readOverlapSeconds(textOf(options, 'overlap') ?? '1h') }),
-        intro: ({ api_key_info }, { args: [reference = ''] }) =>
-          `Made the key ${api_key_info.prefix} in place of tg_${readKeyId(reference)}. It cannot be shown again:`,
-        data: withoutMessage,
-        text: ({ api_key }) => api_key,
-      },
-    }),
-    make.change({
-      word: 'revoke',
-      http: { summary: 'Revoke an API key for good', body: NO_BODY, bodyOptional: true, response: 'The key since.' },
-      async apply({ found: { value: key }, now }) {
-        const { before, after, ...rest } = changed(key, await keyring.revoke(key, now));
-        // Revoking twice is no change.
-        return key.revokedAt === undefined ? { ...rest, before, after } : rest;
-      },
-      cli: {
-        summary: 'Stop an API key from working, for good',
-        text: ({ prefix }) => `${prefix} is revoked; gateways that run refuse it within five seconds.`,
-      },
-    }),
-    make.create({
-      word: 'create',
-      http: {
-        ...{ summary: 'Make an API key for any user', body: CREATE_BODY },
-        description: 'The key is in this response and nowhere else.',
-        ...{ response: 'The new key, once.', schema: ISSUED },
-      },
-      async apply({ body: { user_id, account, role, ...wanted }, now }) {
-        const limits = readKeyRequest(wanted, now);
-        await check(limits);
-        const owner = { userId: user_id, account: account ?? user_id, ...(role === 'admin' && { role }) };
-        const issued = await keyring.create(owner, limits, now);
-        return {
-          ...{ version: 0, subject: issued.info.prefix, after: shownInAudit(issued.info) },
-          show: () => showIssued('The API key was made. Keep it', issued),
-        };
-      },
-      cli: {
-        summary: 'Make an API key and print it, once',
-        options: [
-          { flags: '--user <id>', summary: 'whose key it is', required: true },
-          { flags: '--account <id>', summary: 'who pays; the user by default' },
-          ...LIMIT_OPTIONS,
-          { flags: '--admin', summary: 'a key for operators: it may also use the admin API and read the metrics' },
-        ],
-        read: readCreation,
-        intro: ({ api_key_info: { role, prefix, user_id } }) =>
-          `Made the ${role === 'admin' ? 'admin ' : ''}key ${prefix} for ${user_id}. It cannot be shown again:`,
-        data: withoutMessage,
-        text: ({ api_key }) => api_key,
-      },
-    }),
-    make.change({
-      word: 'update',
-      http: {
-        ...{ method: 'PATCH', summary: 'Change what an API key may do', body: UPDATE_BODY, response: 'The key since.' },
-        description:
-          'What the body names is set, null takes it away, the rest stays. `If-Match` refuses the change of another version.',
-      },
-      async apply({ found: { value: key }, body, expected, now }) {
-        const { set, apply } = readKeyChange(body, now);
-        // A model's name alone is looked for at the providers that the key is bound to.
-        const { providers } = apply(limitsOf(key.record));
-        await check({ ...set, ...(set.models && omitUndefined({ providers })) });
-        return edit(key, expected !== undefined, ({ limits, ...rest }) => ({ ...rest, limits: apply(limits) }));
-      },
-      cli: {
-        summary: 'Change what an API key may do; what is not named stays',
-        options: [
-          ...LIMIT_OPTIONS,
-          {
-            flags: '--clear <list>',
-            summary: `what to take away, with commas between: ${Object.keys(CLEARED).join(', ')}`,
-          },
-        ],
-        read: readUpdate,
-        text: (info) => `${info.prefix} is changed; ${WITHIN}.\n${formatKey(info)}`,
-      },
-    }),
-    { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
-  ]);
+  ];
+}
+
+function rotateAction(make: Make, keyring: Keyring): Action {
+  return make.change({
+    word: 'rotate',
+    http: {
+      summary: 'Replace an API key by a new one that shares its limits and budgets',
+      ...{ body: ROTATE_BODY, bodyOptional: true },
+      schema: ISSUED,
+    },
+    // The successor has all that the old one has, its role too.
+    async apply({ found: { value: old }, body: { overlap_seconds: seconds = DEFAULT_OVERLAP_SECONDS }, now }) {
+      const { role, userLimits } = old.record;
+      const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, userLimits }) };
+      const issued = await keyring.rotate(old, successor, seconds * 1000, now);
+      const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
+      const prefix = prefixOf(old.record.id);
+      return {
+        ...{ version: 0, subject: prefix },
+        after: { successor: issued.info.prefix, overlap_seconds: seconds },
+        show: () => showIssued(`The API key was replaced; ${prefix} ${rest}. Keep the new one`, issued),
+      };
+    },
+    cli: {
+      summary: 'Replace an API key by a new one, which shares its limits and budgets, and print that, once',
+      options: [
+        {
+          flags: '--overlap <duration>',
+          summary: 'how long the old one goes on working; 1h by default, 0s revokes it',
+        },
+      ],
+      read: ({ options }) => ({ overlap_seconds: readOverlapSeconds(textOf(options, 'overlap') ?? '1h') }),
+      intro: ({ api_key_info }, { args: [reference = ''] }) =>
+        `Made the key ${api_key_info.prefix} in place of tg_${readKeyId(reference)}. It cannot be shown again:`,
+      data: withoutMessage,
+      text: ({ api_key }) => api_key,
+    },
+  });
+}
+
+function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Action {
+  return make.change({
+    word: 'revoke',
+    http: { summary: 'Revoke an API key for good' },
+    async apply({ found: { value: key }, now }) {
+      const { before, after, ...rest } = changed(key, await keyring.revoke(key, now));
+      // Revoking twice is no change.
+      return key.revokedAt === undefined ? { ...rest, before, after } : rest;
+    },
+    cli: {
+      summary: 'Stop an API key from working, for good',
+      text: ({ prefix }) => `${prefix} is revoked; gateways that run refuse it within five seconds.`,
+    },
+  });
+}
+
+function createAction(make: Make, keyring: Keyring, check: Check): Action {
+  return make.create({
+    word: 'create',
+    http: {
+      ...{ summary: 'Make an API key for any user', body: CREATE_BODY },
+      description: 'The key is in this response and nowhere else.',
+      ...{ response: 'The new key, once.', schema: ISSUED },
+    },
+    async apply({ body: { user_id, account, role, ...wanted }, now }) {
+      const limits = readKeyRequest(wanted, now);
+      await check(limits);
+      const owner = { userId: user_id, account: account ?? user_id, ...(role === 'admin' && { role }) };
+      const issued = await keyring.create(owner, limits, now);
+      return {
+        ...{ version: 0, subject: issued.info.prefix, after: shownInAudit(issued.info) },
+        show: () => showIssued('The API key was made. Keep it', issued),
+      };
+    },
+    cli: {
+      summary: 'Make an API key and print it, once',
+      options: [
+        { flags: '--user <id>', summary: 'whose key it is', required: true },
+        { flags: '--account <id>', summary: 'who pays; the user by default' },
+        ...LIMIT_OPTIONS,
+        { flags: '--admin', summary: 'a key for operators: it may also use the admin API and read the metrics' },
+      ],
+      read: readCreation,
+      intro: ({ api_key_info: { role, prefix, user_id } }) =>
+        `Made the ${role === 'admin' ? 'admin ' : ''}key ${prefix} for ${user_id}. It cannot be shown again:`,
+      data: withoutMessage,
+      text: ({ api_key }) => api_key,
+    },
+  });
+}
+
+function updateAction(make: Make, { edit }: Changes, check: Check): Action {
+  return make.change({
+    word: 'update',
+    http: {
+      ...{ method: 'PATCH', summary: 'Change what an API key may do', body: UPDATE_BODY },
+      description:
+        'What the body names is set, null takes it away, the rest stays. `If-Match` refuses the change of another version.',
+    },
+    async apply({ found: { value: key }, body, expected, now }) {
+      const { set, apply } = readKeyChange(body, now);
+      // A model's name alone is looked for at the providers that the key is bound to.
+      const { providers } = apply(limitsOf(key.record));
+      await check({ ...set, ...(set.models && omitUndefined({ providers })) });
+      return edit(key, expected !== undefined, ({ limits, ...rest }) => ({ ...rest, limits: apply(limits) }));
+    },
+    cli: {
+      summary: 'Change what an API key may do; what is not named stays',
+      options: [
+        ...LIMIT_OPTIONS,
+        {
+          flags: '--clear <list>',
+          summary: `what to take away, with commas between: ${Object.keys(CLEARED).join(', ')}`,
+        },
+      ],
+      read: readUpdate,
+      text: (info) => `${info.prefix} is changed; ${WITHIN}.\n${formatKey(info)}`,
+    },
+  });
 }
 
 function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['audit']): Subcommand {

@@ -11,7 +11,7 @@ import {
 } from '../../../core/index.ts';
 import { ACCOUNTS, createPlanBook, findAccount } from '../../../core/operators.ts';
 import { printable } from '../kit/printable.ts';
-import { type Resource, resource, textOf } from '../kit/resource.ts';
+import { type Action, type Actions, type Resource, resource, textOf } from '../kit/resource.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 
 /** How many of an account's newest entries are shown. */
@@ -85,14 +85,10 @@ type Api = Pick<PluginApi, 'ledger' | 'settings' | 'records' | 'shared' | 'audit
 /** `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
 export function registerAccounts(api: Api): void {
   const { ledger } = api;
-  const readPlans = createPlanBook(api);
-  const records = api.records<AccountRecord>(ACCOUNTS);
-  const describe = ({ id, plan }: Account, balance: AccountBalance) => {
-    const { updated_at, ...amounts } = showBalance(balance);
-    return { object: 'account', id, plan: plan ?? api.settings.defaultPlan ?? null, ...amounts, updated_at };
-  };
+  const { defaultPlan } = api.settings;
   const table: Resource<Account, number> = {
     ...{ name: 'account', path: '/api/core/admin/accounts', id: 'id', schema: ACCOUNT },
+    response: 'The account since.',
     command: {
       name: 'accounts',
       summary: 'List, credit and show accounts, and set their plans',
@@ -107,7 +103,7 @@ export function registerAccounts(api: Api): void {
   };
   const show = async (id: string) => {
     const [account, balance] = await Promise.all([table.find(id), ledger.balance(id)]);
-    return describe(account.value, balance);
+    return describe(account.value, defaultPlan, balance);
   };
 
   resource(api, table, (make) => [
@@ -120,17 +116,14 @@ export function registerAccounts(api: Api): void {
         const found = await ledger.accounts({ limit: limit + 1, ...(after !== undefined && { after }) });
         const page = found.slice(0, limit);
         const rows = await Promise.all(
-          page.map(async ({ account, ...balance }) => describe((await table.find(account)).value, balance)),
+          page.map(async ({ account, ...balance }) =>
+            describe((await table.find(account)).value, defaultPlan, balance),
+          ),
         );
         return { rows, next: found.length > limit ? page.at(-1)?.account : undefined };
       },
       cli: {
-        summary: 'List accounts that were ever credited or charged',
-        page: {
-          limit: 'how many at most; 100 by default, up to 1000',
-          after: { flags: '--after <account>', summary: 'goes on after this account' },
-          ...{ first: 100, most: 1000 },
-        },
+        page: { after: '--after <account>', one: 'account', first: 100, most: 1000 },
         columns: [
           ['ACCOUNT', ({ id }) => printable(id, id.length)],
           ['PLAN', ({ plan }) => plan ?? '-'],
@@ -156,7 +149,7 @@ export function registerAccounts(api: Api): void {
           const { kind, reason, ref } = entry;
           return { at: new Date(at).toISOString(), kind, amount: formatUsd(amount), reason, ref };
         });
-        return { ...describe(account, balance), entries: shown };
+        return { ...describe(account, defaultPlan, balance), entries: shown };
       },
       cli: {
         summary: 'Show the balance, the plan and the newest entries of an account',
@@ -172,70 +165,88 @@ export function registerAccounts(api: Api): void {
           ].join('\n'),
       },
     }),
-    make.change({
-      word: 'credit',
-      http: {
-        ...{ summary: 'Add money to an account', body: CREDIT_BODY },
-        ...{ response: 'The account since.', schema: CREDITED },
-      },
-      async apply({ id, body }) {
-        const { ref, amount, reason, credited } = await writeCredit(ledger, id, body);
-        const account = await show(id);
-        return {
-          // What was credited before is no change.
-          ...(credited && { after: { amount_usd: amount, id: ref, reason, balance: account.balance } }),
-          show: () => ({ id: ref, credited, amount, account }),
-        };
-      },
-      cli: {
-        summary: 'Add money to an account (a negative amount takes it back)',
-        args: [{ name: '<amount>', summary: 'US dollars, such as 25.00' }],
-        options: [
-          { flags: '--reason <text>', summary: 'what for; kept in the ledger' },
-          { flags: '--id <id>', summary: 'an id of your own: crediting it twice credits it once' },
-        ],
-        read({ args: [, amount = ''], options }) {
-          const [id, reason] = [textOf(options, 'id'), textOf(options, 'reason')];
-          return { amount_usd: amount, ...(id !== undefined && { id }), ...(reason !== undefined && { reason }) };
-        },
-        text: ({ id, credited, amount, account: { id: user, balance } }) =>
-          credited
-            ? `credited ${amount} USD to ${user}; the balance is ${balance} USD`
-            : `"${id}" was credited before; the balance of ${user} is ${balance} USD`,
-      },
-    }),
-    make.change({
-      word: 'plan',
-      http: {
-        ...{ method: 'PUT', at: '/plan', summary: 'Give an account a plan', body: PLAN_BODY },
-        description: 'It holds on every node within five seconds, unless its keys or tokens name another.',
-        response: 'The account since.',
-      },
-      async apply({ id, body: { plan }, found, expected }) {
-        const names = [...(await readPlans()).keys()];
-        if (plan !== null && !names.includes(plan))
-          throw new GatewayError(
-            'invalid_request',
-            `There is no plan "${plan.slice(0, 80)}" here; plans are: ${names.slice(0, 20).join(', ') || 'none'}.`,
-            { param: 'plan' },
-          );
-        const { version, before } = await records.change(id, () => (plan === null ? {} : { plan }), expected);
-        const was = (found.version === 0 ? found.value.plan : before?.plan) ?? null;
-        return { version, before: { plan: was }, after: { plan }, show: () => show(id) };
-      },
-      cli: {
-        summary: 'Give an account a plan',
-        args: [{ name: '[plan]', summary: 'a name of "tollgate plans list"' }],
-        options: [{ flags: '--clear', summary: 'take its plan away: the default plan holds then' }],
-        read({ args: [, plan], options }) {
-          if ((plan === undefined) === (options['clear'] === true)) return { plan: plan ?? null };
-          throw new GatewayError('invalid_request', 'Name a plan, or take it away with --clear.', { param: 'plan' });
-        },
-        text: ({ id }, { args: [, plan] }) =>
-          plan === undefined ? `${id} has no plan of its own` : `${id} has the plan ${plan}`,
-      },
-    }),
+    creditAction(make, ledger, show),
+    planAction(make, api, show),
   ]);
+}
+
+type Make = Actions<Account, number>;
+type ShowAccount = (id: string) => Promise<ReturnType<typeof describe>>;
+
+function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
+  return make.change({
+    word: 'credit',
+    http: { summary: 'Add money to an account', body: CREDIT_BODY, schema: CREDITED },
+    async apply({ id, body }) {
+      const { ref, amount, reason, credited } = await writeCredit(ledger, id, body);
+      const account = await show(id);
+      return {
+        // What was credited before is no change.
+        ...(credited && { after: { amount_usd: amount, id: ref, reason, balance: account.balance } }),
+        show: () => ({ id: ref, credited, amount, account }),
+      };
+    },
+    cli: {
+      summary: 'Add money to an account (a negative amount takes it back)',
+      args: [{ name: '<amount>', summary: 'US dollars, such as 25.00' }],
+      options: [
+        { flags: '--reason <text>', summary: 'what for; kept in the ledger' },
+        { flags: '--id <id>', summary: 'an id of your own: crediting it twice credits it once' },
+      ],
+      read({ args: [, amount = ''], options }) {
+        const [id, reason] = [textOf(options, 'id'), textOf(options, 'reason')];
+        return { amount_usd: amount, ...(id !== undefined && { id }), ...(reason !== undefined && { reason }) };
+      },
+      text: ({ id, credited, amount, account: { id: user, balance } }) =>
+        credited
+          ? `credited ${amount} USD to ${user}; the balance is ${balance} USD`
+          : `"${id}" was credited before; the balance of ${user} is ${balance} USD`,
+    },
+  });
+}
+
+function planAction(make: Make, api: Api, show: ShowAccount): Action {
+  const readPlans = createPlanBook(api);
+  const records = api.records<AccountRecord>(ACCOUNTS);
+  return make.change({
+    word: 'plan',
+    http: {
+      ...{ method: 'PUT', at: '/plan', summary: 'Give an account a plan', body: PLAN_BODY },
+      description: 'It holds on every node within five seconds, unless its keys or tokens name another.',
+    },
+    async apply({ id, body: { plan }, found, expected }) {
+      const names = [...(await readPlans()).keys()];
+      if (plan !== null && !names.includes(plan))
+        throw new GatewayError(
+          'invalid_request',
+          `There is no plan "${plan.slice(0, 80)}" here; plans are: ${names.slice(0, 20).join(', ') || 'none'}.`,
+          { param: 'plan' },
+        );
+      const { version, before } = await records.change(id, () => (plan === null ? {} : { plan }), expected);
+      const was = (found.version === 0 ? found.value.plan : before?.plan) ?? null;
+      return { version, before: { plan: was }, after: { plan }, show: () => show(id) };
+    },
+    cli: {
+      summary: 'Give an account a plan',
+      args: [{ name: '[plan]', summary: 'a name of "tollgate plans list"' }],
+      options: [{ flags: '--clear', summary: 'take its plan away: the default plan holds then' }],
+      read({ args: [, plan], options }) {
+        if ((plan === undefined) === (options['clear'] === true)) return { plan: plan ?? null };
+        throw new GatewayError('invalid_request', 'Name a plan, or take it away with --clear.', { param: 'plan' });
+      },
+      text: ({ id }, { args: [, plan] }) =>
+        plan === undefined ? `${id} has no plan of its own` : `${id} has the plan ${plan}`,
+    },
+  });
+}
+
+function describe(
+  { id, plan }: Pick<Account, 'id' | 'plan'>,
+  defaultPlan: string | undefined,
+  balance: AccountBalance,
+) {
+  const { updated_at, ...amounts } = showBalance(balance);
+  return { object: 'account', id, plan: plan ?? defaultPlan ?? null, ...amounts, updated_at };
 }
 
 /** A balance as the API shows it. */

@@ -1,13 +1,14 @@
 import {
   type BudgetValues,
   GatewayError,
+  type GatewaySettings,
   type Plan,
   type PluginApi,
   type StoredPlan,
   type StoredPlans,
 } from '../../../core/index.ts';
 import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../../../core/operators.ts';
-import { type Resource, resource, WITHIN } from '../kit/resource.ts';
+import { type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
 
 /** A plan, and who owns it: only those of the store are changed at run time. */
 interface ShownPlan {
@@ -35,6 +36,16 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const MAX_PLANS = 500;
 const MAX_JSON = 64 * 1024;
 
+const COLUMNS: List<ShownPlan>['cli']['columns'] = [
+  ['PLAN', ({ name }) => name],
+  ['OWNER', ({ owner }) => owner],
+  ['DEFAULT', ({ is_default }) => (is_default ? 'yes' : '-')],
+  ['REQUESTS/MIN', ({ plan }) => String(plan.rpm ?? '-')],
+  ['TOKENS/MIN', ({ plan }) => String(plan.tpm ?? '-')],
+  ['CALLS AT ONCE', ({ plan }) => String(plan.concurrency ?? '-')],
+  ['MORE', ({ plan: { rpm: _, tpm: __, concurrency: ___, ...rest } }) => Object.keys(rest).join(', ') || '-'],
+];
+
 /** `/api/core/admin/plans` and `tollgate plans`: plans of the file are shown, those of the store are put and removed. */
 export function registerPlans(api: PluginApi): void {
   const { plans: ofFile, defaultPlan } = api.settings;
@@ -43,16 +54,9 @@ export function registerPlans(api: PluginApi): void {
   const show = (name: string, owner: ShownPlan['owner'], plan: Plan): ShownPlan => {
     return { object: 'plan', name, owner, is_default: name === defaultPlan, plan: written(plan) };
   };
-  const refuseFile = (name: string): void => {
-    if (!Object.hasOwn(ofFile, name)) return;
-    throw new GatewayError(
-      'conflict',
-      `The plan "${name}" is the configuration file's: change it under "plans" there, and reload.`,
-      { param: 'name' },
-    );
-  };
   const table: Resource<ShownPlan | undefined, number> = {
     ...{ name: 'plan', path: '/api/core/admin/plans', id: 'name', schema: SHOWN_PLAN },
+    response: 'The plan since.',
     command: {
       name: 'plans',
       summary: 'List plans, and put and remove those of the store',
@@ -82,16 +86,7 @@ export function registerPlans(api: PluginApi): void {
         };
       },
       cli: {
-        summary: 'List plans, those of the file first',
-        columns: [
-          ['PLAN', ({ name }) => name],
-          ['OWNER', ({ owner }) => owner],
-          ['DEFAULT', ({ is_default }) => (is_default ? 'yes' : '-')],
-          ['REQUESTS/MIN', ({ plan }) => String(plan.rpm ?? '-')],
-          ['TOKENS/MIN', ({ plan }) => String(plan.tpm ?? '-')],
-          ['CALLS AT ONCE', ({ plan }) => String(plan.concurrency ?? '-')],
-          ['MORE', ({ plan: { rpm: _, tpm: __, concurrency: ___, ...rest } }) => Object.keys(rest).join(', ') || '-'],
-        ],
+        columns: COLUMNS,
       },
     }),
     make.show({
@@ -102,13 +97,13 @@ export function registerPlans(api: PluginApi): void {
     make.change({
       word: 'put',
       http: {
-        ...{ method: 'PUT', summary: 'Put a plan', response: 'The plan since.' },
+        ...{ method: 'PUT', summary: 'Put a plan' },
         description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
         body: { ...PLAN_SCHEMA, examples: [{ rpm: 600, tpm: 40_000 }] },
       },
       async apply({ id: name, body, expected }) {
         checkName(name);
-        refuseFile(name);
+        refuseFile(api.settings, name);
         const plan = readPlan(body);
         checkProviders(api, plan);
         const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
@@ -134,7 +129,7 @@ export function registerPlans(api: PluginApi): void {
           'Who still has it, and no other plan to hold, is refused with 403 until an operator names another.',
       },
       async apply({ id: name, expected }) {
-        refuseFile(name);
+        refuseFile(api.settings, name);
         const { before = {} } = await records.change(ALL_PLANS, (plans = {}) => withoutPlan(plans, name, expected));
         const plan = own(before, name)?.plan ?? {};
         return { before: written(plan), show: () => show(name, 'store', plan) };
@@ -145,6 +140,15 @@ export function registerPlans(api: PluginApi): void {
       },
     }),
   ]);
+}
+
+function refuseFile({ plans }: GatewaySettings, name: string): void {
+  if (!Object.hasOwn(plans, name)) return;
+  throw new GatewayError(
+    'conflict',
+    `The plan "${name}" is the configuration file's: change it under "plans" there, and reload.`,
+    { param: 'name' },
+  );
 }
 
 /** The plans with one put; throws where another change came before. */

@@ -12,7 +12,6 @@ import { printable } from '../kit/printable.ts';
 import {
   type Action,
   listAction,
-  NO_BODY,
   REASON_BODY,
   REASON_OPTION,
   type Resource,
@@ -76,7 +75,6 @@ function auditLog({ auditLog: readLog }: Pick<PluginApi, 'auditLog'>): Required<
       return { rows: entries.map(showEntry), next };
     },
     cli: {
-      summary: 'List what operators changed, newest first',
       options: [
         { flags: '--subject <id>', summary: 'what was changed: tg_…, a user, an account, a plan' },
         { flags: '--actor <id>', summary: 'who: a user, the id of a key, or console, cli, api' },
@@ -84,11 +82,7 @@ function auditLog({ auditLog: readLog }: Pick<PluginApi, 'auditLog'>): Required<
         { flags: '--from <time>', summary: 'a day (UTC) or an instant such as 2026-11-20T12:00:00Z' },
         { flags: '--to <time>', summary: 'the first day or instant after the range' },
       ],
-      page: {
-        limit: 'how many at most; 50 by default, up to 1000',
-        after: { flags: '--after <id>', summary: 'goes on after this entry' },
-        ...{ first: 50, most: 1000 },
-      },
+      page: { after: '--after <id>', one: 'entry', first: 50, most: 1000 },
       columns: [
         ['TIME UTC', ({ at }) => at],
         [
@@ -187,7 +181,6 @@ const USER = {
 /** `/api/core/admin/users` and `tollgate users`; an id with a slash is sent as `%2F`. */
 function registerUsers(api: PluginApi): void {
   const users = api.records<UserRecord>(USERS);
-  const response = 'The user, with its version as ETag.';
   const change = async (id: string, make: (user: UserRecord) => UserRecord, expected: number | undefined) => {
     const { version, before, value } = await users.change(id, (user) => make(user ?? {}), expected);
     const after = showUser(id, value);
@@ -195,6 +188,7 @@ function registerUsers(api: PluginApi): void {
   };
   const table: Resource<ShownUser, number> = {
     ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
+    response: 'The user, with its version as ETag.',
     command: {
       name: 'users',
       summary: 'Show, block and unblock users',
@@ -208,10 +202,9 @@ function registerUsers(api: PluginApi): void {
   };
   resource(api, table, (make) => [
     make.show({
-      http: { summary: 'Show whether a user is blocked', response },
+      http: { summary: 'Show whether a user is blocked' },
       show: (user) => user,
       cli: {
-        summary: 'Show whether a user is blocked',
         text: describe,
         note: () => 'Their keys: "tollgate keys list --user <id>"; their account: "tollgate accounts show <id>".',
       },
@@ -219,7 +212,7 @@ function registerUsers(api: PluginApi): void {
     make.change({
       word: 'block',
       http: {
-        ...{ summary: 'Block a user, with all keys and tokens, until unblocked', response },
+        summary: 'Block a user, with all keys and tokens, until unblocked',
         ...{ body: REASON_BODY, bodyOptional: true },
       },
       // Blocked twice is blocked since the first time.
@@ -238,7 +231,7 @@ function registerUsers(api: PluginApi): void {
     }),
     make.change({
       word: 'unblock',
-      http: { summary: 'Unblock a user', response, body: NO_BODY, bodyOptional: true },
+      http: { summary: 'Unblock a user' },
       apply: ({ id, expected }) => change(id, ({ blockedAt: _at, reason: _reason, ...user }) => user, expected),
       cli: { summary: 'Let a blocked user in again', text: (user) => `${describe(user)}; ${WITHIN}` },
     }),

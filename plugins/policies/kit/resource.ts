@@ -36,6 +36,8 @@ export interface Resource<Value, Version extends VersionTag> {
   readonly id: 'id' | 'name';
   /** One as it is shown. */
   readonly schema: Schema;
+  /** What the response of an action is, where that does not say it. */
+  readonly response: string;
   readonly command: {
     readonly name: string;
     readonly summary: string;
@@ -82,15 +84,11 @@ export interface List<Row extends object> {
     readonly filters: Readonly<Record<string, unknown>>;
   }): Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>;
   readonly cli: {
-    readonly summary: string;
+    /** That of the route unless set. */
+    readonly summary?: string;
     readonly options?: readonly CommandOption[];
     /** Absent for a list without pages. */
-    readonly page?: {
-      readonly limit: string;
-      readonly after: CommandOption;
-      readonly first: number;
-      readonly most: number;
-    };
+    readonly page?: { readonly after: string; readonly one: string; readonly first: number; readonly most: number };
     readonly columns: readonly (readonly [head: string, cell: (row: Row) => string])[];
     /** Instead of an empty table. */
     readonly empty?: string;
@@ -101,10 +99,11 @@ export interface List<Row extends object> {
 
 /** How one is shown. */
 export interface Show<Value, Shown extends object> {
-  readonly http: { readonly summary: string; readonly response: string; readonly schema?: Schema };
+  readonly http: { readonly summary: string; readonly response?: string; readonly schema?: Schema };
   show(value: Value): Shown | Promise<Shown>;
   readonly cli?: {
-    readonly summary: string;
+    /** That of the route unless set. */
+    readonly summary?: string;
     text(shown: Shown): string;
     /** For stderr, after it. */
     note?(shown: Shown): string;
@@ -122,10 +121,10 @@ export interface Change<Value, Version extends VersionTag, Body extends Schema, 
     readonly at?: string;
     readonly summary: string;
     readonly description?: string;
+    /** That of a POST is {@link NO_BODY} unless set. */
     readonly body?: Body;
     readonly bodyOptional?: boolean;
-    readonly query?: Schema;
-    readonly response: string;
+    readonly response?: string;
     /** Of the response, where it is not the resource's. */
     readonly schema?: Schema;
   };
@@ -187,7 +186,7 @@ export interface Actions<Value, Version extends VersionTag> {
 }
 
 /** The body of a change that needs none. */
-export const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
+const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
 
 /** Says on the command line how soon a change holds. */
 export const WITHIN = 'gateways that run know it within five seconds';
@@ -233,11 +232,13 @@ export function listAction<Row extends object>(path: string, { http, read, cli }
       sendList(ctx, rows, next);
     },
   };
-  const { page, columns } = cli;
+  const { page, columns, options: filterOptions = [] } = cli;
+  const pageOptions = (page ? [page] : []).flatMap(({ after, one, first, most }) => [
+    { flags: '--limit <n>', summary: `how many at most; ${first} by default${most > 1000 ? '' : `, up to ${most}`}` },
+    { flags: after, summary: `goes on after this ${one}` },
+  ]);
   const subcommand: Subcommand = {
-    name: 'list',
-    summary: cli.summary,
-    options: [...(cli.options ?? []), ...(page ? [{ flags: '--limit <n>', summary: page.limit }, page.after] : [])],
+    ...{ name: 'list', summary: cli.summary ?? summary, options: [...filterOptions, ...pageOptions] },
     async run({ options, io }) {
       const after = textOf(options, 'after');
       const limit = page ? readLimit(textOf(options, 'limit'), page) : Number.POSITIVE_INFINITY;
@@ -264,7 +265,7 @@ function showAction<Value, Shown extends object>(
     if (value == null) throw table.notFound?.(id) ?? new GatewayError('not_found', `There is no such ${table.name}.`);
     return { version, shown: await show(value) };
   };
-  const { summary, response, schema = table.schema } = http;
+  const { summary, response = table.response, schema = table.schema } = http;
   const route: Route = {
     ...{ ...FOR_OPERATORS, method: 'GET', path: `${table.path}/:${table.id}`, summary },
     responses: { 200: { description: response, schema } },
@@ -275,7 +276,7 @@ function showAction<Value, Shown extends object>(
   };
   if (!cli) return { route };
   const subcommand: Subcommand = {
-    ...{ name: 'show', summary: cli.summary, args: [table.command.id] },
+    ...{ name: 'show', summary: cli.summary ?? summary, args: [table.command.id] },
     async run({ args, io }) {
       const { shown } = await read(args[0] ?? '');
       io.result(shown, cli.text(shown));
@@ -305,11 +306,12 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   };
 
   const { method = 'POST', at = method === 'POST' ? `/${word}` : '' } = http;
-  const { summary, description, body, bodyOptional, query, response, schema = table.schema } = http;
+  const { summary, description, response = table.response, schema = table.schema } = http;
+  const { body = method === 'POST' ? NO_BODY : undefined, bodyOptional = body === NO_BODY } = http;
   const route: Route = {
     ...{ ...FOR_OPERATORS, method, path: isNew ? table.path : `${table.path}/:${table.id}${at}`, summary },
-    ...{ ...(description !== undefined && { description }), ...(query && { query }) },
-    ...{ ...(body && { body }), ...(bodyOptional && { bodyOptional }) },
+    ...(description !== undefined && { description }),
+    ...(body && { body, bodyOptional }),
     responses: { 200: { description: response, schema } },
     async handler(ctx) {
       const id = idOf(ctx, table);

@@ -7,7 +7,7 @@ import {
   type Subcommand,
 } from '../../../../core/index.ts';
 import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../../../core/operators.ts';
-import { type Resource, resource, textOf } from '../../kit/resource.ts';
+import { type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
 import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './counted.ts';
 import { SHARED } from './match.ts';
@@ -46,32 +46,10 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
   const view = createViewer(api, now);
   const show = async (budget: NamedBudget): Promise<Record<string, unknown>> => (await view([budget]))[0] ?? {};
   const list = async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const change = async (
-    name: string,
-    expected: string | undefined,
-    make: (before: NamedBudget | undefined) => BudgetRecord | undefined,
-  ) => {
-    const { before, after } = await records.change(name, (found) => {
-      if (expected !== undefined && expected !== tagOf(found)) throw changedMeanwhile();
-      return make(found);
-    });
-    return {
-      ...{ before: before && writtenBudget(before), after: after && writtenBudget(after) },
-      ...(after && { version: entityTag(after) }),
-      show: () => show(known(name, after ?? before)),
-    };
-  };
-  const changeRaises = (
-    name: string,
-    expected: string | undefined,
-    make: (raises: NamedBudget['raises']) => NamedBudget['raises'],
-  ) =>
-    change(name, expected, (found) => {
-      const { owner, rule, raises: former } = known(name, found);
-      return { ...(owner === 'store' && { rule }), raises: make(runningOf(former, Date.now())) };
-    });
+  const { change, changeRaises } = createChanges(records, show);
   const table: Resource<NamedBudget | undefined, string> = {
     ...{ name: 'budget', path: '/api/core/admin/budgets', id: 'name', schema: OPERATOR_BUDGET },
+    response: 'The budget, with its version as ETag.',
     command: {
       name: 'budgets',
       summary: 'List, make, remove and raise budgets',
@@ -85,11 +63,10 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
   };
 
   resource(api, table, (make) => {
-    const response = 'The budget, with its version as ETag.';
     const raise = make.change({
       word: 'raise',
       http: {
-        ...{ at: '/raises', summary: 'Raise a budget for a while', body: RAISE_BODY, response },
+        ...{ at: '/raises', summary: 'Raise a budget for a while', body: RAISE_BODY },
         description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
       },
       apply({ id, body, expected }) {
@@ -99,7 +76,7 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
     });
     const endRaises = make.change({
       word: 'end_raises',
-      http: { method: 'DELETE', at: '/raises', summary: 'End the raises of a budget', response },
+      http: { method: 'DELETE', at: '/raises', summary: 'End the raises of a budget' },
       apply: ({ id, expected }) => changeRaises(id, expected, () => []),
     });
     return [
@@ -116,27 +93,15 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
         },
         cli: {
           summary: 'List the budgets that calls share, with what is spent of each',
-          columns: [
-            ['NAME', cell('name')],
-            // The name of whose it is, such as a user, else the kind.
-            ['OF', (budget) => (budget['of'] === 'all' ? 'all' : cell(String(budget['of']))(budget))],
-            ['EVERY', cell('every')],
-            ['ZONE', cell('timezone')],
-            ['LIMIT USD', ({ amount, raised }) => (raised === undefined ? `${amount}` : `${amount}+${raised}`)],
-            ['SPENT USD', cell('spent')],
-            ['HELD USD', cell('held')],
-            ['LEFT USD', cell('left')],
-            ['RESETS UTC', cell('resets_at')],
-            ['OWNER', cell('owner')],
-          ],
+          columns: COLUMNS,
           ...{ empty: 'There are no budgets.', isArray: true },
         },
       }),
-      make.show({ http: { summary: 'Show a budget', response }, show }),
+      make.show({ http: { summary: 'Show a budget' }, show }),
       make.change({
         word: 'put',
         http: {
-          ...{ method: 'PUT', summary: 'Put a budget', body: PUT_BODY, response },
+          ...{ method: 'PUT', summary: 'Put a budget', body: PUT_BODY },
           description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
         },
         async apply({ id: name, body, expected }) {
@@ -181,6 +146,35 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
   });
 }
 
+/** What changes budgets, for their actions. */
+function createChanges(records: BudgetRecords, show: (budget: NamedBudget) => Promise<Record<string, unknown>>) {
+  const change = async (
+    name: string,
+    expected: string | undefined,
+    make: (before: NamedBudget | undefined) => BudgetRecord | undefined,
+  ) => {
+    const { before, after } = await records.change(name, (found) => {
+      if (expected !== undefined && expected !== tagOf(found)) throw changedMeanwhile();
+      return make(found);
+    });
+    return {
+      ...{ before: before && writtenBudget(before), after: after && writtenBudget(after) },
+      ...(after && { version: entityTag(after) }),
+      show: () => show(known(name, after ?? before)),
+    };
+  };
+  const changeRaises = (
+    name: string,
+    expected: string | undefined,
+    make: (raises: NamedBudget['raises']) => NamedBudget['raises'],
+  ) =>
+    change(name, expected, (found) => {
+      const { owner, rule, raises: former } = known(name, found);
+      return { ...(owner === 'store' && { rule }), raises: make(runningOf(former, Date.now())) };
+    });
+  return { change, changeRaises };
+}
+
 function tagOf(budget: NamedBudget | undefined): string {
   return budget ? entityTag(budget) : '';
 }
@@ -188,6 +182,20 @@ function tagOf(budget: NamedBudget | undefined): string {
 function cell(field: string): (budget: Readonly<Record<string, unknown>>) => string {
   return (budget) => String(budget[field] ?? '-');
 }
+
+const COLUMNS: List<Record<string, unknown>>['cli']['columns'] = [
+  ['NAME', cell('name')],
+  // The name of whose it is, such as a user, else the kind.
+  ['OF', (budget) => (budget['of'] === 'all' ? 'all' : cell(String(budget['of']))(budget))],
+  ['EVERY', cell('every')],
+  ['ZONE', cell('timezone')],
+  ['LIMIT USD', ({ amount, raised }) => (raised === undefined ? `${amount}` : `${amount}+${raised}`)],
+  ['SPENT USD', cell('spent')],
+  ['HELD USD', cell('held')],
+  ['LEFT USD', cell('left')],
+  ['RESETS UTC', cell('resets_at')],
+  ['OWNER', cell('owner')],
+];
 
 /** Shows budgets with what is spent of them now. */
 type Viewer = (budgets: readonly NamedBudget[]) => Promise<readonly Record<string, unknown>[]>;
