@@ -134,37 +134,7 @@ export function registerAccounts(api: Api): void {
         ],
       },
     }),
-    make.show({
-      http: {
-        summary: 'Show an account with its newest entries',
-        response: 'The account; its ETag is the version of its plan.',
-        schema: { ...ACCOUNT, properties: { ...ACCOUNT_FIELDS, entries: { type: 'array', items: ENTRY } } },
-      },
-      async show(account) {
-        const [balance, entries] = await Promise.all([
-          ledger.balance(account.id),
-          ledger.entries(account.id, { limit: SHOWN_ENTRIES }),
-        ]);
-        const shown = entries.map(({ at, amount, ...entry }) => {
-          const { kind, reason, ref } = entry;
-          return { at: new Date(at).toISOString(), kind, amount: formatUsd(amount), reason, ref };
-        });
-        return { ...describe(account, defaultPlan, balance), entries: shown };
-      },
-      cli: {
-        summary: 'Show the balance, the plan and the newest entries of an account',
-        text: ({ id, plan, balance, held, spent, credited, entries }) =>
-          [
-            `account   ${id}`,
-            `plan      ${plan ?? '-'}`,
-            `balance   ${balance} USD (held ${held})`,
-            `spent     ${spent} USD of ${credited} USD credited`,
-            ...entries.map(
-              ({ at, kind, amount, reason }) => `${at}  ${kind.padEnd(6)}  ${amount.padStart(12)}  ${reason}`,
-            ),
-          ].join('\n'),
-      },
-    }),
+    showAction(make, api),
     creditAction(make, ledger, show),
     planAction(make, api, show),
   ]);
@@ -172,6 +142,40 @@ export function registerAccounts(api: Api): void {
 
 type Make = Actions<Account, number>;
 type ShowAccount = (id: string) => Promise<ReturnType<typeof describe>>;
+
+function showAction(make: Make, { ledger, settings }: Api): Action {
+  return make.show({
+    http: {
+      summary: 'Show an account with its newest entries',
+      response: 'The account; its ETag is the version of its plan.',
+      schema: { ...ACCOUNT, properties: { ...ACCOUNT_FIELDS, entries: { type: 'array', items: ENTRY } } },
+    },
+    async show(account) {
+      const [balance, entries] = await Promise.all([
+        ledger.balance(account.id),
+        ledger.entries(account.id, { limit: SHOWN_ENTRIES }),
+      ]);
+      const shown = entries.map(({ at, amount, ...entry }) => {
+        const { kind, reason, ref } = entry;
+        return { at: new Date(at).toISOString(), kind, amount: formatUsd(amount), reason, ref };
+      });
+      return { ...describe(account, settings.defaultPlan, balance), entries: shown };
+    },
+    cli: {
+      summary: 'Show the balance, the plan and the newest entries of an account',
+      text: ({ id, plan, balance, held, spent, credited, entries }) =>
+        [
+          `account   ${id}`,
+          `plan      ${plan ?? '-'}`,
+          `balance   ${balance} USD (held ${held})`,
+          `spent     ${spent} USD of ${credited} USD credited`,
+          ...entries.map(
+            ({ at, kind, amount, reason }) => `${at}  ${kind.padEnd(6)}  ${amount.padStart(12)}  ${reason}`,
+          ),
+        ].join('\n'),
+    },
+  });
+}
 
 function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
   return make.change({

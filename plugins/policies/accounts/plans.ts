@@ -8,7 +8,7 @@ import {
   type StoredPlans,
 } from '../../../core/index.ts';
 import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../../../core/operators.ts';
-import { type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
+import { type Action, type Actions, type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
 
 /** A plan, and who owns it: only those of the store are changed at run time. */
 interface ShownPlan {
@@ -51,7 +51,7 @@ export function registerPlans(api: PluginApi): void {
   const { plans: ofFile, defaultPlan } = api.settings;
   const records = api.records<StoredPlans>(PLANS);
   const readStored = async (): Promise<StoredPlans> => (await records.find(ALL_PLANS)).value ?? {};
-  const show = (name: string, owner: ShownPlan['owner'], plan: Plan): ShownPlan => {
+  const show: ShowPlan = (name, owner, plan) => {
     return { object: 'plan', name, owner, is_default: name === defaultPlan, plan: written(plan) };
   };
   const table: Resource<ShownPlan | undefined, number> = {
@@ -85,61 +85,71 @@ export function registerPlans(api: PluginApi): void {
           ],
         };
       },
-      cli: {
-        columns: COLUMNS,
-      },
+      cli: { columns: COLUMNS },
     }),
     make.show({
       http: { summary: 'Show a plan', response: 'The plan, with its version as ETag.' },
       show: (plan) => plan,
       cli: { summary: 'Show a plan, as JSON', text: ({ plan }) => JSON.stringify(plan, undefined, 2) },
     }),
-    make.change({
-      word: 'put',
-      http: {
-        ...{ method: 'PUT', summary: 'Put a plan' },
-        description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
-        body: { ...PLAN_SCHEMA, examples: [{ rpm: 600, tpm: 40_000 }] },
-      },
-      async apply({ id: name, body, expected }) {
-        checkName(name);
-        refuseFile(api.settings, name);
-        const plan = readPlan(body);
-        checkProviders(api, plan);
-        const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
-        const before = own(change.before ?? {}, name)?.plan;
-        return {
-          version: own(change.value, name)?.version ?? 0,
-          ...{ before: before && written(before), after: written(plan) },
-          show: () => show(name, 'store', plan),
-        };
-      },
-      cli: {
-        summary: 'Make a plan, or replace it whole',
-        args: [{ name: '<json>', summary: `as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
-        read: async ({ args: [, text = ''], io }) => parsePlan(text === '-' ? await io.read() : text),
-        text: ({ name }) => `the plan ${name} is put; ${WITHIN}`,
-      },
-    }),
-    make.change({
-      word: 'remove',
-      http: {
-        ...{ method: 'DELETE', summary: 'Remove a plan', response: 'The plan that was removed.' },
-        description:
-          'Who still has it, and no other plan to hold, is refused with 403 until an operator names another.',
-      },
-      async apply({ id: name, expected }) {
-        refuseFile(api.settings, name);
-        const { before = {} } = await records.change(ALL_PLANS, (plans = {}) => withoutPlan(plans, name, expected));
-        const plan = own(before, name)?.plan ?? {};
-        return { before: written(plan), show: () => show(name, 'store', plan) };
-      },
-      cli: {
-        summary: 'Remove a plan; who still has it is refused until another is named',
-        text: ({ name }) => `the plan ${name} is removed; ${WITHIN}`,
-      },
-    }),
+    putAction(make, api, show),
+    removeAction(make, api, show),
   ]);
+}
+
+type Make = Actions<ShownPlan | undefined, number>;
+type ShowPlan = (name: string, owner: ShownPlan['owner'], plan: Plan) => ShownPlan;
+
+function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
+  const records = api.records<StoredPlans>(PLANS);
+  return make.change({
+    word: 'put',
+    http: {
+      ...{ method: 'PUT', summary: 'Put a plan' },
+      description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+      body: { ...PLAN_SCHEMA, examples: [{ rpm: 600, tpm: 40_000 }] },
+    },
+    async apply({ id: name, body, expected }) {
+      checkName(name);
+      refuseFile(api.settings, name);
+      const plan = readPlan(body);
+      checkProviders(api, plan);
+      const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
+      const before = own(change.before ?? {}, name)?.plan;
+      return {
+        version: own(change.value, name)?.version ?? 0,
+        ...{ before: before && written(before), after: written(plan) },
+        show: () => show(name, 'store', plan),
+      };
+    },
+    cli: {
+      summary: 'Make a plan, or replace it whole',
+      args: [{ name: '<json>', summary: `as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
+      read: async ({ args: [, text = ''], io }) => parsePlan(text === '-' ? await io.read() : text),
+      text: ({ name }) => `the plan ${name} is put; ${WITHIN}`,
+    },
+  });
+}
+
+function removeAction(make: Make, api: PluginApi, show: ShowPlan): Action {
+  const records = api.records<StoredPlans>(PLANS);
+  return make.change({
+    word: 'remove',
+    http: {
+      ...{ method: 'DELETE', summary: 'Remove a plan', response: 'The plan that was removed.' },
+      description: 'Who still has it, and no other plan to hold, is refused with 403 until an operator names another.',
+    },
+    async apply({ id: name, expected }) {
+      refuseFile(api.settings, name);
+      const { before = {} } = await records.change(ALL_PLANS, (plans = {}) => withoutPlan(plans, name, expected));
+      const plan = own(before, name)?.plan ?? {};
+      return { before: written(plan), show: () => show(name, 'store', plan) };
+    },
+    cli: {
+      summary: 'Remove a plan; who still has it is refused until another is named',
+      text: ({ name }) => `the plan ${name} is removed; ${WITHIN}`,
+    },
+  });
 }
 
 function refuseFile({ plans }: GatewaySettings, name: string): void {

@@ -7,7 +7,7 @@ import {
   type Subcommand,
 } from '../../../../core/index.ts';
 import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../../../core/operators.ts';
-import { type List, type Resource, resource, textOf } from '../../kit/resource.ts';
+import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
 import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './counted.ts';
 import { SHARED } from './match.ts';
@@ -42,11 +42,10 @@ interface Parts {
 
 /** `/api/core/admin/budgets` and `tollgate budgets`: the budgets that all calls share which match them. */
 export function registerBudgets(api: PluginApi, { records, raises, now }: Parts): void {
-  const readPlans = createPlanBook(api);
   const view = createViewer(api, now);
   const show = async (budget: NamedBudget): Promise<Record<string, unknown>> => (await view([budget]))[0] ?? {};
   const list = async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const { change, changeRaises } = createChanges(records, show);
+  const changes = createChanges(records, show);
   const table: Resource<NamedBudget | undefined, string> = {
     ...{ name: 'budget', path: '/api/core/admin/budgets', id: 'name', schema: OPERATOR_BUDGET },
     response: 'The budget, with its version as ETag.',
@@ -62,88 +61,100 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
     notFound: unknownBudget,
   };
 
-  resource(api, table, (make) => {
-    const raise = make.change({
-      word: 'raise',
+  resource(api, table, (make) => [
+    make.list({
       http: {
-        ...{ at: '/raises', summary: 'Raise a budget for a while', body: RAISE_BODY },
-        description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
+        summary: 'List budgets by name, with what is spent of each',
+        response: 'Those of the configuration and of the store.',
+        schema: OPERATOR_BUDGET,
       },
-      apply({ id, body, expected }) {
-        const added = readRaise(body, Date.now());
-        return changeRaises(id, expected, (former) => withRaise(former, added));
+      async read({ limit, after = '' }) {
+        const rest = (await list()).filter(({ name }) => name > after);
+        const page = rest.slice(0, limit);
+        return { rows: await view(page), next: rest.length > limit ? page.at(-1)?.name : undefined };
       },
-    });
-    const endRaises = make.change({
-      word: 'end_raises',
-      http: { method: 'DELETE', at: '/raises', summary: 'End the raises of a budget' },
-      apply: ({ id, expected }) => changeRaises(id, expected, () => []),
-    });
-    return [
-      make.list({
-        http: {
-          summary: 'List budgets by name, with what is spent of each',
-          response: 'Those of the configuration and of the store.',
-          schema: OPERATOR_BUDGET,
-        },
-        async read({ limit, after = '' }) {
-          const rest = (await list()).filter(({ name }) => name > after);
-          const page = rest.slice(0, limit);
-          return { rows: await view(page), next: rest.length > limit ? page.at(-1)?.name : undefined };
-        },
-        cli: {
-          summary: 'List the budgets that calls share, with what is spent of each',
-          columns: COLUMNS,
-          ...{ empty: 'There are no budgets.', isArray: true },
-        },
-      }),
-      make.show({ http: { summary: 'Show a budget' }, show }),
-      make.change({
-        word: 'put',
-        http: {
-          ...{ method: 'PUT', summary: 'Put a budget', body: PUT_BODY },
-          description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
-        },
-        async apply({ id: name, body, expected }) {
-          assertCounted(api);
-          assertName(name);
-          // Defaults are not filled into requests.
-          const { timezone = 'UTC' }: Partial<typeof body> = body;
-          const plans = [...(await readPlans()).keys()];
-          const rule = readBudget(checkValues(api, plans, { ...body, timezone, name }));
-          return await change(name, expected, (before) => {
-            assertOwn(before);
-            return { rule, raises: before?.raises ?? [] };
-          });
-        },
-        cli: {
-          summary: 'Make or replace a budget that the store owns; gateways that run count it within five seconds',
-          id: 'what it is called; what is spent is counted under it',
-          args: [{ name: '<amount>', summary: 'US dollars a period, such as 20.00' }],
-          options: PUT_OPTIONS,
-          read: readPut,
-          text: ({ every }, { args: [name, amount] }) =>
-            `the budget ${name} is ${amount} USD ${every === 'total' ? 'in all' : `a ${every}`}`,
-        },
-      }),
-      make.change({
-        word: 'remove',
-        http: { method: 'DELETE', summary: 'Remove a budget', response: 'The budget that was removed.' },
-        apply: ({ id, expected }) =>
-          change(id, expected, (before) => {
-            assertOwn(known(id, before));
-            return undefined;
-          }),
-        cli: {
-          summary: 'Remove a budget that the store owns',
-          text: (_budget, { args: [name] }) => `the budget ${name} is removed`,
-        },
-      }),
-      raise,
-      endRaises,
-      { subcommand: raiseCommand(raises, raise.run, endRaises.run) },
-    ];
+      cli: {
+        summary: 'List the budgets that calls share, with what is spent of each',
+        columns: COLUMNS,
+        ...{ empty: 'There are no budgets.', isArray: true },
+      },
+    }),
+    make.show({ http: { summary: 'Show a budget' }, show }),
+    ...ownActions(make, api, changes),
+    ...raiseActions(make, raises, changes),
+  ]);
+}
+
+type Make = Actions<NamedBudget | undefined, string>;
+type Changes = ReturnType<typeof createChanges>;
+
+/** What is done with those of the store. */
+function ownActions(make: Make, api: PluginApi, { change }: Changes): readonly Action[] {
+  const readPlans = createPlanBook(api);
+  return [
+    make.change({
+      word: 'put',
+      http: {
+        ...{ method: 'PUT', summary: 'Put a budget', body: PUT_BODY },
+        description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+      },
+      async apply({ id: name, body, expected }) {
+        assertCounted(api);
+        assertName(name);
+        // Defaults are not filled into requests.
+        const { timezone = 'UTC' }: Partial<typeof body> = body;
+        const plans = [...(await readPlans()).keys()];
+        const rule = readBudget(checkValues(api, plans, { ...body, timezone, name }));
+        return await change(name, expected, (before) => {
+          assertOwn(before);
+          return { rule, raises: before?.raises ?? [] };
+        });
+      },
+      cli: {
+        summary: 'Make or replace a budget that the store owns; gateways that run count it within five seconds',
+        id: 'what it is called; what is spent is counted under it',
+        args: [{ name: '<amount>', summary: 'US dollars a period, such as 20.00' }],
+        options: PUT_OPTIONS,
+        read: readPut,
+        text: ({ every }, { args: [name, amount] }) =>
+          `the budget ${name} is ${amount} USD ${every === 'total' ? 'in all' : `a ${every}`}`,
+      },
+    }),
+    make.change({
+      word: 'remove',
+      http: { method: 'DELETE', summary: 'Remove a budget', response: 'The budget that was removed.' },
+      apply: ({ id, expected }) =>
+        change(id, expected, (before) => {
+          assertOwn(known(id, before));
+          return undefined;
+        }),
+      cli: {
+        summary: 'Remove a budget that the store owns',
+        text: (_budget, { args: [name] }) => `the budget ${name} is removed`,
+      },
+    }),
+  ];
+}
+
+/** What is done also with those of the configuration; the command raises those of accounts too. */
+function raiseActions(make: Make, ofAccounts: AccountRaises, { changeRaises }: Changes): readonly Action[] {
+  const raise = make.change({
+    word: 'raise',
+    http: {
+      ...{ at: '/raises', summary: 'Raise a budget for a while', body: RAISE_BODY },
+      description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
+    },
+    apply({ id, body, expected }) {
+      const added = readRaise(body, Date.now());
+      return changeRaises(id, expected, (former) => withRaise(former, added));
+    },
   });
+  const endRaises = make.change({
+    word: 'end_raises',
+    http: { method: 'DELETE', at: '/raises', summary: 'End the raises of a budget' },
+    apply: ({ id, expected }) => changeRaises(id, expected, () => []),
+  });
+  return [raise, endRaises, { subcommand: raiseCommand(ofAccounts, raise.run, endRaises.run) }];
 }
 
 /** What changes budgets, for their actions. */
