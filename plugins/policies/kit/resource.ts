@@ -1,7 +1,6 @@
 import {
   type AuditActor,
   type AuditChange,
-  type Command,
   type CommandInput,
   type CommandOption,
   GatewayError,
@@ -53,7 +52,7 @@ export interface Resource<Value, Version extends VersionTag> {
 
 type VersionTag = number | string;
 
-export interface Found<Value, Version extends VersionTag = number> {
+interface Found<Value, Version extends VersionTag> {
   readonly version: Version;
   readonly value: Value;
 }
@@ -98,7 +97,7 @@ export interface List<Row extends object> {
 }
 
 /** How one is shown. */
-export interface Show<Value, Shown extends object> {
+interface Show<Value, Shown extends object> {
   readonly http: { readonly summary: string; readonly response?: string; readonly schema?: Schema };
   show(value: Value): Shown | Promise<Shown>;
   readonly cli?: {
@@ -111,7 +110,7 @@ export interface Show<Value, Shown extends object> {
 }
 
 /** What there is to change with one. */
-export interface Change<Value, Version extends VersionTag, Body extends Schema, Shown extends object> {
+interface Change<Value, Version extends VersionTag, Body extends Schema, Shown extends object> {
   /** Ends the path of a POST, names the subcommand, and, after the resource, the action in the audit log. */
   readonly word: string;
   readonly http: {
@@ -147,7 +146,7 @@ export interface Change<Value, Version extends VersionTag, Body extends Schema, 
 }
 
 /** What a change works on. */
-export interface Wish<Value, Version extends VersionTag, Body> {
+interface Wish<Value, Version extends VersionTag, Body> {
   readonly id: string;
   readonly body: Body;
   readonly found: Found<Value, Version>;
@@ -157,7 +156,7 @@ export interface Wish<Value, Version extends VersionTag, Body> {
 }
 
 /** What came of a change. */
-export interface Changed<Shown> {
+interface Changed<Shown> {
   /** The entity tag since; none is sent of what is gone. */
   readonly version?: VersionTag;
   /** For the audit log; a change without both is none, and not written down. */
@@ -213,7 +212,7 @@ export function resource<Value, Version extends VersionTag>(
     name,
     summary,
     subcommands: subcommands.toSorted((a, b) => placeOf(a) - placeOf(b)),
-  } satisfies Command);
+  });
 }
 
 /** A list of its own, as that of the audit log. */
