@@ -1,13 +1,12 @@
 import { fileURLToPath } from 'node:url';
-import { _, type Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import { createGeneration } from '../core/calls/generation.ts';
 import { createLogger } from '../core/cli/logger.ts';
+import { createAjv, fingerprint, type SchemaSet } from '../core/config/ajv.ts';
 import { coreSchema } from '../core/config/check.ts';
 import { PLAN_SCHEMA } from '../core/config/check-budgets.ts';
-import { fingerprint, type SchemaSet, sealPluginSchema } from '../core/config/compose-schema.ts';
+import { sealPluginSchema } from '../core/config/compose-schema.ts';
 import { readRawConfig } from '../core/config/read.ts';
-import { createSettingsAjv } from '../core/config/validate.ts';
 import type { Schema } from '../core/contract/json.ts';
 import { InnerRequests } from '../core/http/idempotency.ts';
 import { createMemory } from '../core/http/memory.ts';
@@ -16,18 +15,15 @@ import { serveGeneration } from '../core/http/serve.ts';
 import { Lifecycle } from '../core/http/server.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../core/plugins/load-config.ts';
-import { createRequestAjv, REFERS_TO_OTHERS } from '../core/plugins/registry.ts';
+import { REFERS_TO_OTHERS } from '../core/plugins/registry.ts';
 
-/** Schemas, and the module that `core/config/compose-schema.ts` loads for them. */
+/** Schemas, and the module that `core/config/ajv.ts` loads for them. */
 export interface CompiledSet {
   /** Their JSON texts. */
   readonly texts: readonly string[];
   /** The text of a CommonJS module that exports a `CompiledModule`. */
   readonly code: string;
 }
-
-/** Where the code finds the formats: the module's parameter. */
-const CODE: CodeOptions = Object.freeze({ source: true, formats: _`formats` });
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
@@ -46,8 +42,8 @@ export async function compileAhead(): Promise<Readonly<Record<SchemaSet, Compile
   const raw = await readRawConfig({ cwd: HERE, env: {}, configPath: 'default.yaml' });
   const loaded = await loadConfig({ raw: { ...raw, value: { ...raw.value, ...MORE } } });
   return {
-    requests: compileTexts(createRequestAjv([], CODE), await listRequestSchemas(loaded)),
-    settings: compileTexts(createSettingsAjv(CODE), await listSettingsSchemas(loaded)),
+    requests: compileTexts('requests', await listRequestSchemas(loaded)),
+    settings: compileTexts('settings', await listSettingsSchemas(loaded)),
   };
 }
 
@@ -73,7 +69,8 @@ async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly 
   return [core, PLAN_SCHEMA, ...builtin.map(sealPluginSchema)].map((schema) => JSON.stringify(schema));
 }
 
-function compileTexts(ajv: Ajv2020, asked: readonly string[]): CompiledSet {
+function compileTexts(set: SchemaSet, asked: readonly string[]): CompiledSet {
+  const ajv = createAjv(set, { source: true });
   const texts = [...new Set(asked)].filter((text) => !REFERS_TO_OTHERS.test(text));
   for (const text of texts) ajv.addSchema(JSON.parse(text) as Schema, fingerprint(text));
   const names = Object.fromEntries(texts.map((text) => [fingerprint(text), fingerprint(text)]));

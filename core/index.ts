@@ -41,7 +41,7 @@ export { SESSION_COOKIE } from './contract/route.ts';
 export type * from './contract/store.ts';
 export type * from './contract/units.ts';
 export type { TagRules } from './contract/units.ts';
-export { formatUsd, parseDuration, parseSize, parseUsd } from './contract/units.ts';
+export { formatUsd, parseDuration, parseSize, parseUsd, STANDARD_FORMATS } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
 export { createLocalCounters } from './plugins/instance-store.ts';

@@ -1,4 +1,4 @@
-import { listSecrets } from '../config/config-secrets.ts';
+import { listSecrets } from '../config/read.ts';
 import { VERSION } from '../config/sources.ts';
 import { CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';

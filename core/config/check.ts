@@ -31,7 +31,7 @@ export interface KnownPlugins {
   readonly problems?: readonly ProblemAt[];
 }
 
-type CheckSection = (value: Json, schema: Schema, pointer: string) => Section;
+type CheckSection = (value: Json, schema: Schema, pointer: string, plugin?: string) => Section;
 
 /** The plugins that a configuration may mean: import them before {@link checkConfig}, which chooses one of the stores. */
 export function findInstances(
@@ -54,9 +54,10 @@ export function checkConfig(
 ): GatewayConfig {
   const lookup = createLookup(raw);
   const { baseDir } = raw;
-  const check: CheckSection = (value, schema, pointer) => {
+  const check: CheckSection = (value, schema, pointer, plugin) => {
     const tree = interpolateTree(value, schema, pointer, lookup);
-    const errors = validateValue(tree.value, schema, { pointer, baseDir, isHidden: (at) => tree.sources.has(at) });
+    const isHidden = (at: string): boolean => tree.sources.has(at);
+    const errors = validateValue(tree.value, schema, { plugin, pointer, baseDir, isHidden });
     // A value that could not be made is one problem, not a second one for missing.
     const told = new Set(tree.problems.map((problem) => problem.pointer));
     const own = errors.filter(({ missing }) => missing === undefined || !told.has(missing));
@@ -124,10 +125,10 @@ function checkInstance(
       const hint = `The options of this plugin are under "${section}".`;
       return { pointer: childPointer(ref.pointer, key), atKey: true, message: 'unknown key', hint };
     });
-    const checked = check(options, schema, pointer);
+    const checked = check(options, schema, pointer, ref.plugin);
     return { ...checked, problems: [...extra, ...checked.problems], ref: { ...ref, pointer }, section };
   }
-  const checked = check(value, schema, ref.pointer);
+  const checked = check(value, schema, ref.pointer, ref.plugin);
   if (ref.group !== 'plugins') return { ...checked, ref };
   // A plugin in the list of those without options that needs some.
   const hint = 'Name it under "policies" with "plugin:" and its options.';
@@ -137,7 +138,7 @@ function checkInstance(
 /** Its references are replaced already, and no text out of one may be shown: a store's URL holds a password. */
 function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, baseDir: string): CheckedInstance {
   const value = structuredClone(given);
-  const problems = validateValue(value, schema, { pointer: ref.pointer, baseDir, isHidden: () => true });
+  const problems = validateValue(value, schema, { ...ref, baseDir, isHidden: () => true });
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
 }
 

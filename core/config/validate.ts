@@ -1,85 +1,12 @@
 import path from 'node:path';
-import type { Ajv2020, CodeKeywordDefinition, CodeOptions, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { isObject, type Schema } from '../contract/json.ts';
 import { FORMATS } from '../contract/units.ts';
-import { createValidatorFinder, type Formats, loadAjv } from './compose-schema.ts';
+import { createAjv, createValidatorFinder, type SettingsContext } from './ajv.ts';
 import { childPointer, didYouMean, formatPath, type ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
-/** Formats of JSON Schema that third-party schemas may name; they annotate and are not checked. */
-const ANNOTATIONS: readonly string[] = 'uri uri-reference email hostname date-time date regex ipv4 ipv6 uuid'.split(
-  ' ',
-);
-
-/** The formats that are checked, each as one function. */
-export const SETTINGS_FORMATS: Formats = Object.freeze(
-  Object.fromEntries(Object.entries(FORMATS).map(([name, { accepts }]) => [name, accepts])),
-);
-
-const findValidator = createValidatorFinder('settings', SETTINGS_FORMATS);
-
-/** What validators of the configuration are called on: makes a path absolute. */
-interface Context {
-  readonly resolve: (file: string) => string;
-}
-
-/**
- * Ajv as every configuration schema is compiled: strict, all errors, defaults applied, our keyword and formats known.
- * Its validators are called on a {@link Context}. Compiling finds what is wrong with a schema. `code` is how the build has
- * it write code.
- */
-export function createSettingsAjv(
-  // The optimiser takes longer than what it spares one check of a file.
-  code: CodeOptions = { optimize: false },
-): Ajv2020 {
-  const { Ajv2020 } = loadAjv();
-  const ajv = new Ajv2020({
-    strict: true,
-    code,
-    // `anyOf: [{ required: […] }]` is how a schema says "one of these".
-    strictRequired: false,
-    validateSchema: false,
-    allErrors: true,
-    verbose: true,
-    useDefaults: true,
-    allowUnionTypes: true,
-    addUsedSchema: false,
-    passContext: true,
-    logger: false,
-  });
-  ajv.addKeyword({ keyword: 'secret', schemaType: 'boolean' });
-  ajv.removeKeyword('format');
-  ajv.addKeyword(formatKeyword());
-  return ajv;
-}
-
-/**
- * Ajv's own `format` sees either texts or numbers; ours sees both, as `money` and `size` need. It also makes texts of
- * `format: "path"` absolute. It gives code, as what the build writes to a file cannot hold functions.
- */
-function formatKeyword(): CodeKeywordDefinition {
-  const { _ } = loadAjv();
-  return {
-    keyword: 'format',
-    schemaType: 'string',
-    code(cxt) {
-      const { gen, data, it } = cxt;
-      const name = String(cxt.schema);
-      const accepts = SETTINGS_FORMATS[name];
-      if (!accepts && !ANNOTATIONS.includes(name)) throw new Error(`unknown format "${name}"`);
-      if (!accepts) return;
-      const check = gen.scopeValue('formats', { key: name, ref: accepts, code: _`formats[${name}]` });
-      const isText = _`(typeof ${data} == "string" || typeof ${data} == "number")`;
-      const valid = gen.let('valid', _`!${isText} || ${check}(${data})`);
-      if (name === 'path')
-        gen.if(_`${valid} && typeof ${data} == "string" && ${it.parentData}`, () => {
-          gen.assign(data, _`this.resolve(${data})`);
-          gen.assign(_`${it.parentData}[${it.parentDataProperty}]`, data);
-        });
-      cxt.pass(valid);
-    },
-  };
-}
+const findValidator = createValidatorFinder('settings');
 
 /** The one Ajv of this process, made for the first schema that nobody knows. */
 let settingsAjv: Ajv2020 | undefined;
@@ -87,7 +14,7 @@ let settingsAjv: Ajv2020 | undefined;
 /** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
 export function compileSettings(schema: Schema): ValidateFunction {
   return findValidator(JSON.stringify(schema), () => {
-    settingsAjv ??= createSettingsAjv();
+    settingsAjv ??= createAjv('settings');
     return settingsAjv.compile(schema);
   });
 }
@@ -98,6 +25,8 @@ export interface SchemaProblem extends ProblemAt {
 }
 
 interface ValidateOptions {
+  /** The plugin whose schema it is; core has its own. */
+  readonly plugin?: string | undefined;
   /** Where the value stands. */
   readonly pointer: string;
   /** What relative paths are relative to. Absolute. */
@@ -113,16 +42,19 @@ interface ValidateOptions {
 export function validateValue(
   value: unknown,
   schema: Schema,
-  { pointer, baseDir, isHidden }: ValidateOptions,
+  { plugin, pointer, baseDir, isHidden }: ValidateOptions,
 ): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
   try {
     const validate = compileSettings(schema);
-    const context: Context = { resolve: (file) => path.resolve(baseDir, file) };
+    const context: SettingsContext = { resolve: (file) => path.resolve(baseDir, file) };
     errors = validate.call(context, value) ? [] : (validate.errors ?? []);
   } catch (error) {
+    if (plugin === undefined) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    return [{ pointer, atKey: true, message: `has a plugin whose configSchema cannot be used: ${reason}` }];
+    return [
+      { pointer, atKey: true, message: `has the plugin "${plugin}", whose configSchema cannot be used: ${reason}` },
+    ];
   }
   const problems = chooseErrors(errors).map((error) => toProblem(error, schema, pointer, isHidden));
   const byPlace = new Map(
@@ -254,9 +186,9 @@ const EXPLAIN: Readonly<Record<string, Explain>> = Object.freeze({
     message: `must match ${String(schema)}${shown}`,
     hint: descriptionOf(parentSchema),
   }),
-  format: ({ schema, message = '' }, shown) => {
+  format: ({ schema }, shown) => {
     const format = FORMATS[String(schema)];
-    return format ? { message: `must be ${format.noun}${shown}`, hint: format.hint } : { message };
+    return { message: `must be ${format?.noun}${shown}`, hint: format?.hint };
   },
   anyOf: ({ schema }, shown) => ({ message: `must be ${oneOf(branchNouns(schema))}${shown}` }),
   oneOf: ({ schema }, shown) => ({ message: `must be exactly one of: ${branchNouns(schema).join('; ')}${shown}` }),

@@ -1,3 +1,4 @@
+import cors from '@koa/cors';
 import Koa from 'koa';
 import { requestIdOf } from '../calls/live-call.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -47,7 +48,7 @@ export function createKoa(
   {
     lifecycle,
     log,
-    cors = { origins: [] },
+    cors: crossOrigin = { origins: [] },
     trustProxy = 0,
     probes,
     errorNotes,
@@ -94,8 +95,8 @@ export function createKoa(
     if (res.closed) process.nextTick(release, state);
     else res.once('close', () => process.nextTick(release, state));
   });
-  const crossOrigin = createCors(cors.origins);
-  for (const each of crossOrigin ? [crossOrigin, ...middleware] : middleware) app.use(each);
+  if (crossOrigin.origins.length > 0) app.use(createCors(crossOrigin.origins));
+  for (const each of middleware) app.use(each);
   return app;
 }
 
@@ -131,34 +132,26 @@ const EXPOSED = [
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
 ].join(', ');
 
-const METHODS = 'GET, POST, DELETE, OPTIONS';
-
-/** How long a browser remembers a preflight, in seconds. */
-const MAX_AGE_S = '600';
+/** Which origin a response is for, as its header says it: none for pages that are not allowed. */
+function originFor(ctx: Koa.Context, origins: readonly string[]): string {
+  const origin = ctx.get('origin');
+  if (origin !== '' && origins.includes('*')) return '*';
+  return origins.includes(origin) ? origin : '';
+}
 
 /**
  * Cross-origin calls from web pages, for the origins of `server.cors.origins`. Requested headers are reflected, because
  * each SDK release brings new ones; errors carry the same headers, or a page could not read them. Credentials (cookies)
  * are never allowed: a key comes in a header.
  */
-function createCors(origins: readonly string[]): Koa.Middleware | undefined {
-  if (origins.length === 0) return undefined;
-  const isAny = origins.includes('*');
-  const allowed = new Set(origins);
-  return async (ctx, next) => {
-    ctx.vary('origin');
-    const origin = ctx.get('origin');
-    if (origin === '' || !(isAny || allowed.has(origin))) return next();
-    ctx.set('access-control-allow-origin', isAny ? '*' : origin);
-    if (ctx.method !== 'OPTIONS' || ctx.get('access-control-request-method') === '') {
-      ctx.set('access-control-expose-headers', EXPOSED);
-      return next();
-    }
-    ctx.vary('access-control-request-headers');
-    ctx.set('access-control-allow-methods', METHODS);
-    const requested = ctx.get('access-control-request-headers');
-    if (requested !== '') ctx.set('access-control-allow-headers', requested);
-    ctx.set('access-control-max-age', MAX_AGE_S);
-    ctx.status = 204;
-  };
+function createCors(origins: readonly string[]): Koa.Middleware {
+  return cors({
+    origin: (ctx) => originFor(ctx, origins),
+    allowMethods: 'GET, POST, DELETE, OPTIONS',
+    exposeHeaders: EXPOSED,
+    // How long a browser remembers a preflight, in seconds.
+    maxAge: 600,
+    // Ours stay on an error; the library would write them to the error, which may be frozen.
+    keepHeadersOnError: false,
+  });
 }

@@ -112,23 +112,26 @@ export function serveGeneration(generation: Generation, { lifecycle, memory, inn
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
   });
-  const middleware = registry.middleware.map(({ owner, value }): typeof value =>
-    isBuiltinOwner(owner, generation.loaded)
-      ? value
-      : (ctx, next) =>
-          // What comes after it is not its own: neither what that starts nor what it throws.
-          runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
-  );
   const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
   const errorNotes = new Map(
     routes.flatMap(({ value }) => (value.errorNote ? [[value.path.toLowerCase(), value.errorNote] as const] : [])),
   );
-  const koa = createKoa([...middleware, router], {
+  const koa = createKoa([...ownedMiddleware(generation), router], {
     ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, inner },
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
   return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi: describe };
+}
+
+function ownedMiddleware({ registry, loaded }: Generation): readonly Koa.Middleware[] {
+  return registry.middleware.map(({ owner, value }) =>
+    isBuiltinOwner(owner, loaded)
+      ? value
+      : (ctx, next) =>
+          // What comes after it is not its own: neither what that starts nor what it throws.
+          runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
+  );
 }
 
 /** What responds to requests with an idempotency key; undefined where they are switched off. */
@@ -279,11 +282,6 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     // Core itself handles the routes of dialects.
     return owner === CORE || dialect ? work() : runOwned(owner, work);
   };
-  const assertResponded = (ctx: Koa.Context): void => {
-    // Koa would say 404 for a handler that forgot its response.
-    if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
-      throw new Error(`plugin "${owner}": ${label} answered nothing`);
-  };
   return async (ctx) => {
     const state = ctx.state as RequestState;
     state.route = label;
@@ -308,7 +306,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     if (route.form)
       return handleForm(ctx, route.form, { hold, memory, bytes: await read }, validateBody, async () => {
         await run(ctx);
-        assertResponded(ctx);
+        assertResponded(ctx, owner, label);
       });
     if (validateBody) {
       const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, memory, bytes });
@@ -319,8 +317,14 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     }
     const work = run(ctx);
     if (work) await work;
-    assertResponded(ctx);
+    assertResponded(ctx, owner, label);
   };
+}
+
+/** Koa would say 404 for a handler that forgot its response. */
+function assertResponded(ctx: Koa.Context, owner: string, label: string): void {
+  if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
+    throw new Error(`plugin "${owner}": ${label} answered nothing`);
 }
 
 /** A route that takes a form: its files are there while the handler works, and deleted after it. */

@@ -1,9 +1,8 @@
 import type { ErrorObject } from 'ajv';
-import type { Ajv2020, CodeOptions, ValidateFunction } from 'ajv/dist/2020.js';
+import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
-import { createValidatorFinder, type Formats, loadAjv } from '../config/compose-schema.ts';
+import { createAjv, createValidatorFinder } from '../config/ajv.ts';
 import { didYouMean } from '../config/problems.ts';
-import { SETTINGS_FORMATS } from '../config/validate.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';
@@ -207,24 +206,7 @@ export interface RequestSchemas {
   texts(): readonly string[];
 }
 
-/** Formats of JSON Schema and those of the configuration; any other name is refused at start. */
-export const REQUEST_FORMATS: Formats = Object.freeze({
-  date: (text) => isDate(text),
-  'date-time': (text) => DATE_TIME.test(text) && isDate(text.slice(0, 10)) && !Number.isNaN(Date.parse(text)),
-  email: (text) => /^[^\s@]+@[^\s@]+$/.test(text),
-  uri: (text) => /^[a-z][a-z\d+.-]*:/i.test(text) && URL.canParse(text),
-  uuid: (text) => /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
-  ...SETTINGS_FORMATS,
-});
-
-const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
-
-function isDate(text: string): boolean {
-  const time = Date.parse(text);
-  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
-}
-
-const findValidator = createValidatorFinder('requests', REQUEST_FORMATS);
+const findValidator = createValidatorFinder('requests');
 
 /** A reference to another schema: what a text with one means is known only with the others. */
 export const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
@@ -236,7 +218,7 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
   const textsById = new Map<unknown, string>();
   let ajv: Ajv2020 | undefined;
   const compile = (schema: Schema): ValidateFunction => {
-    ajv ??= createRequestAjv(schemas);
+    ajv ??= createAjvWith(schemas);
     return ajv.compile(schema);
   };
   const find = (owner: string, schema: Schema, what: string): ValidateFunction => {
@@ -262,23 +244,8 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
   };
 }
 
-/** Makes the one Ajv of all requests. `code` is how the build has it write code. */
-export function createRequestAjv(
-  schemas: readonly Owned<Schema>[],
-  // The optimiser takes half of what compiling takes, a third of a start.
-  code: CodeOptions = { optimize: false },
-): Ajv2020 {
-  const { Ajv2020 } = loadAjv();
-  const ajv = new Ajv2020({
-    strict: true,
-    code,
-    strictTypes: false,
-    strictRequired: false,
-    // A `required` name such as `constructor` must not be satisfied by a prototype.
-    ownProperties: true,
-    allowUnionTypes: true,
-    formats: REQUEST_FORMATS,
-  });
+function createAjvWith(schemas: readonly Owned<Schema>[]): Ajv2020 {
+  const ajv = createAjv('requests');
   for (const { owner, value } of schemas) asOwner(owner, `the schema "${value.$id}"`, () => ajv.addSchema(value));
   return ajv;
 }

@@ -35,6 +35,27 @@ describe('calls from web pages', () => {
     expect(response.headers.get('access-control-allow-credentials')).to.equal(null);
   });
 
+  it('are remembered for ten minutes, for the methods that the gateway has', async () => {
+    const { headers } = await preflight(open, PAGE);
+    expect(headers.get('access-control-allow-methods')).to.equal('GET, POST, DELETE, OPTIONS');
+    expect(headers.get('access-control-max-age')).to.equal('600');
+  });
+
+  it('may come from every page where the origins have a star, without cookies', async () => {
+    const any = await startGateway({ server: { port: 0, cors: { origins: ['*'] } } });
+    const { headers } = await any.get('/livez', { origin: 'https://any.example' });
+    expect(headers.get('access-control-allow-origin')).to.equal('*');
+    expect(headers.get('access-control-allow-credentials')).to.equal(null);
+    expect((await any.get('/livez')).headers.get('access-control-allow-origin')).to.equal(null);
+    await any.stop();
+  });
+
+  it('need a preflight that says for which method', async () => {
+    const response = await fetch(`${open.url}/v1/chat/completions`, { method: 'OPTIONS', headers: { origin: PAGE } });
+    expect(response.status).to.equal(405);
+    expect(response.headers.get('access-control-allow-methods')).to.equal(null);
+  });
+
   it('are not allowed for another origin', async () => {
     expect((await preflight(open, 'https://evil.example')).headers.get('access-control-allow-origin')).to.equal(null);
   });

@@ -10,6 +10,7 @@ import type { GatewayConfig } from '../../core/config/core-schema.ts';
 import { PACKAGE_ROOT } from '../../core/config/sources.ts';
 import { compileSettings } from '../../core/config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
+import { FORMATS } from '../../core/contract/units.ts';
 import { loadConfig, readBuiltinSchemas } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { runCli } from '../support/processes/cli.ts';
@@ -18,8 +19,7 @@ const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file
 
 const compile = (schema: Schema) => {
   const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
-    ajv.addFormat(format, true);
+  for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
   return ajv.compile(schema);
 };
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { FORMATS } from '../../core/contract/units.ts';
 import { testAnswers } from './provider-answers.ts';
 import { testErrors } from './provider-errors.ts';
 import { testFailures } from './provider-failures.ts';
@@ -71,7 +72,6 @@ export function testProvider(kit: ProviderKit): void {
 function configChecker(schema: object): (config: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true });
   ajv.addVocabulary(['secret']);
-  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
-    ajv.addFormat(format, true);
+  for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
   return ajv.compile(schema);
 }

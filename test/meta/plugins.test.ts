@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
+import { FORMATS } from '../../core/contract/units.ts';
 import { API_VERSION, type Plugin, type Schema } from '../../core/index.ts';
 import { listBuiltins } from '../../core/plugins/load-config.ts';
 
@@ -36,8 +37,7 @@ describe('every built-in plugin', () => {
         const { configSchema } = plugin;
         if (!configSchema) throw new Error('it has no configSchema, so that any option would be taken');
         const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-        for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
-          ajv.addFormat(format, true);
+        for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
         const validate = ajv.compile({ ...configSchema });
         expect([(configSchema as Schema)['type']].flat()).to.include('object');
         if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a fault').to.equal(false);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { Ajv2020, ErrorObject, Options } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
-import { GatewayError, isObject, readObject, type Schema } from '../../../core/index.ts';
+import { GatewayError, isObject, readObject, type Schema, STANDARD_FORMATS } from '../../../core/index.ts';
 import { isJsonSchema, objectToSchema } from './shape-schema.ts';
 
 export type Checked =
@@ -21,14 +21,10 @@ export interface CheckedSchema {
 /** The most elements in one list of a response: what `uniqueItems` may have to compare. */
 const MAX_LIST = 5000;
 
-/** Formats that are checked; any other is a hint. Every expression is linear. */
-const FORMATS = Object.freeze({
-  date: /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/,
-  'date-time': /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/,
-  email: /^[^\s@]{1,64}@[^\s@]{1,255}$/,
-  uri: /^[A-Za-z][A-Za-z0-9+.-]{0,30}:\S{1,8000}$/,
-  uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i,
-});
+/** Formats that are checked; any other is a hint. */
+const FORMATS = Object.freeze(
+  Object.fromEntries(Object.entries(STANDARD_FORMATS).map(([name, { accepts }]) => [name, accepts])),
+);
 
 export interface SchemaReader {
   /** A `response_model`: JSON Schema, OpenAI's `response_format` wrapper, or a plain shape. */

@@ -54,29 +54,14 @@ export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BY
     return kept.size <= MAX_RESPONSES && sum <= maxBytes && (memory?.resize(heldBytes()) ?? true);
   }
 
-  function itemOf(reference: Item): Item | undefined {
-    for (const { items } of kept.values())
-      for (const item of items) if (!isReference(item) && item['id'] === reference['id']) return item;
-    return undefined;
-  }
-
   return {
     continue(body) {
       const id = body.previous_response_id ?? undefined;
       const before = id === undefined ? undefined : kept.get(id);
-      const own = inputItems(body.input).map((item) => (isReference(item) ? (itemOf(item) ?? item) : item));
-      if (!before) {
-        const input = Array.isArray(body.input) ? { input: own } : {};
-        return { body: { ...body, ...input }, continued: undefined, place: (param) => param };
-      }
-      const { previous_response_id: _, ...rest } = body;
-      const earlier = before.earlier === undefined ? {} : { previous_response_id: before.earlier };
-      const offset = before.items.length;
-      return {
-        body: { ...rest, ...earlier, input: [...before.items, ...own] } as ResponsesBody,
-        continued: id,
-        place: (param) => placeBefore(param, offset),
-      };
+      const own = inputItems(body.input).map((item) => (isReference(item) ? (findItem(kept, item) ?? item) : item));
+      if (before) return { ...continueAfter(before, body, own), continued: id };
+      const input = Array.isArray(body.input) ? { input: own } : {};
+      return { body: { ...body, ...input }, continued: undefined, place: (param) => param };
     },
     keep(id, { body, continued }, output) {
       const before = continued === undefined ? undefined : kept.get(continued);
@@ -100,6 +85,24 @@ export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BY
       memory?.resize(heldBytes());
     },
   };
+}
+
+function continueAfter(
+  { items, earlier }: Kept,
+  { previous_response_id: _, ...rest }: ResponsesBody,
+  own: readonly Item[],
+): Pick<Turn, 'body' | 'place'> {
+  const before = earlier === undefined ? {} : { previous_response_id: earlier };
+  return {
+    body: { ...rest, ...before, input: [...items, ...own] } as ResponsesBody,
+    place: (param) => placeBefore(param, items.length),
+  };
+}
+
+function findItem(kept: ReadonlyMap<string, Kept>, reference: Item): Item | undefined {
+  for (const { items } of kept.values())
+    for (const item of items) if (!isReference(item) && item['id'] === reference['id']) return item;
+  return undefined;
 }
 
 function inputItems(input: ResponsesBody['input']): readonly Item[] {

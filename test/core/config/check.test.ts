@@ -175,7 +175,7 @@ describe('a configuration without problems', () => {
     ] as const;
     expect(() => checkConfig(raw, { ...PLUGINS, schemas })).to.throw(
       ConfigError,
-      'tollgate.config.yaml:1:14 providers.odd: has a plugin whose configSchema cannot be used: strict mode: unknown keyword: "tipe"',
+      'tollgate.config.yaml:1:14 providers.odd: has the plugin "odd", whose configSchema cannot be used: strict mode: unknown keyword: "tipe"',
     );
   });
 

@@ -2,14 +2,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { composeSchema } from '../../../core/config/compose-schema.ts';
 import type { PluginSchema } from '../../../core/config/core-schema.ts';
+import { FORMATS } from '../../../core/contract/units.ts';
 import { removeFolders } from '../../support/folders.ts';
 import { PLUGINS, problemLines } from './config-plugins.ts';
 
 /** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */
 function compile(plugins: readonly PluginSchema[]): (value: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true, keywords: ['secret'] });
-  for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
-    ajv.addFormat(format, true);
+  for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
   return ajv.compile(composeSchema(plugins));
 }
 

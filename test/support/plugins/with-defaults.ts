@@ -1,10 +1,10 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { FORMATS } from '../../../core/contract/units.ts';
 
 /** Knows what core adds to configuration schemas; one for all tests of a process, since it remembers what it compiled. */
 export const configAjv = new Ajv2020({ strict: true, useDefaults: true, allowUnionTypes: false });
 configAjv.addVocabulary(['secret']);
-for (const format of ['duration', 'money', 'url', 'size', 'path', 'host', 'origin', 'header-value', 'model'])
-  configAjv.addFormat(format, true);
+for (const format of Object.keys(FORMATS)) configAjv.addFormat(format, true);
 
 /** A plugin's configuration with the defaults of its schema, which is enforced, as core does it. */
 export function withDefaults(schema: object | undefined, config: object): object {
