@@ -127,7 +127,7 @@ function resultBlock({ call, parts, message }: ToolResult): Block {
   };
 }
 
-/** A `cache_control` on a whole message belongs to its last block. */
+/** A `cache_control` on a message belongs to its last block. */
 function cached<B extends Block>(blocks: readonly B[], message: ChatMessage): readonly B[] {
   const control = cacheControlOf(message);
   const last = blocks.at(-1);
@@ -371,17 +371,17 @@ const SILENT: ReadonlySet<string> = new Set('$schema $id $comment examples depre
 
 const MAX_DEPTH = 64;
 const MAX_VISITS = 5000;
-/** The vendor's limit over the whole schema. */
+/** The vendor's limit over all of the schema. */
 const MAX_OPTIONAL = 24;
 
-/** A schema as the vendor takes it; constraints it cannot hold the model to are told to the model in the description. */
+/** A schema as the vendor takes it; constraints that it does not enforce stand in the description, for the model to read. */
 export function strictSchema(schema: Schema, depth = 0): Schema {
   if (depth > MAX_DEPTH) throw new GatewayError('invalid_request', `A JSON Schema is nested over ${MAX_DEPTH} levels.`);
   const clean = (value: unknown): unknown => (isObject(value) ? strictSchema(value, depth + 1) : {});
   const cleanAll = (values: unknown): Schema =>
     Object.fromEntries(Object.entries(readObject(values)).map(([name, value]) => [name, clean(value)]));
   const result: JsonObject = {};
-  const told: string[] = [];
+  const unenforced: string[] = [];
   for (const [word, value] of Object.entries(schema)) {
     if (word === 'properties' || word === '$defs' || word === 'definitions') result[word] = cleanAll(value);
     else if (word === 'anyOf' || word === 'oneOf') result['anyOf'] = readArray(value).map(clean);
@@ -390,12 +390,12 @@ export function strictSchema(schema: Schema, depth = 0): Schema {
     else if (word === 'format' && FORMATS.has(value)) result[word] = value;
     else if (word === 'minItems' && (value === 0 || value === 1)) result[word] = value;
     else if (KEPT.has(word)) result[word] = value;
-    else if (word !== 'additionalProperties' && !SILENT.has(word)) told.push(`${word}: ${JSON.stringify(value)}`);
+    else if (word !== 'additionalProperties' && !SILENT.has(word)) unenforced.push(`${word}: ${JSON.stringify(value)}`);
   }
   if (isObjectSchema(schema)) result['additionalProperties'] = false;
-  if (told.length > 0) {
+  if (unenforced.length > 0) {
     const description = typeof schema['description'] === 'string' ? `${schema['description']}\n\n` : '';
-    result['description'] = `${description}{${told.join(', ')}}`;
+    result['description'] = `${description}{${unenforced.join(', ')}}`;
   }
   return result;
 }
