@@ -185,7 +185,7 @@ function ownFields(body: MessagesRequest, headers: Readonly<Record<string, unkno
   };
 }
 
-/** Fields beside {@link SAID} that other fields of the canonical request say, or that are needs of their own. */
+/** Fields next to {@link SAID} that other fields of the canonical request say, or that are needs of their own. */
 const SAID_OTHERWISE: ReadonlySet<string> = new Set([
   ...['thinking', 'output_config', 'output_format', 'container', 'mcp_servers', 'fallbacks'],
 ]);
@@ -298,7 +298,7 @@ function isBlock(value: unknown): value is Block {
   return isObject(value) && typeof value['type'] === 'string';
 }
 
-/** What a model said, its blocks by kind; `order` tells how they stood where that is not the usual order. */
+/** An assistant's message, its blocks by kind; `order` has how they stood where that is not the usual order. */
 function readAssistant(blocks: readonly Block[], at: string, add: Add, reading: Reading): void {
   const parts: ContentPart[] = [];
   const details: ReasoningDetail[] = [];
@@ -343,10 +343,10 @@ function readCall(block: Block): ToolCall {
 }
 
 /** How much of a block that only its own provider understands goes to another one. */
-const MAX_TOLD = 4000;
+const MAX_TEXT = 4000;
 
 /** Blocks that other providers get as text: what tools of the provider did, and what was summed up. */
-const TELLABLE = /_tool_result$|^(?:server_tool_use|mcp_tool_use|search_result|compaction|tool_reference)$/;
+const DESCRIBED = /_tool_result$|^(?:server_tool_use|mcp_tool_use|search_result|compaction|tool_reference)$/;
 
 /** Fields that only their provider can read. */
 const UNREADABLE: ReadonlySet<string> = new Set('encrypted_content encrypted_index signature cache_control'.split(' '));
@@ -417,14 +417,14 @@ function readOpaque(block: Block, at: string, reading: Reading): ContentPart {
   if (isFile) reading.needs.push({ kind: 'reference', name: 'file', param: `${at}.source` });
   if (typeof block['file_id'] === 'string')
     reading.needs.push({ kind: 'reference', name: block.type, param: `${at}.file_id` });
-  const isTellable = TELLABLE.test(block.type);
-  if (!isTellable) reading.needs.push({ kind: 'native', name: block.type, param: at });
-  return { ...opaqueOf(block), ...(isTellable && { text: tell(block) }) };
+  const isDescribed = DESCRIBED.test(block.type);
+  if (!isDescribed) reading.needs.push({ kind: 'native', name: block.type, param: at });
+  return { ...opaqueOf(block), ...(isDescribed && { text: describeBlock(block) }) };
 }
 
-function tell(block: Block): string {
+function describeBlock(block: Block): string {
   const { type, content } = block;
-  if (type === 'compaction' && typeof content === 'string') return content.slice(0, MAX_TOLD);
+  if (type === 'compaction' && typeof content === 'string') return content.slice(0, MAX_TEXT);
   const json = JSON.stringify(block, (field, value: unknown) => (UNREADABLE.has(field) ? undefined : value));
-  return `[${type}] ${json}`.slice(0, MAX_TOLD);
+  return `[${type}] ${json}`.slice(0, MAX_TEXT);
 }

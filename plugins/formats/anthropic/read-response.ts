@@ -275,7 +275,7 @@ function completeBlock({ type, start, written }: BlockState): JsonObject {
 }
 
 /**
- * Decodes the Messages API's events, told apart by the `type` in their data. After a stop reason that is not known the stream is not
+ * Decodes the Messages API's events, which differ by the `type` in their data. After a stop reason that is not known the stream is not
  * complete, unless `unknown` says what that counts as.
  */
 export function anthropicStream(call: CodecCall, unknown?: FinishReason): StreamDecoder {

@@ -201,6 +201,10 @@ export function valueOfOpaque(
 /** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
+  notes: [
+    'A stop reason that this gateway does not know is an error after the content so far, never `stop`; `pause_turn` and `compaction` are `length`. Callers of Messages get it as it is.',
+    'Where thinking of the history is bound to what stood before it (Opus, Sonnet and Haiku 5.5, Fable and Mythos 5.1 and later), the vendor is asked to leave it out when that has changed (`thinking.block_binding`, the beta `thinking-binding-controls-2026-08-01`, unless `betas.deny` has it), instead of refusing the request.',
+  ],
   extras: ['top_k', 'thinking', 'cache_control', 'betas', 'context_management', 'output_config', 'stop_sequences'],
   lacks: { 'log probabilities': 'the vendor tells none' },
   variants: [
@@ -244,12 +248,12 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     response_format: {
       rule: 'emulated',
       to: 'output_config.format',
-      note: 'A schema is native from Opus 4.1 on. Older models, and schemas the vendor cannot hold an answer to (recursive ones, maps), get a forced tool whose input is the answer; models that cannot be forced, and `json_object`, an instruction.',
+      note: 'A schema is native from Opus 4.1 on. Older models, and schemas the vendor cannot hold an answer to (recursive ones, maps), get a forced tool whose input is the answer; models that cannot be forced or whose thinking is bound to their tools (5.5), and `json_object`, an instruction at the end of the user’s last turn.',
     },
     tools: { rule: 'passed', note: '`parameters` becomes `input_schema`, `cache_control` stays.' },
     tool_choice: {
       rule: 'passed',
-      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction, and the field is told as dropped. Beside a named tool the others stay.',
+      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction at the end of the user’s last turn, and the field is reported as dropped. Next to a named tool the others stay.',
     },
     parallel_tool_calls: { rule: 'renamed', to: 'tool_choice.disable_parallel_tool_use', neutral: [true] },
     reasoning_effort: {
@@ -259,7 +263,7 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     },
     thinking: {
       rule: 'passed',
-      note: 'The vendor’s own field; wins over `reasoning_effort`. What the model refuses becomes the nearest that it takes, and the field is told as dropped.',
+      note: 'The vendor’s own field; wins over `reasoning_effort`. What the model refuses becomes the nearest that it takes, and the field is reported as dropped.',
     },
     output_config: {
       rule: 'passed',

@@ -195,7 +195,7 @@ export const COUNT_REQUEST: Schema = {
 
 const count: Schema = { type: 'integer', minimum: 0 };
 
-/** A whole message. */
+/** A message. */
 export const MESSAGES_RESPONSE: Schema = {
   type: 'object',
   required: ['id', 'type', 'role', 'model', 'content', 'stop_reason', 'stop_sequence', 'usage'],

@@ -31,15 +31,11 @@ import {
 } from '../../providers/kit/index.ts';
 import { type AnthropicTraits, anthropicCallId, cacheControlOf, valueOfOpaque } from './tables.ts';
 import { isThinkingBlock, placedThinking } from './thinking.ts';
-import type { AnthropicMessage, Block, MessagesTool, TextBlock } from './types.ts';
+import type { AnthropicMessage, AnthropicRequest, Block, MessagesTool, TextBlock } from './types.ts';
 
 /** Said by the user where the vendor wants a user's turn and the caller has none. */
 const OPENING = '(The assistant speaks first.)';
 const CLOSING = 'Continue.';
-interface Translated {
-  readonly system?: readonly TextBlock[];
-  readonly messages: readonly AnthropicMessage[];
-}
 
 /**
  * Messages and system texts. `instruction`, which stands in for what the vendor has no field for, ends the user's last turn: in front of
@@ -50,7 +46,7 @@ export function anthropicMessages(
   conversation: Conversation,
   instruction: string | undefined,
   prefill: boolean,
-): Translated {
+): Pick<AnthropicRequest, 'messages' | 'system'> {
   const messages: GrowingMessage[] = [];
   for (const turn of conversation.turns) {
     if (turn.kind === 'user') append(messages, 'user', cached(turn.parts.flatMap(anthropicBlocks), turn.message));
@@ -131,7 +127,7 @@ function resultBlock({ call, parts, message }: ToolResult): Block {
   };
 }
 
-/** A `cache_control` on a whole message belongs to its last block. */
+/** A `cache_control` on a message belongs to its last block. */
 function cached<B extends Block>(blocks: readonly B[], message: ChatMessage): readonly B[] {
   const control = cacheControlOf(message);
   const last = blocks.at(-1);
@@ -195,42 +191,26 @@ function imageBlock(url: string, at: string): Block {
 }
 
 function fileBlock({ value, at }: Located<ContentPart>): Block {
-  const file = isObject(value['file']) ? value['file'] : {};
-  const url = file['file_url'] ?? file['file_data'] ?? file['file_id'];
-  const details = detailsOf(value, file);
+  const file = readObject(value['file']);
+  const [title, context] = [readString(file['filename']), readString(value['context'])];
+  const documentOf = (source: JsonObject): Block => ({
+    ...{ type: 'document', source, ...(title !== undefined && { title }), ...(context !== undefined && { context }) },
+    ...(isObject(value['citations']) && { citations: value['citations'] }),
+  });
   const own = readObject(readObject(readObject(value['dialect_fields'])['messages'])['source']);
-  if (own['type'] === 'content')
-    return { type: 'document', source: { type: 'content', content: own['content'] }, ...details };
-  if (typeof url === 'string' && /^https:\/\//i.test(url)) {
-    return { type: 'document', source: { type: 'url', url }, ...details };
-  }
+  if (own['type'] === 'content') return documentOf({ type: 'content', content: own['content'] });
+  const url = file['file_url'] ?? file['file_data'] ?? file['file_id'];
+  if (typeof url === 'string' && /^https:\/\//i.test(url)) return documentOf({ type: 'url', url });
   const inline = typeof url === 'string' ? readDataUrl(url) : undefined;
   if (inline && IMAGE_TYPES.has(inline.mediaType)) return imageBlock(String(url), at);
-  if (inline?.mediaType === 'application/pdf') {
-    return {
-      type: 'document',
-      source: { type: 'base64', media_type: inline.mediaType, data: inline.data },
-      ...details,
-    };
-  }
+  if (inline?.mediaType === 'application/pdf')
+    return documentOf({ type: 'base64', media_type: inline.mediaType, data: inline.data });
   if (inline?.mediaType === 'text/plain') {
     const data = Buffer.from(inline.data, 'base64').toString('utf8');
-    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...details };
+    return documentOf({ type: 'text', media_type: 'text/plain', data });
   }
   const wanted = 'as a base64 data: URL of a PDF, a plain text or an image, or an https: URL as `file_id`';
   throw invalid(`${at}.file`, `must hold \`file_data\` ${wanted}`);
-}
-
-/** What a document has next to its content. */
-function detailsOf(value: ContentPart, file: Readonly<Record<string, unknown>>): JsonObject {
-  const { context, citations } = value;
-  const title = readString(file['filename']);
-  const about = readString(context);
-  return {
-    ...(title !== undefined && { title }),
-    ...(about !== undefined && { context: about }),
-    ...(isObject(citations) && { citations }),
-  };
 }
 
 const ANY_OBJECT: Schema = { type: 'object', properties: {} };
@@ -289,7 +269,7 @@ export function planTools(
   return withParallel(withFormat(plan, wanted, choice, traits), input);
 }
 
-/** The vendor has no list of allowed tools, so others are left out; beside one that is named they stay. */
+/** The vendor has no list of allowed tools, so others are left out; next to one that is named they stay. */
 function isOffered(name: string, { mode, only }: ToolMode): boolean {
   const isNamed = mode === 'required' && only?.length === 1;
   return only === undefined || isNamed || only.includes(name);
@@ -391,17 +371,17 @@ const SILENT: ReadonlySet<string> = new Set('$schema $id $comment examples depre
 
 const MAX_DEPTH = 64;
 const MAX_VISITS = 5000;
-/** The vendor's limit over the whole schema. */
+/** The vendor's limit over all of the schema. */
 const MAX_OPTIONAL = 24;
 
-/** A schema as the vendor takes it; constraints it cannot hold the model to are told to the model in the description. */
+/** A schema as the vendor takes it; constraints that it does not enforce stand in the description, for the model to read. */
 export function strictSchema(schema: Schema, depth = 0): Schema {
   if (depth > MAX_DEPTH) throw new GatewayError('invalid_request', `A JSON Schema is nested over ${MAX_DEPTH} levels.`);
   const clean = (value: unknown): unknown => (isObject(value) ? strictSchema(value, depth + 1) : {});
   const cleanAll = (values: unknown): Schema =>
     Object.fromEntries(Object.entries(readObject(values)).map(([name, value]) => [name, clean(value)]));
   const result: JsonObject = {};
-  const told: string[] = [];
+  const unenforced: string[] = [];
   for (const [word, value] of Object.entries(schema)) {
     if (word === 'properties' || word === '$defs' || word === 'definitions') result[word] = cleanAll(value);
     else if (word === 'anyOf' || word === 'oneOf') result['anyOf'] = readArray(value).map(clean);
@@ -410,12 +390,12 @@ export function strictSchema(schema: Schema, depth = 0): Schema {
     else if (word === 'format' && FORMATS.has(value)) result[word] = value;
     else if (word === 'minItems' && (value === 0 || value === 1)) result[word] = value;
     else if (KEPT.has(word)) result[word] = value;
-    else if (word !== 'additionalProperties' && !SILENT.has(word)) told.push(`${word}: ${JSON.stringify(value)}`);
+    else if (word !== 'additionalProperties' && !SILENT.has(word)) unenforced.push(`${word}: ${JSON.stringify(value)}`);
   }
   if (isObjectSchema(schema)) result['additionalProperties'] = false;
-  if (told.length > 0) {
+  if (unenforced.length > 0) {
     const description = typeof schema['description'] === 'string' ? `${schema['description']}\n\n` : '';
-    result['description'] = `${description}{${told.join(', ')}}`;
+    result['description'] = `${description}{${unenforced.join(', ')}}`;
   }
   return result;
 }

@@ -28,10 +28,10 @@ const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 
 /** A chat request as `POST /v1/messages`. */
 export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: BetaRules = NO_RULES): HttpRequest {
-  const told: string[] = [];
-  const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), told);
-  const input = mergeExtraBody(own.input, (field) => EXTRAS.has(field), told);
-  const dropped = [...told, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
+  const unread: string[] = [];
+  const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), unread);
+  const input = mergeExtraBody(own.input, (field) => EXTRAS.has(field), unread);
+  const dropped = [...unread, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
   const betas = readBetas(input['betas']);
   if (hasForeignReasoning(input)) tellDropped(dropped, 'reasoning');
   const mayBind = !rules.deny.includes(BINDING_BETA);
@@ -187,7 +187,7 @@ function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean
   const { metadata, ...known } = Object.fromEntries(own.filter(([field]) => isKnown(field)));
   const rest = Object.fromEntries(own.filter(([field]) => !isKnown(field)));
   const exact = { ...input, ...known };
-  // What was said in the vendor's own words wins over what was made of it for others.
+  // The vendor's own words win over what was made of them for others.
   const config = readObject(known['output_config']);
   if (known['thinking'] || config['effort']) delete exact.reasoning_effort;
   if (config['format'] || rest['output_format']) delete exact.response_format;

@@ -111,8 +111,8 @@ function blocksOf(message: AssistantMessage, context: DialectContext<MessagesReq
 function textBlocks({ content, refusal, annotations }: AssistantMessage): readonly Block[] {
   const text = content ?? '';
   const citations = (annotations ?? []).flatMap((annotation) => writeCitation(annotation, text) ?? []);
-  const said = text === '' ? [] : [{ type: 'text', text, ...(citations.length > 0 && { citations }) }];
-  return refusal ? [...said, { type: 'text', text: refusal }] : said;
+  const shown = text === '' ? [] : [{ type: 'text', text, ...(citations.length > 0 && { citations }) }];
+  return refusal ? [...shown, { type: 'text', text: refusal }] : shown;
 }
 
 function thinkingBlocks(
