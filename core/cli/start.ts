@@ -115,12 +115,12 @@ function readHost(text: unknown): string | undefined {
   throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Such as 127.0.0.1, or 0.0.0.0 for all networks.');
 }
 
-/** What is done about an error of core's own that nobody caught; before there is a gateway it ends the process. */
+/** What is done about an uncaught error of core's own; before there is a gateway it ends the process. */
 interface Strays {
   onCrash: (error: unknown) => void;
 }
 
-/** From here on an error that nobody caught is logged; one of a plugin with the plugin's name, and the gateway goes on. */
+/** From here on an uncaught error is logged; one of a plugin with the plugin's name, and the gateway goes on. */
 function catchStrays(loaded: LoadedConfig, log: Log): Strays {
   const strays: Strays = {
     onCrash(error) {
@@ -139,7 +139,7 @@ function catchStrays(loaded: LoadedConfig, log: Log): Strays {
   return strays;
 }
 
-/** Resolves when the gateway has drained. An error of core's own that nobody caught drains it too, and makes the exit code 1. */
+/** Resolves when the gateway has drained. An uncaught error of core's own drains it too, and makes the exit code 1. */
 function untilStopped(
   gateway: Gateway,
   terminal: Terminal,
@@ -170,7 +170,7 @@ function untilStopped(
   });
 }
 
-/** What the banner says beside the gateway itself. */
+/** What the banner says in addition to the gateway itself. */
 export interface BannerOptions {
   /** The configuration's name for people. */
   readonly file: string;
@@ -271,8 +271,8 @@ export async function trySetUp(
 }
 
 /**
- * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and whatever asks it is told
- * that there is none.
+ * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and every use of it fails
+ * with the error that there is no store.
  */
 function createAbsentStore(kind: string): Store {
   const documents = new Map<string, Keyv>();

@@ -14,7 +14,7 @@ import { GATHER_MS, tell, type WorkerMessage } from '../plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
 import { type Reloads, startReloads } from './reload.ts';
 
-/** How a worker is told its number. */
+/** The variable that has a worker's number. */
 const WORKER_VARIABLE = 'TOLLGATE_WORKER';
 
 /** Which worker of a gateway this process is, from 1; undefined when it is the only one. */
@@ -54,7 +54,7 @@ export function primaryReloads(): ReloadControl {
   return { reload: (cause) => request(cause), compare: () => request(undefined) };
 }
 
-/** In a worker: drains when the primary says so or is gone. Signals to the whole group are the primary's to answer. */
+/** In a worker: drains when the primary says so or is gone. Signals to the process group are the primary's to answer. */
 export function onPrimary(drain: () => void): void {
   let isDraining = false;
   const once = (): void => {
@@ -125,7 +125,7 @@ const STEADY_MS = 5_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** How long a worker that is told to end at once may take. */
+/** How long a worker may take to end at once. */
 const STOP_MS = 1000;
 
 /** How long a worker may take to build a configuration: each plugin has 30 s to set up. */

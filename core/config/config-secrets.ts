@@ -4,7 +4,7 @@ import type { GatewayConfig } from './core-schema.ts';
 /** Shorter values are words that any text may hold, and no secrets. */
 const LEAST_LENGTH = 8;
 
-/** Every text of a configuration that `config print` hides, whole or in part. */
+/** Every text of a configuration that `config print` hides, fully or in part. */
 export function listSecrets({ plain, printable }: Pick<GatewayConfig, 'plain' | 'printable'>): readonly string[] {
   const found = new Set<string>();
   const visit = (value: unknown, shown: unknown): void => {

@@ -29,7 +29,7 @@ import { type Triage, triage } from './triage.ts';
 
 interface MedicalResult {
   readonly content: MedicalContent | Readonly<Record<string, unknown>>;
-  /** Beside a caller's own `response_model`. */
+  /** In addition to a caller's own `response_model`. */
   readonly safety?: Omit<SafetyPart, 'kinds'>;
   readonly usage: Usage;
   readonly model: string;
@@ -46,7 +46,7 @@ interface MedicalPlace {
 const CALLERS_ERROR = new Set(['invalid_request', 'unsupported_model', 'unsupported_provider', 'model_not_allowed']);
 
 /**
- * Rules, triage, panel, writer, reviewers. Danger signs are told first and whatever happens: when the models fail, the
+ * Rules, triage, panel, writer, reviewers. Danger signs are reported first and in any case: when the models fail, the
  * notice alone is the answer, or stands in the error. Somebody in a crisis gets fixed words, not generated ones. What the
  * reviewers or the rules veto twice is not sent.
  */
@@ -329,7 +329,7 @@ const NO_FACTS: ReadonlySet<string> = new Set();
 
 /**
  * What an answer must not hold, whatever the reviewers say: a certain or bare diagnosis, a dose that neither the person nor a
- * source named, the start, stop or change of a medicine, false comfort beside a danger sign. Answers objections in words for
+ * source named, the start, stop or change of a medicine, false reassurance next to a danger sign. Answers objections in words for
  * the writer.
  */
 function findObjections(
@@ -354,7 +354,7 @@ export function findReleaseRules(
   const repeating = readings.map((reading) => withoutKnown(reading, known));
   return RELEASE_RULES.filter(
     (rule) =>
-      (isUrgent || rule.besideDanger !== true) &&
+      (isUrgent || rule.onlyWithDanger !== true) &&
       (rule.mayRepeat ? repeating : readings).some((reading) =>
         CONDITIONS.get(rule)?.some((condition) => holds(condition, reading, NO_FACTS)),
       ),
