@@ -172,8 +172,9 @@ function planAttempt(
       before.length + after.length > 0
         ? { ...written, dropped: [...new Set([...before, ...(written.dropped ?? []), ...after])] }
         : written;
-    // A dialect whose shape is the canonical one is written by the codec: between equals that is its native lane.
-    const lane = ingress && (row && !ingress.patch ? 'native' : 'translated');
+    // A dialect whose shape is the canonical one is written by the codec: where that chose the same API, this is its native lane.
+    const isSameApi = row !== undefined && !ingress?.patch && written.path === row.path;
+    const lane = ingress && (isSameApi ? 'native' : 'translated');
     return { request, codec, lane, passesOn: false };
   } catch (thrown) {
     throw asRefusal(thrown);

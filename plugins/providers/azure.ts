@@ -18,7 +18,11 @@ export default openaiCompatible({
   keepsStop: true,
   streamOptions: { include_obfuscation: false },
   embeddings: {},
-  lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
+  reasoningSummary: 'auto',
+  lacks: {
+    'reasoning content':
+      'chat completions say how many tokens a model thought, not what; requests that go by the Responses API get summaries',
+  },
   responsesPath: () => '/responses',
   options: {
     resource: {

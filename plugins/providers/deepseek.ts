@@ -3,7 +3,7 @@ import {
   type CompatibleRules,
   drop,
   emulate,
-  mapped,
+  nearestEffort,
   OPENAI_ONLY,
   openaiCompatible,
   pass,
@@ -57,11 +57,9 @@ function looseTools(value: unknown) {
   return { body: { tools: loose }, told: tools.some((tool) => strictOf(tool) === true) ? ['tools.strict'] : [] };
 }
 
-const EFFORT = mapped({ minimal: 'low', medium: 'high', xhigh: 'max' });
-
 function thinking(value: unknown, { thinking: own }: ChatRequest) {
   if (value === 'none') return { body: own === undefined ? { thinking: { type: 'disabled' } } : {} };
-  return { body: { reasoning_effort: EFFORT(value) } };
+  return { body: { reasoning_effort: nearestEffort(value, ['max', 'high', 'low']) } };
 }
 
 function jsonMode(value: unknown) {

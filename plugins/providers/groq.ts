@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../core/index.ts';
-import { drop, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
 
 const NOT_YET = 'not yet supported by any of its models';
 
@@ -16,10 +16,7 @@ export default openaiCompatible({
     max_tokens: rename('max_completion_tokens'),
     n: refuse('one choice an answer', 1),
     presence_penalty: drop(NOT_YET, 0),
-    reasoning_effort: pass(
-      '`low`, `medium`, `high`',
-      mapped({ none: 'low', minimal: 'low', xhigh: 'high', max: 'high' }),
-    ),
+    reasoning_effort: pass('`low`, `medium`, `high`', (effort) => nearestEffort(effort, ['low', 'medium', 'high'])),
     service_tier: pass('`auto`, `on_demand`, `flex`, `performance`; `default` is `on_demand`', tier),
     top_logprobs: drop(NOT_YET),
   },
@@ -48,7 +45,9 @@ export default openaiCompatible({
       when: '`qwen/qwen3.8`',
       applies: ({ model }: ChatRequest) => model.startsWith('qwen/qwen3.8'),
       example: { model: 'qwen/qwen3.8-27b' },
-      fields: { reasoning_effort: pass(undefined, mapped({ minimal: 'low', xhigh: 'high', max: 'high' })) },
+      fields: {
+        reasoning_effort: pass(undefined, (effort) => nearestEffort(effort, ['high', 'medium', 'low', 'none'])),
+      },
     },
   ],
   roles: { developer: 'system' },

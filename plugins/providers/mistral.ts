@@ -1,5 +1,14 @@
 import type { ChatMessage } from '../../core/index.ts';
-import { drop, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename, within } from './openai-compatible.ts';
+import {
+  drop,
+  nearestEffort,
+  OPENAI_ONLY,
+  openaiCompatible,
+  pass,
+  refuse,
+  rename,
+  within,
+} from './openai-compatible.ts';
 
 /** Sources: mistralai/platform-docs-public `openapi.yaml` (2026-08). Bodies and messages are closed: unknown keys are 422. */
 export default openaiCompatible({
@@ -53,7 +62,7 @@ export default openaiCompatible({
 });
 
 function effort(value: unknown): unknown {
-  return mapped({ minimal: 'none', low: 'high', medium: 'high', xhigh: 'high', max: 'high' })(value);
+  return nearestEffort(value, ['high', 'none']);
 }
 
 const FIELDS: Readonly<Record<string, readonly string[]>> = Object.freeze({

@@ -1,5 +1,14 @@
 import { type ChatMessage, type ChatRequest, GatewayError } from '../../core/index.ts';
-import { drop, emulate, mapped, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+import {
+  drop,
+  emulate,
+  nearestEffort,
+  OPENAI_ONLY,
+  openaiCompatible,
+  pass,
+  refuse,
+  rename,
+} from './openai-compatible.ts';
 
 /** Source: ollama/ollama `openai/openai.go` and `docs/api` (2026-08). */
 export default openaiCompatible({
@@ -17,7 +26,9 @@ export default openaiCompatible({
     max_completion_tokens: rename('max_tokens'),
     n: refuse('one choice an answer', 1),
     parallel_tool_calls: drop(undefined, true),
-    reasoning_effort: pass('`low`, `medium`, `high`, `max`, `none`', mapped({ minimal: 'low', xhigh: 'max' })),
+    reasoning_effort: pass('`low`, `medium`, `high`, `max`, `none`', (effort) =>
+      nearestEffort(effort, ['max', 'high', 'medium', 'low', 'none']),
+    ),
     temperature: pass('1.0 there when left out, whatever the model file says'),
     tool_choice: emulate(
       '`none` leaves the tools out, a named one leaves it alone; `required` is not enforced',

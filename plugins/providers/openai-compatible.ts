@@ -6,6 +6,7 @@ import { isPublicHost } from '../../core/index.ts';
 import { openaiCompatible } from './openai-compatible/provider.ts';
 import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
 
+export { type Effort, nearestEffort } from './kit/index.ts';
 export { classifyError, type ErrorRules, readVendorError, type VendorError } from './openai-compatible/errors.ts';
 export type { FileRules } from './openai-compatible/files.ts';
 export { shortId } from './openai-compatible/messages.ts';
@@ -17,13 +18,12 @@ export {
   type CompatibleRule,
   type CompatibleRules,
   drop,
-  type Effort,
   type Emulation,
   emulate,
   mapped,
-  nearestEffort,
   OPENAI_ONLY,
   pass,
+  RESPONSES_API,
   refuse,
   rename,
   within,

@@ -15,7 +15,14 @@ export default openaiCompatible({
   // Without the padding every frame is what callers get, and the stream is half as long.
   streamOptions: { include_obfuscation: false },
   embeddings: {},
-  lacks: { 'reasoning content': 'chat completions tell how many tokens a model thought, not what' },
+  reasoningSummary: 'auto',
+  notes: [
+    'Deep research models search the web in every call, by the vendor’s own tool; its fees are not in the ledger.',
+  ],
+  lacks: {
+    'reasoning content':
+      'chat completions say how many tokens a model thought, not what; requests that go by the Responses API get summaries',
+  },
   responsesPath: (model) => (CHAT_ONLY.test(model) ? undefined : '/responses'),
   options: {
     organization: { type: 'string', description: 'Sent as `OpenAI-Organization`.' },

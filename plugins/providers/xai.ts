@@ -7,12 +7,14 @@ import {
   OPENAI_ONLY,
   openaiCompatible,
   pass,
+  RESPONSES_API,
   refuse,
   rename,
   within,
 } from './openai-compatible.ts';
 
 const NO_REASONING = /^grok-4\.20(-\d{4})?-non-reasoning/;
+const MULTI_AGENT = /^grok-[\d.]+-multi-agent/;
 const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
 
 /** Sources: docs.x.ai (2026), vercel/ai `packages/xai` 4.0. Chat completions are xAI's older interface and go on working. */
@@ -35,6 +37,13 @@ export default openaiCompatible({
     top_logprobs: within(0, 8),
   },
   variants: [
+    {
+      when: '`grok-4.20-multi-agent`, which only the Responses API has',
+      wire: 'responses',
+      applies: ({ model }) => MULTI_AGENT.test(model),
+      example: { model: 'grok-4.20-multi-agent' },
+      fields: { ...RESPONSES_API, parallel_tool_calls: pass() },
+    },
     {
       when: '`grok-4.20-non-reasoning`',
       applies: ({ model }) => NO_REASONING.test(model),

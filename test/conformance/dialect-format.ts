@@ -51,6 +51,8 @@ export interface DialectFormat {
   readonly native?: {
     /** Fields that are written whatever the caller said. */
     readonly edits: readonly string[];
+    /** The vendor's model, where the edits depend on what it can do. */
+    readonly model?: string;
     /** Canonical fields that hooks may change, and what of the body may change with each; null: the body cannot say it, which is told. */
     readonly changes: Readonly<Record<string, string | readonly string[] | null>>;
   };

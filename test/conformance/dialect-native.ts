@@ -91,7 +91,7 @@ function patched(
   const change: NativeChange = {
     before,
     after: { ...before, ...changed },
-    model: 'the-vendors-model',
+    model: subject.format.native?.model ?? 'the-vendors-model',
     stream: before.stream === true,
     open: () => undefined,
     scope: (name) => `scoped-${name}`,

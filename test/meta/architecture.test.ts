@@ -83,6 +83,9 @@ describe('a plugin', () => {
   /** `tollgate/codec` and `tollgate/speech`: any plugin may use them, as a third party's can. */
   const PUBLIC_KITS = ['plugins/providers/kit/index.ts', 'plugins/tts/kit/index.ts'];
 
+  /** What may import `plugins/formats/`; formats themselves import no plugin. */
+  const FORMAT_READERS: ReadonlySet<string> = new Set(['dialects', 'providers', 'formats']);
+
   it('takes its options from the configuration, never from the environment; a program it runs gets a part of that', () => {
     const runsProgram = 'plugins/tts/espeak/index.ts';
     expect(namesOf(plugins, ({ name, code }) => name !== runsProgram && /\bprocess\.env\b/.test(code))).to.deep.equal(
@@ -90,12 +93,13 @@ describe('a plugin', () => {
     );
   });
 
-  it('imports the public entry and its own folder; what plugins of one kind share is in kit, openai-compatible', () => {
+  it('imports the public entry and its own folder; what plugins share is in kit, openai-compatible and formats', () => {
     const foreign = plugins.flatMap(({ name, imports }) =>
       imports.flatMap(({ file }) => {
         if (!file || ENTRIES.includes(file) || homeOf(file) === homeOf(name)) return [];
         const kind = name.split('/')[1] ?? '';
         if (PUBLIC_KITS.includes(file)) return [];
+        if (file.startsWith('plugins/formats/') && FORMAT_READERS.has(kind)) return [];
         const isShared = file.startsWith(`plugins/${kind}/`) && SHARED.some((pattern) => pattern.test(file));
         return isShared ? [] : [`${name} imports ${file}`];
       }),

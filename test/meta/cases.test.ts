@@ -17,7 +17,7 @@ const SURFACES: Readonly<Record<string, string>> = Object.freeze({
   count_tokens: 'plugins/dialects/messages/index.ts',
   models: 'plugins/dialects/messages/models.ts',
   resp: 'plugins/dialects/responses/index.ts',
-  gem: 'plugins/dialects/gemini/index.ts',
+  gem: 'plugins/dialects/gemini.ts',
   chat: 'plugins/dialects/chat/index.ts',
   emb: 'plugins/dialects/chat/index.ts',
 });

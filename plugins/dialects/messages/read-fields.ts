@@ -1,4 +1,5 @@
 import { type ChatRequest, isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
+import { EFFORTS, effortOfTokens, isEffort } from '../../providers/kit/index.ts';
 import type { Reading } from './reading.ts';
 import type { MessagesRequest } from './types.ts';
 
@@ -8,13 +9,8 @@ const SAID: ReadonlySet<string> = new Set([
   ...['tools', 'tool_choice', 'cache_control', 'metadata'],
 ]);
 
-/** The most thinking tokens of an effort. */
-const BUDGETS: readonly (readonly [effort: string, most: number])[] = Object.freeze([
-  ['low', 4096],
-  ['medium', 12_288],
-  ['high', Number.POSITIVE_INFINITY],
-]);
-const EFFORTS: ReadonlySet<unknown> = new Set(['low', 'medium', 'high', 'xhigh', 'max']);
+/** The least effort that `output_config` has a word for. */
+const LEAST = EFFORTS.indexOf('low');
 
 /** Fields of a request that are neither messages nor tools. */
 export function readFields(body: MessagesRequest, headers: Readonly<Record<string, unknown>>): Partial<ChatRequest> {
@@ -46,8 +42,8 @@ function readEffort({ thinking, output_config: config }: MessagesRequest): strin
   const { type, budget_tokens: budget } = readObject(thinking);
   if (type === 'disabled') return 'none';
   const effort = readObject(config)['effort'];
-  if (typeof effort === 'string' && EFFORTS.has(effort)) return effort;
-  if (type === 'enabled' && typeof budget === 'number') return BUDGETS.find(([, most]) => budget <= most)?.[0];
+  if (isEffort(effort) && EFFORTS.indexOf(effort) >= LEAST) return effort;
+  if (type === 'enabled' && typeof budget === 'number') return effortOfTokens(budget, 'anthropic');
   return type === 'enabled' || type === 'adaptive' ? 'medium' : undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { ReasoningDetail } from '../../../core/index.ts';
+import { INCLUDE_ENCRYPTED } from '../../formats/openai-responses/index.ts';
 import { type CallerTool, readToolTable } from './read-tools.ts';
 import { sealReasoning } from './reasoning.ts';
 import type { ResponsesContext } from './response.ts';
@@ -32,7 +33,7 @@ export interface Block {
 export function createSetting(context: ResponsesContext, emit: BlockSetting['emit']): BlockSetting {
   const { body } = context.input;
   const { callers } = readToolTable(body);
-  const isSealWanted = body.include?.includes('reasoning.encrypted_content') === true;
+  const isSealWanted = body.include?.includes(INCLUDE_ENCRYPTED) === true;
   return {
     emit,
     itemId: (prefix, index) => `${prefix}_${context.id}_${index}`,

@@ -1,4 +1,4 @@
-import { customInput } from '../../providers/kit/index.ts';
+import { customInput } from '../../formats/openai-responses/index.ts';
 
 /** Reads the plain input of a custom tool out of the arguments of the function that stands for it, while they arrive. */
 export interface CustomInput {

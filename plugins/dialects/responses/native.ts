@@ -8,11 +8,11 @@ import {
   readArray,
   readString,
 } from '../../../core/index.ts';
+import { writeItems, writeTool } from '../../formats/openai-responses/index.ts';
 import { writeNative } from './native-events.ts';
 import { isForeign, isSealed } from './reasoning.ts';
 import { nativeStream } from './stream.ts';
 import type { Item, ResponsesBody } from './types.ts';
-import { itemsOf, toolOf } from './write-items.ts';
 
 /** How responses are passed to vendors that have this API themselves. */
 export const native: DialectNative<ResponsesBody> = {
@@ -95,7 +95,11 @@ function inputOf(body: ResponsesBody, change: NativeChange, dropped: Set<string>
     if (kept?.['type'] !== 'additional_tools') return kept ? [kept] : [];
     return [{ ...kept, tools: allowedTools(kept['tools'], `input[${index}].tools`, change, dropped) }];
   });
-  return [...front.flatMap(itemsOf), ...patched, ...back.flatMap(itemsOf)];
+  return [
+    ...front.flatMap((message) => writeItems(message)),
+    ...patched,
+    ...back.flatMap((message) => writeItems(message)),
+  ];
 }
 
 function patchTools(
@@ -108,7 +112,12 @@ function patchTools(
   const own = allowedTools(body.tools, 'tools', change, dropped);
   const [front, back] = addedTo(before.tools ?? [], after.tools ?? []);
   const isSame = front.length + back.length === 0 && own.length === readArray(body.tools).length;
-  if (!isSame) written['tools'] = [...front.map(toolOf), ...own, ...back.map(toolOf)];
+  if (!isSame)
+    written['tools'] = [
+      ...front.flatMap((tool) => writeTool(tool) ?? []),
+      ...own,
+      ...back.flatMap((tool) => writeTool(tool) ?? []),
+    ];
 }
 
 /** The tools without those of the vendor that this caller may not have. */

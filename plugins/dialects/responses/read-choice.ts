@@ -6,7 +6,7 @@ import {
   readString,
   type ToolChoice,
 } from '../../../core/index.ts';
-import { namespacedName } from '../../providers/kit/index.ts';
+import { namespacedName } from '../../formats/openai-responses/index.ts';
 import type { ToolTable } from './read-tools.ts';
 import type { ResponsesBody } from './types.ts';
 

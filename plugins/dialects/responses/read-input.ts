@@ -8,7 +8,7 @@ import {
   readString,
   type ToolCall,
 } from '../../../core/index.ts';
-import { customArguments, namespacedName } from '../../providers/kit/index.ts';
+import { customArguments, namespacedName } from '../../formats/openai-responses/index.ts';
 import { contentOf, type Findings, findFiles, historyText, readContent } from './read-content.ts';
 import { readReasoning } from './reasoning.ts';
 import type { Item, MessagePlace, ResponsesBody } from './types.ts';

@@ -7,6 +7,7 @@ import {
   type JsonObject,
   type ResponseFormat,
 } from '../../../core/index.ts';
+import { INCLUDE_ENCRYPTED, SAME_FIELDS } from '../../formats/openai-responses/index.ts';
 import { readToolChoice } from './read-choice.ts';
 import type { Findings } from './read-content.ts';
 import { readMessages } from './read-input.ts';
@@ -14,10 +15,7 @@ import { readToolTable } from './read-tools.ts';
 import type { MessagePlace, ResponsesBody } from './types.ts';
 
 /** Fields that the canonical request has under the same name. */
-const SAME = Object.freeze([
-  ...['temperature', 'top_p', 'parallel_tool_calls', 'metadata', 'user', 'safety_identifier', 'service_tier'],
-  ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'stream_options'],
-] as const);
+const SAME = Object.freeze([...SAME_FIELDS, 'stream_options'] as const);
 
 /** Fields that are read elsewhere, or mean nothing at other vendors and need not be told. */
 const SILENT: ReadonlySet<string> = new Set([
@@ -31,7 +29,7 @@ const SILENT: ReadonlySet<string> = new Set([
 const NEUTRAL: Readonly<Record<string, unknown>> = Object.freeze({ truncation: 'disabled' });
 
 /** What may be included that other vendors' responses can show too. */
-const INCLUDABLE: ReadonlySet<string> = new Set(['reasoning.encrypted_content', 'message.output_text.logprobs']);
+const INCLUDABLE: ReadonlySet<string> = new Set([INCLUDE_ENCRYPTED, 'message.output_text.logprobs']);
 
 const PLAIN_NAME = /^[\w.-]{1,64}$/;
 

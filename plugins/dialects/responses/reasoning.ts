@@ -1,5 +1,5 @@
 import { type DialectContext, type ReasoningDetail, readString } from '../../../core/index.ts';
-import { readReasoningItem } from '../../providers/kit/index.ts';
+import { readReasoningItem } from '../../formats/openai-responses/index.ts';
 import type { Item } from './types.ts';
 
 /** What another format's maker needs back, with the name of that format; Messages writes its signatures in the same form. */

@@ -1,4 +1,5 @@
 import { type DialectContext, type FinishReason, isObject, readCount, type Usage } from '../../../core/index.ts';
+import { INCOMPLETE } from '../../formats/openai-responses/index.ts';
 import type { failedError } from './errors.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
@@ -9,7 +10,7 @@ export interface ResponseState {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
   readonly output: readonly Item[];
   readonly usage?: Usage | undefined;
-  readonly incomplete?: 'max_output_tokens' | 'content_filter' | undefined;
+  readonly incomplete?: string;
   readonly error?: ReturnType<typeof failedError>;
 }
 
@@ -77,7 +78,7 @@ function writeUsage({ prompt_tokens, completion_tokens, total_tokens, ...details
 
 /** Status and reason of a response that ended. A refusal is a response like any other. */
 export function endOf(finish: FinishReason | null, hasRefusal: boolean): Pick<ResponseState, 'status' | 'incomplete'> {
-  if (finish === 'length') return { status: 'incomplete', incomplete: 'max_output_tokens' };
-  if (finish === 'content_filter' && !hasRefusal) return { status: 'incomplete', incomplete: 'content_filter' };
-  return { status: 'completed' };
+  const cut = Object.entries(INCOMPLETE).find(([, reason]) => reason === finish);
+  if (!cut || (finish === 'content_filter' && hasRefusal)) return { status: 'completed' };
+  return { status: 'incomplete', incomplete: cut[0] };
 }

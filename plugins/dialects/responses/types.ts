@@ -1,7 +1,8 @@
+import type { Item } from '../../formats/openai-responses/index.ts';
+
 /** Bodies of OpenAI's Responses API, with only the fields that are read here. https://platform.openai.com/docs/api-reference/responses */
 
-/** One item of `input` or `output`, of whatever type. */
-export type Item = Readonly<Record<string, unknown>>;
+export type { Item };
 
 export interface ResponsesBody {
   readonly model: string;

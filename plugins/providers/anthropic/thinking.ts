@@ -1,22 +1,19 @@
 import { type ChatRequest, isObject, type JsonObject, readString } from '../../../core/index.ts';
-import { type Conversation, invalid } from '../kit/index.ts';
+import {
+  type Conversation,
+  EFFORTS,
+  type Effort,
+  fitEffort,
+  invalid,
+  isEffort,
+  THINKING_TOKENS,
+} from '../kit/index.ts';
 import { thinkingBlocksOf } from './messages.ts';
 import type { AnthropicTraits } from './models.ts';
 
-interface Effort {
-  readonly effort: 'low' | 'medium' | 'high' | 'xhigh' | 'max';
-  /** Thinking tokens for models that count them. */
-  readonly budget: number;
-}
-
-const EFFORT: Readonly<Record<string, Effort>> = Object.freeze({
-  minimal: { effort: 'low', budget: 1024 },
-  low: { effort: 'low', budget: 2048 },
-  medium: { effort: 'medium', budget: 8192 },
-  high: { effort: 'high', budget: 16_384 },
-  xhigh: { effort: 'xhigh', budget: 32_000 },
-  max: { effort: 'max', budget: 32_000 },
-});
+/** What models with adaptive thinking take. */
+const ADAPTIVE: readonly Effort[] = ['low', 'medium', 'high', 'max'];
+const ADAPTIVE_WITH_XHIGH: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 
 /** The vendor's least budget. */
 const MIN_BUDGET = 1024;
@@ -46,15 +43,14 @@ export function planThinking(
   const native = fitting(nativeThinking(input), surroundings.maxTokens, dropped);
   if (name === undefined) return native ? { thinking: native } : {};
   if (name === 'none') return native ? { thinking: native } : leastThinking(traits);
-  const row = Object.hasOwn(EFFORT, name) ? EFFORT[name] : undefined;
-  if (!row) throw invalid('reasoning_effort', `must be one of none, ${Object.keys(EFFORT).join(', ')}`);
+  if (!isEffort(name)) throw invalid('reasoning_effort', `must be one of ${EFFORTS.join(', ')}`);
   if (traits.adaptive) {
-    const effort = row.effort === 'xhigh' && !traits.xhigh ? 'high' : row.effort;
+    const effort = fitEffort(name, traits.xhigh ? ADAPTIVE_WITH_XHIGH : ADAPTIVE);
     // Newer models leave the thinking out of the answer unless asked for it.
     return { thinking: native ?? { type: 'adaptive', display: 'summarized' }, effort };
   }
   if (native) return { thinking: native };
-  const budget = Math.min(row.budget, Math.floor(surroundings.maxTokens * BUDGET_SHARE));
+  const budget = Math.min(THINKING_TOKENS.anthropic[name], Math.floor(surroundings.maxTokens * BUDGET_SHARE));
   if (!traits.budget || budget < MIN_BUDGET || surroundings.forced || lacksThinking(surroundings.conversation)) {
     dropped.push('reasoning_effort');
     return {};

@@ -1,8 +1,24 @@
 /** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. */
 
+export {
+  createResponsesCodec,
+  customArguments,
+  customInput,
+  namespacedName,
+  readReasoningItem,
+} from '../../formats/openai-responses/index.ts';
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
+export {
+  EFFORTS,
+  type Effort,
+  effortOfTokens,
+  fitEffort,
+  isEffort,
+  nearestEffort,
+  THINKING_TOKENS,
+} from './efforts.ts';
 export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
@@ -12,8 +28,6 @@ export { nativeRows } from './native-rows.ts';
 export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
 export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
-export { createResponsesCodec } from './responses-codec.ts';
-export { customArguments, customInput, namespacedName, readReasoningItem } from './responses-items.ts';
 export { minimalInstance } from './schema-instance.ts';
 export { failureOfStatus, readRetryAfter } from './status-failure.ts';
 export { TOOL_NAME } from './tool-names.ts';

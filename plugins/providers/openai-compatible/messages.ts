@@ -3,13 +3,15 @@ import { type ChatMessage, type ContentPart, isObject, readArray, type ToolCall 
 import { textOfDetails, writeRelayDetails } from '../kit/index.ts';
 import { NO_FILES } from './files.ts';
 import { mapContent, type PartRules } from './parts.ts';
-import type { Differences, RoleRules } from './spec.ts';
+import type { Differences, RoleRules, Variant } from './spec.ts';
 
 type ToolIds = NonNullable<Differences['toolIds']>;
 
 /** What a vendor takes in messages. */
 export type MessageRules = Pick<Differences, 'replay' | 'toolIds' | 'cacheMarks' | 'files' | 'detailFormats'> & {
   readonly roles: RoleRules;
+  /** On `responses`, results of tools may hold images, and earlier reasoning goes back: the writer of that API picks what it takes. */
+  readonly wire?: Variant['wire'];
 };
 
 /** What one request's messages are mapped with. */
@@ -25,6 +27,9 @@ interface Mapping {
 const MESSAGE_FIELDS = new Set(
   'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' '),
 );
+
+/** What the writer of the Responses API reads, too. */
+const RESPONSES_FIELDS = new Set(['reasoning_details', 'order', 'dialect_fields']);
 
 /** For vendors that name no limit: others' ids have characters that some refuse, or a signature of thousands of characters. */
 export const TOOL_IDS = Object.freeze({ valid: /^[A-Za-z0-9_-]{1,64}$/, length: 40 });
@@ -52,7 +57,7 @@ export function mapMessages(
       media = [];
     }
     const result = mapMessage(message, index, mapping);
-    mapped.push(result.role === 'tool' ? withoutMedia(result, media) : result);
+    mapped.push(result.role === 'tool' && rules.wire !== 'responses' ? withoutMedia(result, media) : result);
   });
   if (media.length > 0) mapped.push({ role: 'user', content: media });
   return mapped;
@@ -77,11 +82,12 @@ function mapMessage(message: ChatMessage, index: number, mapping: Mapping): Chat
   if (message.role === 'system' && roles.system === 'developer') changes['role'] = 'developer';
   if (message.role === 'developer' && roles.developer === 'system') changes['role'] = 'system';
   for (const field in message) {
-    if (!MESSAGE_FIELDS.has(field) && field !== rules.replay) changes[field] = undefined;
+    const isKept = MESSAGE_FIELDS.has(field) || (rules.wire === 'responses' && RESPONSES_FIELDS.has(field));
+    if (!isKept && field !== rules.replay) changes[field] = undefined;
   }
   const content = mapContent(message.content, index, parts);
   if (content !== message.content) changes['content'] = content === '' && message.tool_calls ? null : content;
-  mapReasoning(message, mapping, changes);
+  if (rules.wire !== 'responses') mapReasoning(message, mapping, changes);
   if (message.tool_calls?.some((call) => !isPlainCall(call, toolIds))) {
     changes['tool_calls'] = message.tool_calls.map((call) => plainCall(call, toolIds));
   }

@@ -1,5 +1,6 @@
 import type { ChatRequest } from '../../../core/index.ts';
-import { type CompatibleRules, drop, type Effort, type Emulation, emulate, nearestEffort, rename } from './rules.ts';
+import { type Effort, nearestEffort } from '../kit/index.ts';
+import { type CompatibleRules, drop, type Emulation, emulate, RESPONSES_API, rename } from './rules.ts';
 import type { Variant } from './spec.ts';
 
 /**
@@ -11,10 +12,26 @@ const NOT_REASONING = /^(ft:)?gpt-5-chat/;
 const NEVER_REASONING = /^(ft:)?(gpt-[34]|chatgpt-4|gpt-5-chat)/;
 /** These take sampling parameters while `reasoning_effort` is `none`. */
 const EFFORT_NONE = /^(ft:)?gpt-(5\.[1-6]|6-sol|6-luna|6\.1-terra)/;
-const TOOLS_WITHOUT_REASONING = /^(ft:)?gpt-5\.6/;
+
+/**
+ * Which models have which wire. Sources: `ModelIdsResponses` of github.com/openai/openai-openapi (models that only Responses has), OpenAI's
+ * deployment checklist, https://developers.openai.com/api/docs/guides/deployment-checklist (tools), and its guide to deep research.
+ */
+const ONLY_RESPONSES =
+  /^(codex-|computer-use-|(ft:)?(gpt-|o\d).*-(pro|codex|cyber|deep-research)(?![a-z])|gpt-daybreak-)/;
+const DEEP_RESEARCH = /^o\d.*-deep-research/;
+/** In chat completions these have function tools only while they do not reason, or not at all. */
+const TOOLS_WITHOUT_REASONING = /^(ft:)?(gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)|o[5-9])/;
+/** In chat completions these have no effort `max`. */
+const MAX_ON_RESPONSES = /^(ft:)?gpt-([6-9]|\d\d)/;
 
 /** Efforts by model, from little to much; the first row that matches. */
 const EFFORTS: readonly (readonly [model: RegExp, efforts: readonly Effort[]])[] = Object.freeze([
+  [/^gpt-5-pro/, ['high']],
+  [/^gpt-5\.\d+-pro/, ['medium', 'high', 'xhigh']],
+  [/^gpt-5(\.1)?-codex(?!-max)/, ['low', 'medium', 'high']],
+  [/^gpt-5.*-codex/, ['low', 'medium', 'high', 'xhigh']],
+  [DEEP_RESEARCH, ['medium']],
   [/^(ft:)?gpt-5\.6/, ['none', 'low', 'medium', 'high', 'xhigh', 'max']],
   [/^(ft:)?gpt-5\.[2-5]/, ['none', 'low', 'medium', 'high', 'xhigh']],
   [/^(ft:)?gpt-5\.1/, ['none', 'low', 'medium', 'high']],
@@ -47,15 +64,71 @@ const NO_SAMPLING: CompatibleRules = {
   top_logprobs: drop(),
 };
 
+const RESPONSES: CompatibleRules = {
+  ...NO_SAMPLING,
+  ...RESPONSES_API,
+  reasoning_effort: emulate('as `reasoning.effort`: the nearest effort that the model takes', effort),
+};
+
+const NO_TOOLS = emulate('the vendor’s own search in their place: deep research calls no functions', () => ({
+  dropped: true,
+}));
+
+/** Function tools, in the newer form or the old one. */
+function hasTools({ tools, functions }: ChatRequest): boolean {
+  return [tools, functions].some((list) => Array.isArray(list) && list.length > 0);
+}
+
+/** Whether a request needs what chat completions do not have: reasoning with function tools, or the greatest effort. */
+function needsResponses(request: ChatRequest): boolean {
+  const { model, reasoning_effort: wanted } = request;
+  if (wanted === 'max' && MAX_ON_RESPONSES.test(model)) return true;
+  return TOOLS_WITHOUT_REASONING.test(model) && hasTools(request) && !isChatEnough(request);
+}
+
+/** Whether chat completions are enough for function tools: the caller wants no reasoning, or several choices more than it. */
+function isChatEnough({ model, reasoning_effort: wanted, n }: ChatRequest): boolean {
+  if (!EFFORT_NONE.test(model)) return false;
+  return wanted === 'none' || ((wanted ?? undefined) === undefined && (n ?? 1) > 1);
+}
+
 function reasons({ model }: ChatRequest): boolean {
   return REASONING.test(model) && !NOT_REASONING.test(model);
 }
 
+const NOW = { type: 'function', function: { name: 'now' } } as const;
+
 export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
   {
-    when: '`gpt-5.6` with function tools: they exclude reasoning in chat completions',
-    applies: ({ model, tools }) => TOOLS_WITHOUT_REASONING.test(model) && (tools?.length ?? 0) > 0,
-    example: { model: 'gpt-5.6-sol', tools: [{ type: 'function', function: { name: 'now' } }] },
+    when: 'deep research, by the Responses API',
+    wire: 'responses',
+    applies: ({ model }) => DEEP_RESEARCH.test(model),
+    example: { model: 'o3-deep-research' },
+    roles: { system: 'developer' },
+    // The vendor refuses these models without a source of data.
+    defaults: { tools: [{ type: 'web_search_preview' }] },
+    fields: { ...RESPONSES, tools: NO_TOOLS, tool_choice: NO_TOOLS, parallel_tool_calls: NO_TOOLS },
+  },
+  {
+    when: 'models that only the Responses API has: `*-codex`, `*-pro`, `gpt-5.6-cyber`, `gpt-daybreak-*`',
+    wire: 'responses',
+    applies: ({ model }) => ONLY_RESPONSES.test(model),
+    example: { model: 'gpt-5.3-codex' },
+    roles: { system: 'developer' },
+    fields: RESPONSES,
+  },
+  {
+    when: '`gpt-5.4` and later with function tools, but for the next row, and `gpt-6` and later with `reasoning_effort: "max"`, by the Responses API',
+    wire: 'responses',
+    applies: needsResponses,
+    example: { model: 'gpt-6-sol', reasoning_effort: 'low', tools: [NOW] },
+    roles: { system: 'developer' },
+    fields: RESPONSES,
+  },
+  {
+    when: 'these with `reasoning_effort: "none"` where the model takes that, or with `n` and without an effort: chat completions have function tools without reasoning',
+    applies: (request) => TOOLS_WITHOUT_REASONING.test(request.model) && hasTools(request),
+    example: { model: 'gpt-5.6-sol', reasoning_effort: 'none', tools: [NOW] },
     roles: { system: 'developer' },
     defaults: { reasoning_effort: 'none' },
     fields: {
@@ -75,8 +148,8 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     fields: { ...LENGTH, ...NO_PENALTIES },
   },
   {
-    when: '`o3`, `o4-mini`',
-    applies: ({ model }) => /^(ft:)?(o3|o4-mini)/.test(model),
+    when: '`o3`, `o4-mini`, `gpt-6-astra`',
+    applies: ({ model }) => /^(ft:)?(o3|o4-mini|gpt-6-astra)/.test(model),
     example: { model: 'o4-mini' },
     roles: { system: 'developer' },
     fields: { ...NO_SAMPLING, stop: drop() },

@@ -1,5 +1,6 @@
 import {
   type ChatCodec,
+  type CodecCall,
   type FieldRule,
   type FieldTable,
   isObject,
@@ -7,9 +8,10 @@ import {
   type Provider,
   problemsOf,
   readString,
+  type Schema,
 } from '../../../core/index.ts';
+import { createResponsesCodec } from '../../formats/openai-responses/index.ts';
 import {
-  createResponsesCodec,
   LEGACY_FUNCTIONS,
   lenientChat,
   nativeRows,
@@ -21,9 +23,9 @@ import { createEmbedCodec } from './embeddings.ts';
 import { classifyError } from './errors.ts';
 import { type FileRules, NO_FILES } from './files.ts';
 import { TOOL_IDS } from './messages.ts';
-import { cacheRule, createRequestMapper } from './request.ts';
+import { cacheRule, compileRules, createRequestMapper } from './request.ts';
 import { readResponse } from './response.ts';
-import type { CompatibleSpec, Differences } from './spec.ts';
+import type { CompatibleSpec, Differences, Variant } from './spec.ts';
 import { decodeStream } from './stream.ts';
 
 /**
@@ -48,19 +50,34 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
     configSchema: {
       type: 'object',
       additionalProperties: false,
-      properties: { ...PROVIDER_OPTIONS, ...options },
+      properties: { ...PROVIDER_OPTIONS, ...(spec.reasoningSummary && SUMMARY_OPTION), ...options },
       ...(requiredOptions.length > 0 && { required: requiredOptions }),
     },
     check: (config) => problemsOf(() => configure?.(config as OwnConfig)),
     setup(api, config) {
       const own = config as OwnConfig;
-      const differences = { ...spec, ...configure?.(own) };
+      const differences = { ...spec, ...summaryOf(own), ...configure?.(own) };
       const provider = createProvider(name, differences, own, apiKeyEnv);
       api.provider(provider);
       const codec = createEmbedCodec(differences);
       if (codec) api.offer('embeddings', { ...provider, codec });
     },
   };
+}
+
+/** Of vendors with the Responses API. */
+const SUMMARY_OPTION = Object.freeze({
+  reasoningSummary: {
+    type: 'string',
+    enum: ['auto', 'concise', 'detailed', 'off'],
+    description:
+      'How reasoning is summed up for callers where a request goes by the Responses API; `auto` by default. `off` for an organization that the vendor has not verified and refuses summaries to.',
+  },
+} satisfies Readonly<Record<string, Schema>>);
+
+/** What the operator said of summaries. */
+function summaryOf({ reasoningSummary: wanted }: OwnConfig): Pick<Differences, 'reasoningSummary'> {
+  return typeof wanted === 'string' ? { reasoningSummary: wanted === 'off' ? undefined : wanted } : {};
 }
 
 type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
@@ -117,10 +134,17 @@ function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<
 }
 
 function createChatCodec(differences: Differences): ChatCodec {
+  const { errors, usageCost } = differences;
+  const rulesFor = compileRules(differences);
+  const responses = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost, true);
+  // A response comes by the wire that its request went by: both follow from the same request.
+  const isOnResponses = ({ model, request = { model, messages: [] } }: CodecCall): boolean =>
+    rulesFor(request).variant?.wire === 'responses';
   const codec: ChatCodec = {
-    request: createRequestMapper(differences),
-    response: (body, call) => readResponse(body, call, differences),
-    stream: (call) => decodeStream(call, differences),
+    request: createRequestMapper(differences, rulesFor),
+    response: (body, call) =>
+      isOnResponses(call) ? responses.response(body, call) : readResponse(body, call, differences),
+    stream: (call) => (isOnResponses(call) ? responses.stream(call) : decodeStream(call, differences)),
   };
   const { unlimited, fields } = differences;
   return lenientChat(codec, {
@@ -145,7 +169,9 @@ function modelLister({ path }: Differences): NonNullable<Provider['listModels']>
 
 /** What the codec does with each field, as docs and tests read it: the vendor's rules, and what follows from its other data. */
 function fieldTable(differences: Differences): FieldTable {
-  const { fields = {}, variants, unknown = 'passed', extras, lacks, notes } = differences;
+  const { fields = {}, variants, unknown = 'passed', extras, lacks, notes = [] } = differences;
+  const hasResponses = variants?.some(({ wire }) => wire === 'responses') ?? false;
+  const allNotes = hasResponses ? [RESPONSES_NOTE, ...notes] : notes;
   return {
     fields: {
       ...LEGACY_FUNCTIONS,
@@ -156,29 +182,36 @@ function fieldTable(differences: Differences): FieldTable {
     },
     unknown,
     ...(variants && {
-      variants: variants.map(({ when, example, fields: own = {}, roles }) => ({
-        when,
-        example,
-        fields: { ...(roles && { messages: messagesRule({ ...differences, roles }) }), ...own },
-      })),
+      variants: variants.map(({ when, example, fields: own = {}, roles, wire }) => {
+        const messages = (roles ?? wire) && messagesRule({ ...differences, ...(roles && { roles }) }, wire);
+        return { when, example, fields: { ...(messages && { messages }), ...own } };
+      }),
     }),
     ...(extras && { extras }),
     ...(lacks && { lacks }),
-    ...(notes && { notes }),
+    ...(allNotes.length > 0 && { notes: allNotes }),
   };
 }
 
-function messagesRule(differences: Differences): FieldRule {
+const RESPONSES_NOTE =
+  'Where a request goes by the Responses API, the vendor keeps nothing of it (`store: false`), fields that chat completions do not have are left out, and reasoning comes with the response, summed up and encrypted: clients that send `reasoning_details` back let the model go on from there.';
+
+function messagesRule(differences: Differences, wire: Variant['wire'] = 'chat'): FieldRule {
   const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES } = differences;
   const { detailFormats, historyTools } = differences;
   const notes = [
     roles.developer === 'system' && '`developer` becomes `system`',
     roles.system === 'developer' && '`system` becomes `developer`',
-    replay === 'drop' ? 'earlier thinking stays behind' : `earlier thinking goes back as \`${replay}\``,
+    wire === 'responses'
+      ? 'reasoning of this vendor goes back encrypted, that of others stays behind'
+      : replay === 'drop'
+        ? 'earlier thinking stays behind'
+        : `earlier thinking goes back as \`${replay}\``,
     detailFormats && '`reasoning_details` go back to models of the vendor that made them',
     `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
-    filesNote(files),
-    'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
+    filesNote(wire === 'responses' ? { ...files, urls: true } : files),
+    wire === 'chat' &&
+      'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
     historyTools &&
       `models \`${historyTools.source}\` get the tools that the history called where \`tools\` is not there`,
     !cacheMarks && '`cache_control` stays behind',

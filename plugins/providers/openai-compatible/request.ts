@@ -1,15 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type ChatCodec, type ChatRequest, type CodecCall, GatewayError } from '../../../core/index.ts';
+import {
+  type ChatCodec,
+  type ChatRequest,
+  type CodecCall,
+  GatewayError,
+  type HttpRequest,
+  readObject,
+  readString,
+} from '../../../core/index.ts';
+import { writeResponsesRequest } from '../../formats/openai-responses/index.ts';
 import { fitCacheMarks, mergeExtraBody, tellDropped, toolsOfHistory } from '../kit/index.ts';
+import { NO_FILES } from './files.ts';
 import { mapMessages, plainTools } from './messages.ts';
 import type { CompatibleRule, CompatibleRules } from './rules.ts';
 import type { Differences, Variant } from './spec.ts';
 
 type Defaults = NonNullable<Differences['defaults']>;
 
-/** Makes the request half of a codec: fields by rule, messages, stream options. */
-export function createRequestMapper(differences: Differences): ChatCodec['request'] {
-  const rulesFor = compileRules(differences);
+/** Makes the request half of a codec: the wire and the fields by rule, messages, stream options. */
+export function createRequestMapper(differences: Differences, rulesFor: RulesFor): ChatCodec['request'] {
   const defaultsOf = (variant: Variant | undefined): Defaults | undefined =>
     variant?.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults;
   return (request, call) => {
@@ -21,6 +30,7 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
       differences,
     );
     const fields = mapFields(input, ruleOf);
+    if (variant?.wire === 'responses') return writeOnResponses(input, call, fields, dropped, variant, differences);
     const defaults = missingDefaults(defaultsOf(variant), input);
     const roles = variant?.roles ?? differences.roles ?? {};
     const told = new Set<string>();
@@ -32,6 +42,34 @@ export function createRequestMapper(differences: Differences): ChatCodec['reques
     const body = Object.assign({ model: call.model, messages }, stream, defaults, fields.body);
     return dropped.length > 0 ? { path, body, dropped } : { path, body };
   };
+}
+
+/** A request on the wire `responses`: what the rules made of its fields, in the other API's words. */
+function writeOnResponses(
+  input: ChatRequest,
+  call: CodecCall,
+  fields: MappedFields,
+  dropped: string[],
+  { roles, defaults }: Variant,
+  differences: Differences,
+): HttpRequest {
+  const { files = NO_FILES, streamOptions, reasoningSummary, responsesPath } = differences;
+  const left = new Set<string>();
+  const rules = {
+    ...differences,
+    roles: roles ?? differences.roles ?? {},
+    files: { ...files, urls: true },
+    wire: 'responses',
+  } as const;
+  const messages = mapMessages(input.messages, call.model, rules, left);
+  const wanted = readString(readObject(input.dialect_fields?.['responses']?.['reasoning'])['summary']);
+  const summary = wanted ?? reasoningSummary;
+  const chat = { ...fields.body, model: call.model, messages };
+  const written = writeResponsesRequest(chat, { stream: call.stream, streamOptions, summary });
+  for (const field of [...fields.dropped, ...left, ...written.dropped]) tellDropped(dropped, field);
+  const path = responsesPath?.(call.model) ?? '/responses';
+  const body = { ...defaults, ...written.body };
+  return dropped.length > 0 ? { path, body, dropped } : { path, body };
 }
 
 /** A request with tools as the vendor takes them: without those of other formats, with those that its history called. */
@@ -94,17 +132,35 @@ interface MappedFields {
   readonly dropped: string[];
 }
 
-/** Finds the rule of a field for a request; a vendor's tables are laid over each other once. */
+/** Finds the variant that a request fits, and the rule of each of its fields. */
+export type RulesFor = (request: ChatRequest) => {
+  readonly variant: Variant | undefined;
+  ruleOf(field: string): CompatibleRule;
+};
+
+const NO_FIELDS: ReadonlySet<string> = new Set();
+
+/** Compiles a vendor's tables: they are laid over each other once. */
 export function compileRules(
-  differences: Pick<Differences, 'fields' | 'unknown' | 'extras' | 'variants' | 'cacheMarks'>,
-): (request: ChatRequest) => { readonly variant: Variant | undefined; ruleOf(field: string): CompatibleRule } {
-  const { unknown = 'passed', extras = [], variants = [], cacheMarks = false } = differences;
+  differences: Pick<Differences, 'fields' | 'unknown' | 'extras' | 'variants' | 'cacheMarks' | 'responsesPath'>,
+): RulesFor {
+  const { unknown = 'passed', extras = [], variants = [], cacheMarks = false, responsesPath } = differences;
   const fields = { cache_control: cacheRule(cacheMarks), ...differences.fields };
   const own = new Set(extras);
   const base = finder(fields, unknown, own);
-  const varied = new Map(variants.map((variant) => [variant, finder({ ...fields, ...variant.fields }, unknown, own)]));
+  const varied = new Map(
+    variants.map((variant) => [
+      variant,
+      // A field of the Responses API may name what lies in the operator's account: only those that are known here go there.
+      variant.wire === 'responses'
+        ? finder({ ...fields, ...variant.fields }, 'dropped', NO_FIELDS)
+        : finder({ ...fields, ...variant.fields }, unknown, own),
+    ]),
+  );
   return (request) => {
-    const variant = variants.find(({ applies }) => applies(request));
+    const variant = variants.find(
+      ({ applies, wire }) => applies(request) && (wire !== 'responses' || responsesPath?.(request.model) !== undefined),
+    );
     return { variant, ruleOf: (variant && varied.get(variant)) ?? base };
   };
 }

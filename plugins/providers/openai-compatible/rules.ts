@@ -1,4 +1,5 @@
 import type { ChatRequest, FieldRule } from '../../../core/index.ts';
+import { MIN_OUTPUT_TOKENS } from '../../formats/openai-responses/index.ts';
 
 /** What an emulation puts into the vendor's body; an undefined value removes a field. */
 export interface Emulation {
@@ -57,19 +58,6 @@ export function mapped(table: Readonly<Record<string, unknown>>): (value: unknow
   return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
 }
 
-export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
-
-/** From little to much. */
-const EFFORTS: readonly unknown[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
-
-/** The effort nearest to the one that is wanted, of those that a model takes; a word that nobody knows stays as it is. */
-export function nearestEffort(wanted: unknown, taken: readonly Effort[]): unknown {
-  const at = EFFORTS.indexOf(wanted);
-  if (at < 0) return wanted;
-  const distance = (effort: Effort): number => Math.abs(EFFORTS.indexOf(effort) - at);
-  return taken.toSorted((a, b) => distance(a) - distance(b))[0];
-}
-
 /** Fields that only OpenAI has: hints are left out, what would change the response is refused. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   audio: refuse('no audio output'),
@@ -85,4 +73,29 @@ export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   store: drop(undefined, false),
   verbosity: drop(undefined, 'medium'),
   web_search_options: refuse('no web search'),
+});
+
+const OUTPUT_TOKENS = rename('max_output_tokens', `${MIN_OUTPUT_TOKENS} at least`, (value) =>
+  typeof value === 'number' ? Math.max(value, MIN_OUTPUT_TOKENS) : value,
+);
+
+/** For variants of the wire `responses`: what OpenAI's Responses API has otherwise than chat completions, or not at all. */
+export const RESPONSES_API: CompatibleRules = Object.freeze({
+  audio: refuse('the Responses API has no audio'),
+  frequency_penalty: drop('the Responses API has none', 0),
+  logit_bias: drop('the Responses API has none'),
+  logprobs: drop(undefined, false),
+  max_completion_tokens: OUTPUT_TOKENS,
+  max_tokens: OUTPUT_TOKENS,
+  modalities: refuse('the Responses API has text only', ['text']),
+  n: refuse('the Responses API, by which the request has to go, gives one response', 1),
+  prediction: drop('it would only save time'),
+  presence_penalty: drop('the Responses API has none', 0),
+  response_format: emulate('as `text.format`', (value) => ({ body: { response_format: value } })),
+  seed: drop('the Responses API has none'),
+  stop: drop('the Responses API has none'),
+  store: emulate('always `false`', (value) => ({ dropped: value !== false })),
+  top_logprobs: drop(),
+  verbosity: emulate('as `text.verbosity`', (value) => ({ body: { verbosity: value } })),
+  web_search_options: refuse('the search of chat completions belongs to other models'),
 });

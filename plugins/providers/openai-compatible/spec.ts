@@ -26,6 +26,12 @@ export interface Variant {
   readonly fields?: CompatibleRules;
   readonly roles?: RoleRules;
   readonly defaults?: Readonly<Record<string, unknown>>;
+  /**
+   * The wire that such requests go by: `responses` is OpenAI's Responses API, at `responsesPath`. Rules name chat's fields there, too;
+   * fields that OpenAI does not have are never passed on it. A variant of a wire that the vendor does not have is passed over.
+   * `chat` unless set.
+   */
+  readonly wire?: 'chat' | 'responses';
 }
 
 /** What a message role is sent as; a role that is not named is kept. */
@@ -86,8 +92,13 @@ export interface Differences extends UsageRules {
   readonly errors?: ErrorRules;
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
-  /** The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it. */
+  /**
+   * The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it, and requests
+   * for which a variant says so.
+   */
   readonly responsesPath?: (model: string) => string | undefined;
+  /** How reasoning is summed up on the wire `responses`, as `auto`; summaries are not asked for unless set. */
+  readonly reasoningSummary?: string | undefined;
   /** False when the vendor does not list its models. */
   readonly listsModels?: boolean;
   /** What its responses never show, and how that is known. */

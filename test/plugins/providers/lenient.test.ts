@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type ChatRequest, isGatewayError, type Plugin } from '../../../core/index.ts';
 import anthropic from '../../../plugins/providers/anthropic/index.ts';
-import gemini from '../../../plugins/providers/gemini/index.ts';
+import gemini from '../../../plugins/providers/gemini.ts';
 import groq from '../../../plugins/providers/groq.ts';
 import mistral from '../../../plugins/providers/mistral.ts';
 import ollama from '../../../plugins/providers/ollama.ts';

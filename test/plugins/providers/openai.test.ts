@@ -27,11 +27,10 @@ describe('openai', () => {
     ['gpt-4o-search-preview', {}, ['temperature']],
     ['gpt-5', {}, [...SAMPLING, ...PENALTIES]],
     ['gpt-5-mini-2026-01-01', {}, [...SAMPLING, ...PENALTIES]],
-    ['gpt-6-astra', { reasoning_effort: 'none' }, [...SAMPLING, ...PENALTIES]],
+    ['gpt-6-astra', { reasoning_effort: 'none' }, [...SAMPLING, ...PENALTIES, 'stop']],
     ['gpt-5.2', { reasoning_effort: 'none' }, PENALTIES],
     ['gpt-5.2', { reasoning_effort: 'low' }, [...SAMPLING, ...PENALTIES]],
-    ['gpt-5.6-sol', { tools: TOOLS }, PENALTIES],
-    ['gpt-5.6-sol', { tools: TOOLS, reasoning_effort: 'high' }, [...PENALTIES, 'reasoning_effort']],
+    ['gpt-5.6-sol', { tools: TOOLS, reasoning_effort: 'none' }, PENALTIES],
     ['gpt-10', {}, [...SAMPLING, ...PENALTIES]],
     ['o1', {}, [...SAMPLING, ...PENALTIES]],
     ['o3-mini', {}, [...SAMPLING, ...PENALTIES, 'stop']],
@@ -51,9 +50,25 @@ describe('openai', () => {
     expect(translate(openai, { model: 'gpt-4o', max_tokens: 9 }).body).to.include({ max_tokens: 9 });
   });
 
-  it('switches reasoning off for gpt-5.6 with tools, which excludes it there', () => {
-    expect(translate(openai, { model: 'gpt-5.6-sol', tools: TOOLS }).body).to.include({ reasoning_effort: 'none' });
-    expect(translate(openai, { model: 'gpt-5.6-sol' }).body).not.to.have.property('reasoning_effort');
+  it('E13: sends gpt-5.4 and later by the Responses API where tools meet reasoning, with the rules of that API', () => {
+    for (const more of [{}, { reasoning_effort: 'high' }]) {
+      const { path, body, dropped } = translate(openai, { model: 'gpt-5.6-sol', tools: TOOLS, ...ALL, ...more });
+      expect(path).to.equal('/responses');
+      expect([...dropped].sort()).to.deep.equal([...SAMPLING, ...PENALTIES, 'stop'].sort());
+      expect(body).to.include({ max_output_tokens: 16, store: false });
+    }
+    expect(translate(openai, { model: 'gpt-5.6-sol' }).path).to.equal('/chat/completions');
+    expect(translate(openai, { model: 'gpt-5.6-sol', tools: TOOLS, reasoning_effort: 'none' }).path).to.equal(
+      '/chat/completions',
+    );
+  });
+
+  it('E13: asks for summaries of reasoning as the operator says', () => {
+    const reasoningOf = (config: Readonly<Record<string, unknown>>, more: object = {}) =>
+      translate(openai, { model: 'gpt-6-sol', tools: TOOLS, ...more }, config).body['reasoning'];
+    expect(reasoningOf({})).to.deep.equal({ summary: 'auto' });
+    expect(reasoningOf({ reasoningSummary: 'detailed' })).to.deep.equal({ summary: 'detailed' });
+    expect(reasoningOf({ reasoningSummary: 'off' }, { reasoning_effort: 'low' })).to.deep.equal({ effort: 'low' });
   });
 
   it('calls system developer for reasoning models only', () => {

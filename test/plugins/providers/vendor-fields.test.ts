@@ -3,7 +3,7 @@ import { isGatewayError } from '../../../core/index.ts';
 import anthropic from '../../../plugins/providers/anthropic/index.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import deepseek from '../../../plugins/providers/deepseek.ts';
-import gemini from '../../../plugins/providers/gemini/index.ts';
+import gemini from '../../../plugins/providers/gemini.ts';
 import hyperbolic from '../../../plugins/providers/hyperbolic.ts';
 import mistral from '../../../plugins/providers/mistral.ts';
 import openai from '../../../plugins/providers/openai.ts';

@@ -1,5 +1,5 @@
 import anthropic from '../../../plugins/providers/anthropic/index.ts';
-import gemini from '../../../plugins/providers/gemini/index.ts';
+import gemini from '../../../plugins/providers/gemini.ts';
 import openai from '../../../plugins/providers/openai.ts';
 import type { DialectOptions } from '../../conformance/index.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';

@@ -21,11 +21,8 @@ export const COPIED: readonly { readonly section: string; readonly name: string;
   { section: 'dialects', name: 'chat', file: 'dialects/chat' },
   { section: 'operations', name: 'embeddings', file: 'operations/embeddings.ts' },
   { section: 'operations', name: 'speech', file: 'operations/speech' },
-  ...['messages', 'responses', 'gemini', 'completions'].map((name) => ({
-    section: 'dialects',
-    name,
-    file: `dialects/${name}`,
-  })),
+  ...['messages', 'responses', 'completions'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}` })),
+  { section: 'dialects', name: 'gemini', file: 'dialects/gemini.ts' },
 ].filter(({ file }) => existsSync(path.join(PACKAGE_ROOT, 'plugins', file)));
 
 /** The folder of copies that gateways of tests load in place of the built-in plugins; the suites run as they are. */
@@ -75,7 +72,7 @@ const FOREIGN = /from '(\.\.\/\.\.\/\.\.\/[^']*|(?:\.\.\/)+core\/[^']*)'/g;
  * Returns the imports of this repository that are left, which must be none.
  */
 export function copyPlugins(plugins: readonly string[], folder: string): readonly string[] {
-  const kits = plugins.map((plugin) => path.join(path.dirname(plugin), 'kit'));
+  const kits = ['formats', ...plugins.map((plugin) => path.join(path.dirname(plugin), 'kit'))];
   const copied = new Set([...plugins, ...kits.filter((kit) => existsSync(path.join(PACKAGE_ROOT, 'plugins', kit)))]);
   const left: string[] = [];
   for (const plugin of copied) {

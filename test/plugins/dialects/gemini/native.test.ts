@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ChatRequest, Tool } from '../../../../core/index.ts';
-import plugin from '../../../../plugins/dialects/gemini/index.ts';
+import plugin from '../../../../plugins/dialects/gemini.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 
 const dialect = dialectOf(plugin);

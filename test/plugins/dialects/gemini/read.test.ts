@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import plugin from '../../../../plugins/dialects/gemini/index.ts';
+import plugin from '../../../../plugins/dialects/gemini.ts';
 import { dialectOf, read as readWith } from './given.ts';
 
 const dialect = dialectOf(plugin);

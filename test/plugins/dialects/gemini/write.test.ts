@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatChunk, ChatDelta, ChatResponse, FinishReason } from '../../../../core/index.ts';
 import { ERRORS, type ErrorCode, GatewayError } from '../../../../core/index.ts';
-import plugin from '../../../../plugins/dialects/gemini/index.ts';
+import plugin from '../../../../plugins/dialects/gemini.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 
 const dialect = dialectOf(plugin);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
-import { geminiEmbedRequest, geminiEmbedResponse } from '../../../../plugins/providers/gemini/embeddings.ts';
+import { geminiEmbedRequest, geminiEmbedResponse } from '../../../../plugins/providers/gemini.ts';
 import { base64ToFloats, type EmbeddingRequest } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
-import plugin from '../../../../plugins/providers/gemini/index.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
+import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import plugin from '../../../../plugins/providers/gemini.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 import { codecCall, decode } from '../../../support/formats/codec.ts';
 import { translate } from '../../../support/formats/translate.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import gemini from '../../../../plugins/providers/gemini/index.ts';
+import gemini from '../../../../plugins/providers/gemini.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 
 describe('the gemini provider', () => {

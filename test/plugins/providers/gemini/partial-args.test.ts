@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
+import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
 import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
 
 const CALL = codecCall({ model: 'gemini-3.8-flash', stream: true });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
-import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
-import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
+import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { called, chatRequest, codecCall, result, user } from '../../../support/formats/codec.ts';
 
 const MODEL = 'gemini-3.8-flash';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isGatewayError } from '../../../../core/index.ts';
-import { geminiTraits } from '../../../../plugins/providers/gemini/models.ts';
-import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
-import type { GeminiContent, GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
+import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiTraits } from '../../../../plugins/formats/google/tables.ts';
+import type { GeminiContent, GeminiRequest } from '../../../../plugins/formats/google/types.ts';
+import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { chatRequests } from '../../../support/formats/chat-arbitraries.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
 

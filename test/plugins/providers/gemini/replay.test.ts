@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
-import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
+import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
+import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { corpusJson } from '../../../support/corpus.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
 import { assertOpenAi } from '../../../support/formats/openai-schemas.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
-import { geminiRequest, modelPath } from '../../../../plugins/providers/gemini/request.ts';
-import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
+import { geminiRequest, modelPath } from '../../../../plugins/formats/google/write-request.ts';
 import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
 const MODEL = 'gemini-3.8-flash';
@@ -91,6 +91,22 @@ describe('gemini requests', () => {
       expect(dropped(fields, OLD_MODEL)).to.deep.equal(['frequency_penalty', 'presence_penalty']);
     });
 
+    for (const model of [
+      'gemini-4-argon',
+      'gemini-4-neon',
+      'gemini-9',
+      'models/gemini-3.9-flash',
+      'tunedModels/mine',
+    ]) {
+      it(`E14: sends ${model}, which no table knows, no penalties, one candidate and no minimal thinking`, () => {
+        const fields = { frequency_penalty: 1, presence_penalty: 1, n: 2, reasoning_effort: 'minimal' };
+        const config = translate(fields, model).generationConfig ?? {};
+        expect(config).to.not.have.any.keys('frequencyPenalty', 'presencePenalty', 'candidateCount');
+        expect(JSON.stringify(config)).to.not.include('minimal');
+        expect(dropped(fields, model)).to.include.members(['frequency_penalty', 'presence_penalty', 'n']);
+      });
+    }
+
     it('tells which fields it leaves out, but none whose value asks for nothing', () => {
       expect(dropped({ user: 'u', seed: null, metadata: { a: 'b' }, unheard_of: 1 })).to.have.members([
         'user',
@@ -136,7 +152,7 @@ describe('gemini requests', () => {
       ['gemini-flash-latest', 'none', { thinkingLevel: 'low', includeThoughts: false }],
       ['gemini-3.8-flash', 'xhigh', { thinkingLevel: 'high', includeThoughts: true }],
       ['gemini-4-hydrogen', 'xhigh', { thinkingLevel: 'xhigh', includeThoughts: true }],
-      ['gemini-5-neon', 'minimal', { thinkingLevel: 'minimal', includeThoughts: true }],
+      ['gemini-5-neon', 'minimal', { thinkingLevel: 'low', includeThoughts: true }],
     ] as const) {
       it(`maps effort ${effort} for ${model}`, () => {
         const body = translate({ reasoning_effort: effort }, model);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 
 const candidate = (parts: unknown[], more: object = {}): object => ({
@@ -67,10 +67,6 @@ describe('gemini answers', () => {
     ['SPII', 'content_filter'],
     ['LANGUAGE', 'content_filter'],
     ['IMAGE_SAFETY', 'content_filter'],
-    ['OTHER', 'stop'],
-    ['FINISH_REASON_UNSPECIFIED', 'stop'],
-    ['SOMETHING_NEW', 'stop'],
-    ['toString', 'stop'],
   ] as const) {
     it(`end with ${expected} for ${reason}`, () => {
       expect(translate(candidate([{ text: 'x' }], { finishReason: reason })).choices[0]?.finish_reason).to.equal(
@@ -90,12 +86,21 @@ describe('gemini answers', () => {
     'UNEXPECTED_TOOL_CALL',
     'TOO_MANY_TOOL_CALLS',
     'MALFORMED_RESPONSE',
+    'MISSING_THOUGHT_SIGNATURE',
+    'NO_IMAGE',
+    'IMAGE_OTHER',
+    'OTHER',
+    'FINISH_REASON_UNSPECIFIED',
+    'SOMETHING_NEW',
+    'toString',
   ]) {
-    it(`fail, to be tried again, when the model broke off with ${reason}`, () => {
-      expect(() => translate(candidate([], { finishReason: reason })))
-        .to.throw(StreamFailure)
-        .with.nested.property('failure.class', 'upstream_error');
-    });
+    for (const parts of [[], [{ text: 'Half a' }], [{ functionCall: { name: 'f' } }]]) {
+      it(`E19: fail, to be tried again, when the model broke off with ${reason} after ${parts.length} parts`, () => {
+        expect(() => translate(candidate(parts, { finishReason: reason })))
+          .to.throw(StreamFailure)
+          .with.nested.property('failure.class', 'upstream_error');
+      });
+    }
   }
 
   it('keep a filtered candidate without content', () => {

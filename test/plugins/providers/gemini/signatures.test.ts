@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { ChatMessage } from '../../../../core/index.ts';
-import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import { readCallId, SKIP_SIGNATURE, signedCallId } from '../../../../plugins/providers/gemini/signatures.ts';
-import type { GeminiPart, GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
+import { readCallId, SKIP_SIGNATURE, signedCallId } from '../../../../plugins/formats/google/signatures.ts';
+import type { GeminiPart, GeminiRequest } from '../../../../plugins/formats/google/types.ts';
+import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 
 const SIGNATURE = 'CiQBcsjafG1wX3Fib/rY+0pQk3s=';

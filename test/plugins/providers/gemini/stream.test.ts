@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
-import { geminiStream } from '../../../../plugins/providers/gemini/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 
 function play(name: string): Decoded {
@@ -78,10 +78,18 @@ describe('gemini streams', () => {
     expect(decoder.end().complete).to.equal(false);
   });
 
-  it('fail when the model broke off', () => {
-    const event = { data: '{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}' };
-    expect(() => geminiStream(codecCall()).push(event)).to.throw(StreamFailure);
-  });
+  for (const reason of ['MALFORMED_FUNCTION_CALL', 'MISSING_THOUGHT_SIGNATURE', 'OTHER', 'SOMETHING_NEW'])
+    it(`E19: fail when the model broke off with ${reason}, after what it wrote`, () => {
+      const decoder = geminiStream(codecCall());
+      const last = { content: { parts: [{ text: 'Half a' }] }, finishReason: reason };
+      expect(collect(decoder.push({ data: JSON.stringify({ candidates: [last] }) }))).to.deep.include({
+        content: 'Half a',
+        finish: [],
+      });
+      expect(() => decoder.end())
+        .to.throw(StreamFailure)
+        .with.nested.property('failure.class', 'upstream_error');
+    });
 
   it('ignore blank events and a [DONE] that a proxy added, and fail on what is not JSON', () => {
     const decoder = geminiStream(codecCall());

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
-import { geminiRequest } from '../../../../plugins/providers/gemini/request.ts';
-import { geminiResponse } from '../../../../plugins/providers/gemini/response.ts';
-import { geminiSchema } from '../../../../plugins/providers/gemini/schema.ts';
-import type { GeminiRequest } from '../../../../plugins/providers/gemini/types.ts';
+import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
+import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
+import { geminiRequest, geminiSchema } from '../../../../plugins/formats/google/write-request.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 

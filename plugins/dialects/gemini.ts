@@ -1,0 +1,149 @@
+import {
+  type DialectDefinition,
+  type DialectModels,
+  type DialectRoute,
+  definePlugin,
+  type ListedModel,
+  parseJson,
+  type Schema,
+} from '../../core/index.ts';
+import { geminiError } from '../formats/google/errors.ts';
+import { GEMINI_NATIVE } from '../formats/google/native.ts';
+import { readGemini, STREAM_METHOD } from '../formats/google/read-request.ts';
+import { SSE_KEEP_ALIVE, streamGemini } from '../formats/google/stream.ts';
+import {
+  COUNT_REQUEST,
+  COUNT_RESPONSE,
+  GENERATE_REQUEST,
+  GENERATE_RESPONSE,
+  type GeminiBody,
+} from '../formats/google/types.ts';
+import { writeGemini } from '../formats/google/write-response.ts';
+import { invalid } from '../providers/kit/index.ts';
+
+const DESCRIPTION =
+  'Google’s own format, in camelCase or snake_case. The model is all between `/models/` and the last colon: `provider/model`, an alias, or a name that one provider lists.';
+
+const CONFIG_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    models: {
+      type: 'object',
+      description:
+        'Model names of this format’s clients, each with the `provider/model`, or a list of them, that it stands for.',
+      additionalProperties: {
+        type: ['string', 'array'],
+        items: { type: 'string', minLength: 1 },
+        minItems: 1,
+        minLength: 1,
+      },
+    },
+  },
+} as const satisfies Schema;
+
+interface GeminiConfig {
+  readonly models?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+/** The three methods of a model, below `/v1beta` and `/v1`. */
+function routesOf(version: string): readonly DialectRoute[] {
+  const base = `/${version}/models/*model\\:`;
+  return [
+    { path: `${base}generateContent`, summary: 'A response in Gemini’s format', description: DESCRIPTION },
+    {
+      path: base + STREAM_METHOD,
+      summary: 'A response in Gemini’s format, piece by piece',
+      description: `${DESCRIPTION} Server-sent events with \`alt=sse\`, else one JSON array.`,
+    },
+    {
+      path: `${base}countTokens`,
+      summary: 'The number of tokens of an input, in Gemini’s format',
+      description: 'Takes `contents`, or all of a request as `generateContentRequest`. Costs nothing.',
+      action: 'count',
+      request: COUNT_REQUEST,
+      response: COUNT_RESPONSE,
+    },
+  ];
+}
+
+const METHODS: readonly string[] = Object.freeze(['generateContent', 'streamGenerateContent', 'countTokens']);
+const DEFAULT_PAGE = 50;
+const MAX_PAGE = 1000;
+
+/** The models that a caller may use, as `models.list` and `models.get` of Google's API show them. */
+const GEMINI_MODELS: DialectModels = Object.freeze({
+  path: '/v1beta/models',
+  header: 'x-goog-api-key',
+  list(models: readonly ListedModel[], query: Readonly<Record<string, string>>) {
+    const size = readPageSize(query['pageSize'] ?? query['page_size']);
+    const start = readPageToken(models, query['pageToken'] ?? query['page_token']);
+    const page = models.slice(start, start + size);
+    const last = page.at(-1);
+    const isMore = last !== undefined && start + size < models.length;
+    return { models: page.map(modelOf), ...(isMore && { nextPageToken: tokenOf(last.id) }) };
+  },
+  one: modelOf,
+});
+
+/** Gemini's own format. Source: https://ai.google.dev/api/generate-content */
+const gemini: DialectDefinition<GeminiBody> = {
+  name: 'gemini',
+  request: GENERATE_REQUEST,
+  response: GENERATE_RESPONSE,
+  routes: [...routesOf('v1beta'), ...routesOf('v1')],
+  prefixes: ['/v1beta'],
+  credentials: { headers: ['x-goog-api-key'], query: ['key'] },
+  models: GEMINI_MODELS,
+  keepAlive: SSE_KEEP_ALIVE,
+  read: readGemini,
+  write: writeGemini,
+  stream: streamGemini,
+  count: (inputTokens) => ({ totalTokens: inputTokens }),
+  native: GEMINI_NATIVE,
+  error: geminiError,
+};
+
+export default definePlugin({
+  name: 'gemini',
+  kind: 'dialect',
+  apiVersion: 1,
+  configSchema: CONFIG_SCHEMA as object,
+  setup(api, config) {
+    const { models = {} } = config as GeminiConfig;
+    const aliases = Object.fromEntries(Object.entries(models).map(([name, targets]) => [name, [targets].flat()]));
+    api.dialect({ ...gemini, aliases });
+  },
+});
+
+function modelOf({ id, ownedBy, contextWindow, maxOutput }: ListedModel): object {
+  return {
+    name: `models/${id}`,
+    version: '001',
+    displayName: id,
+    description: `Served by ${ownedBy}.`,
+    ...(contextWindow !== undefined && { inputTokenLimit: contextWindow }),
+    ...(maxOutput !== undefined && { outputTokenLimit: maxOutput }),
+    supportedGenerationMethods: METHODS,
+  };
+}
+
+function readPageSize(text: string | undefined): number {
+  if (text === undefined || text === '' || text === '0') return DEFAULT_PAGE;
+  const size = parseJson(text);
+  if (typeof size !== 'number' || !Number.isInteger(size) || size < 0)
+    throw invalid('pageSize', 'must be a whole number that is not negative');
+  return Math.min(size, MAX_PAGE);
+}
+
+/** A page begins behind the model that the last one ended with, so that a model which comes or goes moves no other page. */
+function readPageToken(models: readonly ListedModel[], token: string | undefined): number {
+  if (token === undefined || token === '') return 0;
+  const at = models.findIndex(({ id }) => tokenOf(id) === token);
+  if (at < 0) throw invalid('pageToken', 'is not the `nextPageToken` of a page of this list; begin again without it');
+  return at + 1;
+}
+
+function tokenOf(id: string): string {
+  return Buffer.from(id).toString('base64url');
+}

@@ -1,0 +1,259 @@
+import {
+  type ChatMessage,
+  type ChatRequest,
+  type DialectContext,
+  type DialectNative,
+  type DialectNativeStream,
+  isObject,
+  type JsonObject,
+  type NativeBody,
+  type NativeChange,
+  parseJson,
+  readObject,
+  readString,
+  type Tool,
+} from '../../../core/index.ts';
+import { readParts, textOf, toolCallId } from '../../providers/kit/index.ts';
+import { geminiError } from './errors.ts';
+import { PLAIN_FIELDS } from './read-request.ts';
+import { isPacked, MAX_CALL_ID } from './signatures.ts';
+import { framesOf } from './stream.ts';
+import { geminiTraits, readEffort, writeThinking } from './tables.ts';
+import { fieldOf, type GeminiBody, listOf, nameIn } from './types.ts';
+
+/** How requests pass to Google itself: the caller's own body with these edits and no others, in its own order of fields. */
+export const GEMINI_NATIVE: DialectNative<GeminiBody> = Object.freeze({
+  patch(body: GeminiBody, change: NativeChange): NativeBody | undefined {
+    const name = nameIn(body, 'generateContentRequest');
+    const wrapped = body[name];
+    if (!isObject(wrapped)) return patchRequest(body, change);
+    const patched = patchRequest(wrapped, change);
+    return patched && { ...patched, body: { ...body, [name]: patched.body } };
+  },
+  write: (body: unknown) => body,
+  stream: streamNative,
+});
+
+/** What hooks may change and Google has no field for. */
+const UNSAID = Object.freeze(['user', 'metadata'] as const);
+
+function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | undefined {
+  const dropped: string[] = [];
+  const edits: JsonObject = {};
+  const edit = (name: string, value: unknown): void => {
+    edits[nameIn(body, name)] = value;
+  };
+  if (typeof body['model'] === 'string')
+    edit('model', change.model.includes('/') ? change.model : `models/${change.model}`);
+  const messages = patchMessages(body, change);
+  const tools = patchTools(body, change);
+  if (!messages || !tools) return undefined;
+  const contents = cleanContents(messages.contents ?? fieldOf(body, 'contents'), dropped);
+  if (contents !== fieldOf(body, 'contents')) edit('contents', contents);
+  if (messages.systemInstruction) edit('systemInstruction', messages.systemInstruction);
+  if (tools.tools) edit('tools', tools.tools);
+  const config = patchConfig(body, change, dropped);
+  if (config) edit('generationConfig', config);
+  const { service_tier: tier } = change.after;
+  if (tier !== change.before['service_tier']) edit('serviceTier', tier ?? undefined);
+  for (const [name, value] of changedFields(change)) edit(name, value);
+  for (const name of UNSAID) if (change.after[name] !== change.before[name]) dropped.push(name);
+  const patched = Object.fromEntries(Object.entries({ ...body, ...edits }).filter(([, value]) => value !== undefined));
+  return { body: patched, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** Fields of Gemini alone that a hook changed; those inside of `generationConfig` are patched with it. */
+function changedFields({ before, after }: NativeChange): readonly (readonly [string, unknown])[] {
+  const old = before.dialect_fields?.['gemini'] ?? {};
+  const now = after.dialect_fields?.['gemini'] ?? {};
+  if (old === now) return [];
+  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
+  names.delete('generationConfig');
+  names.delete('toolConfig');
+  return [...names].filter((name) => old[name] !== now[name]).map((name) => [name, now[name]]);
+}
+
+/** Google's own elements, each as it came; errors are never among them. */
+function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream {
+  const frames = framesOf(context);
+  return {
+    contentType: frames.contentType,
+    keepAlive: frames.keepAlive,
+    push({ data }) {
+      const value = parseJson(data);
+      return value === undefined ? '' : frames.frame(value);
+    },
+    end: () => frames.end(),
+    fail: (error, requestId) => frames.frame(geminiError(error, requestId).body) + frames.end(),
+  };
+}
+
+/** `generationConfig` with what changed between reading and sending; undefined when nothing did. */
+function patchConfig(
+  body: JsonObject,
+  { before, after, model }: NativeChange,
+  dropped: string[],
+): JsonObject | undefined {
+  const config = readObject(fieldOf(body, 'generationConfig'));
+  const edits: JsonObject = {};
+  const edit = (name: string, value: unknown): void => {
+    edits[nameIn(config, name)] = value;
+  };
+  for (const [name, canonical] of Object.entries(PLAIN_FIELDS))
+    if (after[canonical] !== before[canonical])
+      edit(name, name === 'stopSequences' ? listOfStops(after) : (after[canonical] ?? undefined));
+  const limit = limitOf(after);
+  if (limit !== limitOf(before)) edit('maxOutputTokens', limit);
+  for (const [name, value] of changedRest(before, after)) edit(name, value);
+  if (after.reasoning_effort !== before.reasoning_effort) {
+    const include = fieldOf(readObject(fieldOf(config, 'thinkingConfig')), 'includeThoughts');
+    const effort = readEffort(after);
+    const fitted = effort && writeThinking(effort, geminiTraits(model));
+    if (effort && effort !== 'none' && !fitted) dropped.push('reasoning_effort');
+    edit('thinkingConfig', { ...(include !== undefined && { includeThoughts: include }), ...fitted });
+  }
+  if (Object.keys(edits).length === 0) return undefined;
+  return Object.fromEntries(Object.entries({ ...config, ...edits }).filter(([, value]) => value !== undefined));
+}
+
+/** A hook, or the clamp of a key, may set either name. */
+function limitOf({ max_completion_tokens, max_tokens }: ChatRequest): number | undefined {
+  const limits = [max_completion_tokens, max_tokens].filter((limit) => typeof limit === 'number');
+  return limits.length === 0 ? undefined : Math.min(...limits);
+}
+
+function listOfStops({ stop }: ChatRequest): readonly string[] | undefined {
+  if (stop === undefined || stop === null) return undefined;
+  return typeof stop === 'string' ? [stop] : stop;
+}
+
+function changedRest(before: ChatRequest, after: ChatRequest): readonly (readonly [string, unknown])[] {
+  const old = configOf(before);
+  const now = configOf(after);
+  if (old === now) return [];
+  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
+  return [...names].filter((name) => old[name] !== now[name]).map((name) => [name, now[name]]);
+}
+
+const NOTHING: JsonObject = Object.freeze({});
+
+function configOf({ dialect_fields: fields }: ChatRequest): JsonObject {
+  const config = fields?.['gemini']?.['generationConfig'];
+  return isObject(config) ? config : NOTHING;
+}
+
+/**
+ * Contents as Google takes them: thinking of other formats is left out, ids of calls are made valid. What needs no change stays the
+ * very object that it was.
+ */
+function cleanContents(contents: unknown, dropped: string[]): unknown {
+  return mapList(contents, (content) => {
+    if (!isObject(content)) return content;
+    const parts = mapList(content['parts'], (part) => (isObject(part) ? cleanPart(part, dropped) : part));
+    return parts === content['parts'] ? content : { ...content, parts };
+  });
+}
+
+function cleanPart(part: JsonObject, dropped: string[]): JsonObject | undefined {
+  const signature = readString(fieldOf(part, 'thoughtSignature'));
+  if (signature !== undefined && isPacked(signature)) {
+    if (!dropped.includes('reasoning')) dropped.push('reasoning');
+    if (part['thought'] === true) return undefined;
+    const { thoughtSignature: _, thought_signature: __, ...rest } = part;
+    return cleanPart(rest, dropped);
+  }
+  for (const kind of ['functionCall', 'functionResponse']) {
+    const called = fieldOf(part, kind);
+    const id = isObject(called) ? readString(called['id']) : undefined;
+    const valid = id === undefined ? undefined : toolCallId(id, MAX_CALL_ID);
+    if (valid !== id && isObject(called)) return { ...part, [nameIn(part, kind)]: { ...called, id: valid } };
+  }
+  return part;
+}
+
+/** A list, or its only member, with each member changed or left out; the very same where no member changed. */
+function mapList(value: unknown, change: (item: unknown) => unknown): unknown {
+  if (!Array.isArray(value)) return isObject(value) ? change(value) : value;
+  const changed = value.map(change);
+  return changed.some((item, at) => item !== value[at]) ? changed.filter((item) => item !== undefined) : value;
+}
+
+/** What was added to a list at its ends, when every old member kept its identity; undefined when it changed in another way. */
+function addedTo<T>(
+  before: readonly T[],
+  after: readonly T[],
+): { readonly first: readonly T[]; readonly last: readonly T[] } | undefined {
+  const [head] = before;
+  const start = head === undefined ? after.length : after.indexOf(head);
+  if (start < 0 || before.some((item, at) => after[start + at] !== item)) return undefined;
+  return { first: after.slice(0, start), last: after.slice(start + before.length) };
+}
+
+/**
+ * Messages that hooks added: instructions go in front of the caller's, turns of plain text before or behind the caller's contents.
+ * Undefined when one of them cannot be written like that; the call is translated then.
+ */
+export function patchMessages(
+  body: GeminiBody,
+  { before, after }: Pick<NativeChange, 'before' | 'after'>,
+): { readonly contents?: unknown; readonly systemInstruction?: JsonObject } | undefined {
+  if (before.messages === after.messages) return {};
+  const added = addedTo(before.messages, after.messages);
+  if (!added) return undefined;
+  const system = added.first.filter(isSystem);
+  const first = contentsOf(added.first.filter((message) => !isSystem(message)));
+  const last = contentsOf(added.last);
+  const instructions = textsOf(system);
+  if (!first || !last || !instructions) return undefined;
+  // A turn in front of the caller's system text would come behind it.
+  const own = fieldOf(body, 'systemInstruction');
+  const isMoved = first.length > 0 || last.length > 0;
+  return {
+    ...(isMoved && { contents: [...first, ...listOf(fieldOf(body, 'contents')), ...last] }),
+    ...(instructions.length > 0 && {
+      systemInstruction: isObject(own)
+        ? { ...own, parts: [...instructions, ...listOf(own['parts'])] }
+        : { parts: instructions },
+    }),
+  };
+}
+
+function isSystem({ role }: ChatMessage): boolean {
+  return role === 'system' || role === 'developer';
+}
+
+function contentsOf(messages: readonly ChatMessage[]): readonly JsonObject[] | undefined {
+  const contents = messages.map((message) => {
+    const parts = textsOf([message]);
+    const isPlain = (message.role === 'user' || message.role === 'assistant') && !message.tool_calls;
+    return isPlain && parts ? { role: message.role === 'user' ? 'user' : 'model', parts } : undefined;
+  });
+  return contents.includes(undefined) ? undefined : contents.filter((content) => content !== undefined);
+}
+
+function textsOf(messages: readonly ChatMessage[]): readonly JsonObject[] | undefined {
+  const texts = messages.flatMap(({ content }) => readParts(content, 'messages').map(({ value }) => textOf(value)));
+  return texts.includes(undefined) ? undefined : texts.map((text) => ({ text }));
+}
+
+/** Functions that hooks added, as tools next to the caller's. */
+export function patchTools(
+  body: GeminiBody,
+  { before, after }: Pick<NativeChange, 'before' | 'after'>,
+): { readonly tools?: unknown } | undefined {
+  if (before.tools === after.tools) return {};
+  const added = addedTo(before.tools ?? [], after.tools ?? []);
+  // A tool of another kind has no function, whatever its type here is.
+  if (!added || [...added.first, ...added.last].some((tool) => !isObject(tool['function']))) return undefined;
+  return { tools: [...declare(added.first), ...listOf(fieldOf(body, 'tools')), ...declare(added.last)] };
+}
+
+function declare(tools: readonly Tool[]): readonly JsonObject[] {
+  if (tools.length === 0) return [];
+  const functionDeclarations = tools.map(({ function: { name, description, parameters } }) => ({
+    name,
+    ...(description !== undefined && { description }),
+    ...(parameters !== undefined && { parametersJsonSchema: parameters }),
+  }));
+  return [{ functionDeclarations }];
+}

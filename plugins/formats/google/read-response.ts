@@ -1,0 +1,380 @@
+import {
+  type ChatChoice,
+  type ChatResponse,
+  type CodecCall,
+  type FinishReason,
+  isObject,
+  type JsonObject,
+  type NativeFinish,
+  type ReasoningDetail,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  StreamFailure,
+  type ToolCall,
+  type Usage,
+} from '../../../core/index.ts';
+import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+import { geminiFailure } from './errors.ts';
+import { signatureField, signedCallId } from './signatures.ts';
+import { isUsualOrder, readFinish } from './tables.ts';
+
+/** The response of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
+export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
+  const response = unwrap(body);
+  if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));
+  const candidates = readArray(response['candidates']).map(readObject);
+  if (candidates.length === 0 && !isBlocked(response)) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without a candidate.' });
+  }
+  const usage = geminiUsage(response['usageMetadata']);
+  return {
+    id: readString(response['responseId']) ?? call.id,
+    object: 'chat.completion',
+    created: call.created,
+    model: readString(response['modelVersion']) ?? call.model,
+    choices: candidates.length === 0 ? [blockedChoice()] : candidates.map((item, at) => toChoice(item, call, at)),
+    ...(usage && { usage }),
+  };
+}
+
+/** Errors and stream events come wrapped in an array at times. */
+export function unwrap(body: unknown): JsonObject {
+  return readObject(Array.isArray(body) ? body[0] : body);
+}
+
+function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
+  const index = readCount(candidate['index']) ?? position;
+  const state = createCandidateState();
+  const { text, reasoning, calls, images, signature, details, order } = readPieces(candidate, call, index, state);
+  return {
+    index,
+    message: {
+      role: 'assistant',
+      content: text === '' && (calls.length > 0 || images.length > 0) ? null : text,
+      refusal: null,
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(details.length > 0 && { reasoning_details: details }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(images.length > 0 && { images }),
+      ...signatureField(signature),
+      ...(!isUsualOrder(order) && { order }),
+    },
+    ...readEnd(state.reason ?? 'STOP', calls.length > 0),
+    logprobs: geminiLogprobs(candidate),
+  };
+}
+
+function blockedChoice(): ChatChoice {
+  return {
+    index: 0,
+    message: { role: 'assistant', content: '', refusal: null },
+    finish_reason: 'content_filter',
+    logprobs: null,
+  };
+}
+
+/** A candidate's `logprobsResult` as OpenAI's `logprobs`; null when there is none. */
+export function geminiLogprobs(candidate: JsonObject): JsonObject | null {
+  const result = candidate['logprobsResult'];
+  if (!isObject(result)) return null;
+  const alternatives = readArray(result['topCandidates']);
+  const content = readArray(result['chosenCandidates']).map((chosen, index) => ({
+    ...tokenLogprob(chosen),
+    top_logprobs: readArray(readObject(alternatives[index])['candidates']).map(tokenLogprob),
+  }));
+  return { content, refusal: null };
+}
+
+function tokenLogprob(candidate: unknown): { token: string; logprob: number; bytes: number[] } {
+  const { token, logProbability } = readObject(candidate);
+  const text = typeof token === 'string' ? token : '';
+  return {
+    token: text,
+    logprob: typeof logProbability === 'number' ? logProbability : -9999,
+    bytes: [...Buffer.from(text, 'utf8')],
+  };
+}
+
+/** One candidate's parts, sorted by what OpenAI calls them. */
+export interface Pieces {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly ToolCall[];
+  readonly images: readonly JsonObject[];
+  /** The signature of the text, for models that want it back. */
+  readonly signature?: string;
+  /** Thinking that is signed, each block complete; the rest of it is `reasoning` alone. */
+  readonly details: readonly ReasoningDetail[];
+  /** The kinds of blocks, each where the first of them stood. */
+  readonly order: readonly string[];
+}
+
+/** What is known of a candidate from earlier events of its stream. */
+export interface CandidateState {
+  /** How many calls it made, so that made-up ids stay unique. */
+  calls: number;
+  /** Why it ended, if it has. */
+  reason: string | undefined;
+  /** The thinking since the last signature. */
+  thinking: string;
+  readonly partial: PartialCalls;
+}
+
+export function createCandidateState(): CandidateState {
+  return { calls: 0, reason: undefined, thinking: '', partial: createPartialCalls() };
+}
+
+/** Reads the parts of one candidate, and notes its calls and its end. Throws {@link StreamFailure} when a call broke off. */
+export function readPieces(candidate: JsonObject, call: CodecCall, index: number, state: CandidateState): Pieces {
+  const pieces: Gathered = { text: '', reasoning: '', calls: [], images: [], details: [], order: [] };
+  const add = (complete: CompleteCall | undefined): void => {
+    if (complete) addCall(pieces, complete, `call_${call.id}_${index}_${state.calls + pieces.calls.length}`);
+  };
+  for (const part of readArray(readObject(candidate['content'])['parts'])) {
+    if (!isObject(part)) continue;
+    const called = part['functionCall'];
+    if (isObject(called)) add(state.partial.read(called, readString(part['thoughtSignature'])));
+    else addPart(pieces, part, state);
+  }
+  state.reason = readString(candidate['finishReason']) ?? state.reason;
+  if (state.reason !== undefined && readFinish(state.reason, false)) add(state.partial.end());
+  state.calls += pieces.calls.length;
+  const { formed, ...rest } = pieces;
+  // An answer in the wanted format is all of the content: other text would break the format.
+  return { ...rest, text: formed ?? rest.text };
+}
+
+/** Pieces that are being gathered; `formed` is an answer in the format that was wanted. */
+interface Gathered {
+  text: string;
+  reasoning: string;
+  readonly calls: ToolCall[];
+  readonly images: JsonObject[];
+  readonly details: ReasoningDetail[];
+  readonly order: string[];
+  signature?: string;
+  formed?: string;
+}
+
+function addPart(pieces: Gathered, part: JsonObject, state: CandidateState): void {
+  const { text } = part;
+  if (part['thought'] === true) {
+    addThought(pieces, part, state);
+    return;
+  }
+  if (typeof text === 'string' && text !== '') noteBlock(pieces, 'content');
+  if (typeof text === 'string') pieces.text += text;
+  const signed = readString(part['thoughtSignature']);
+  if (signed) pieces.signature = signed;
+  const image = readImage(part['inlineData']);
+  if (image) pieces.images.push(image);
+}
+
+/** Signed thinking is kept as a block of its own: its maker wants it back byte for byte. */
+function addThought(pieces: Gathered, part: JsonObject, state: CandidateState): void {
+  const text = readString(part['text']) ?? '';
+  const signature = readString(part['thoughtSignature']);
+  pieces.reasoning += text;
+  state.thinking += text;
+  noteBlock(pieces, 'reasoning');
+  if (signature === undefined) return;
+  pieces.details.push({ kind: 'text', text: state.thinking, signature, format: 'gemini' });
+  state.thinking = '';
+}
+
+function noteBlock({ order }: Gathered, kind: string): void {
+  const name = `${kind}:0`;
+  if (!order.includes(name)) order.push(name);
+}
+
+function addCall(pieces: Gathered, { called, signature }: CompleteCall, fallbackId: string): void {
+  if (called['name'] === ANSWER_TOOL) pieces.formed = JSON.stringify(called['args'] ?? {});
+  else {
+    pieces.order.push(`tool:${pieces.calls.length}`);
+    pieces.calls.push(toolCall(called, signature, fallbackId));
+  }
+}
+
+function toolCall(called: JsonObject, signature: string | undefined, fallbackId: string): ToolCall {
+  return {
+    id: signedCallId(readString(called['id']) ?? fallbackId, signature),
+    type: 'function',
+    function: { name: String(called['name']), arguments: JSON.stringify(called['args'] ?? {}) },
+    ...signatureField(signature),
+  };
+}
+
+/** An image the model made, as OpenRouter shows it: OpenAI's shape has none. */
+function readImage(inline: unknown): JsonObject | undefined {
+  const { mimeType, data } = readObject(inline);
+  if (typeof mimeType !== 'string' || !mimeType.startsWith('image/') || typeof data !== 'string') return undefined;
+  return { type: 'image_url', image_url: { url: `data:${mimeType};base64,${data}` } };
+}
+
+/**
+ * Why a candidate ended, in OpenAI's words, with Google's own where it says more. Throws {@link StreamFailure} when it ended because
+ * the model failed: another attempt may succeed.
+ */
+export function readEnd(
+  reason: string,
+  called: boolean,
+): { readonly finish_reason: FinishReason; readonly finish?: NativeFinish } {
+  const finish = readFinish(reason, called);
+  if (finish === undefined)
+    throw new StreamFailure({ class: 'upstream_error', message: `The model broke off its response (${reason}).` });
+  return { finish_reason: finish, ...(reason !== 'STOP' && reason !== 'MAX_TOKENS' && { finish: { native: reason } }) };
+}
+
+/** Whether the prompt itself was blocked: then there are no candidates, at status 200. */
+export function isBlocked(response: JsonObject): boolean {
+  const reason = readString(readObject(response['promptFeedback'])['blockReason']);
+  return reason !== undefined && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(reason);
+}
+
+/** Token counts: Google counts thinking apart from the candidates' tokens, OpenAI within them. */
+export function geminiUsage(metadata: unknown): Usage | undefined {
+  if (!isObject(metadata)) return undefined;
+  const count = (name: string): number => readCount(metadata[name]) ?? 0;
+  const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount');
+  const completion = count('candidatesTokenCount') + count('thoughtsTokenCount');
+  if (prompt + completion === 0) return undefined;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: Math.min(count('cachedContentTokenCount'), prompt),
+      audio_tokens: audioTokens(metadata['promptTokensDetails']),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: count('thoughtsTokenCount'),
+      audio_tokens: audioTokens(metadata['candidatesTokensDetails']),
+    },
+  };
+}
+
+function audioTokens(details: unknown): number {
+  return readArray(details).reduce<number>((sum, detail) => {
+    const { modality, tokenCount } = readObject(detail);
+    return modality === 'AUDIO' ? sum + (readCount(tokenCount) ?? 0) : sum;
+  }, 0);
+}
+
+/**
+ * Calls whose arguments come in pieces: `partialArgs` name a place (`$.city`, `$.stops[0].name`) and a value; a text may go on
+ * in the next piece. Source: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
+ */
+export interface PartialCalls {
+  /** The complete call that a `functionCall` is or completes; undefined while more is to come. */
+  read(called: JsonObject, signature: string | undefined): CompleteCall | undefined;
+  /** The call that is complete although nothing closed it, at the end of a candidate. Throws when it broke off in the middle. */
+  end(): CompleteCall | undefined;
+}
+
+export interface CompleteCall {
+  readonly called: JsonObject;
+  readonly signature: string | undefined;
+}
+
+interface OpenCall {
+  readonly head: JsonObject;
+  signature: string | undefined;
+  readonly args: JsonObject;
+  /** Whether the last piece was a text that goes on. */
+  isBroken: boolean;
+}
+
+/** Follows the calls of one candidate. */
+export function createPartialCalls(): PartialCalls {
+  let open: OpenCall | undefined;
+
+  const close = (): CompleteCall | undefined => {
+    if (!open) return undefined;
+    const { head, signature, args, isBroken } = open;
+    open = undefined;
+    if (isBroken) throw broken('broke off a function call amid its arguments');
+    return { called: { ...head, args }, signature };
+  };
+
+  return {
+    read(called, signature) {
+      const goesOn = called['willContinue'] === true;
+      const pieces = called['partialArgs'];
+      if (!open && !goesOn && pieces === undefined)
+        return readString(called['name']) ? { called, signature } : undefined;
+      if (open && readString(called['name']) && called['name'] !== open.head['name'])
+        throw broken('began a function call within another');
+      open ??= { head: called, signature: undefined, args: { ...readArgs(called) }, isBroken: false };
+      open.signature = signature ?? open.signature;
+      for (const piece of readArray(pieces)) open.isBroken = addPiece(open.args, piece);
+      return goesOn ? undefined : close();
+    },
+    end: close,
+  };
+}
+
+function readArgs({ args }: JsonObject): JsonObject {
+  return isObject(args) ? args : {};
+}
+
+/** Puts one piece into the arguments; returns whether its text goes on. */
+function addPiece(args: JsonObject, piece: unknown): boolean {
+  const path = isObject(piece) ? readPath(readString(piece['jsonPath'])) : undefined;
+  if (!isObject(piece) || !path) throw broken('sent arguments of a function call that cannot be put together');
+  const { stringValue, numberValue, boolValue, willContinue } = piece;
+  const value = stringValue ?? numberValue ?? boolValue ?? ('nullValue' in piece ? null : '');
+  putAt(args, path, value);
+  return willContinue === true;
+}
+
+type Step = string | number;
+
+/** The steps of a path such as `$.stops[0]['full name']`; undefined for an invalid one. */
+function readPath(text: string | undefined): readonly Step[] | undefined {
+  if (!text?.startsWith('$')) return undefined;
+  const rest = text.slice(1);
+  const steps: Step[] = [];
+  let read = 0;
+  for (const [step, name, index, quoted] of rest.matchAll(/\.([^.[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]/g)) {
+    read += step.length;
+    steps.push(index === undefined ? (name ?? quoted ?? '') : Number(index));
+  }
+  const isWhole = read === rest.length && steps.length > 0 && typeof steps[0] === 'string';
+  return isWhole && !steps.includes('__proto__') ? steps : undefined;
+}
+
+/** Sets a value at a path, making what is missing on the way; a text is added to a text that is there. */
+function putAt(root: JsonObject, [first, ...rest]: readonly Step[], value: unknown): void {
+  let holder: JsonObject | unknown[] = root;
+  let step = first;
+  for (const next of rest) {
+    const known: unknown = readAt(holder, step);
+    const child: JsonObject | unknown[] = isHolder(known) ? known : typeof next === 'number' ? [] : {};
+    writeAt(holder, step, child);
+    holder = child;
+    step = next;
+  }
+  const before = readAt(holder, step);
+  writeAt(holder, step, typeof before === 'string' && typeof value === 'string' ? before + value : value);
+}
+
+function isHolder(value: unknown): value is JsonObject | unknown[] {
+  return typeof value === 'object' && value !== null;
+}
+
+function readAt(holder: JsonObject | unknown[], step: Step | undefined): unknown {
+  if (Array.isArray(holder)) return typeof step === 'number' ? holder[step] : undefined;
+  return step !== undefined && Object.hasOwn(holder, step) ? holder[step] : undefined;
+}
+
+function writeAt(holder: JsonObject | unknown[], step: Step | undefined, value: unknown): void {
+  if (Array.isArray(holder) && typeof step === 'number') holder[step] = value;
+  else if (!Array.isArray(holder) && typeof step === 'string') holder[step] = value;
+  else throw broken('sent arguments of a function call that cannot be put together');
+}
+
+function broken(what: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message: `The provider ${what}.` });
+}

@@ -1,0 +1,340 @@
+import {
+  type ChatChunk,
+  type ChatDelta,
+  type ChunkChoice,
+  type ChunkHead,
+  type CodecCall,
+  chunkHead,
+  type DialectContext,
+  type DialectStream,
+  deltaChunk,
+  type FinishReason,
+  type JsonObject,
+  type NativeFinish,
+  parseJson,
+  type ReasoningDetail,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  type SseEvent,
+  type StreamDecoder,
+  StreamFailure,
+  type ToolCall,
+  type ToolCallDelta,
+  type Usage,
+  usageChunk,
+} from '../../../core/index.ts';
+import { geminiError, geminiFailure } from './errors.ts';
+import {
+  type CandidateState,
+  createCandidateState,
+  geminiLogprobs,
+  geminiUsage,
+  isBlocked,
+  type Pieces,
+  readEnd,
+  readPieces,
+  unwrap,
+} from './read-response.ts';
+import { hiddenReasoning, type Seal, signatureField, signatureOf } from './signatures.ts';
+import type { GeminiBody, GeminiPart } from './types.ts';
+import {
+  callPart,
+  finishOf,
+  logprobsOf,
+  mediaParts,
+  textPart,
+  thoughtPart,
+  usageOf,
+  wantsThoughts,
+} from './write-response.ts';
+
+/**
+ * Decodes streamGenerateContent: every event is a full response whose parts are the delta. A candidate's end and the
+ * usage come at the end of the stream, because some models repeat `STOP` in every event and usage is cumulative. There also throws
+ * {@link StreamFailure} when the model failed, so that what it wrote before comes out first.
+ */
+export function geminiStream(call: CodecCall): StreamDecoder {
+  let head: ChunkHead = chunkHead(call);
+  let usage: Usage | undefined;
+  const candidates = new Map<number, CandidateState>();
+
+  const read = (candidate: JsonObject, position: number): readonly ChatChunk[] => {
+    const index = readCount(candidate['index']) ?? position;
+    const known = candidates.get(index);
+    const state = known ?? createCandidateState();
+    candidates.set(index, state);
+    const opening = known ? [] : [openingChunk(head, index)];
+    const firstCall = state.calls;
+    const pieces = readPieces(candidate, call, index, state);
+    return [...opening, ...chunksOfPieces(head, index, pieces, firstCall, geminiLogprobs(candidate))];
+  };
+
+  return {
+    push(event: SseEvent) {
+      const response = readEvent(event);
+      if (!response) return [];
+      if (candidates.size === 0) head = readHead(response, head);
+      usage = geminiUsage(response['usageMetadata']) ?? usage;
+      const chunks = readArray(response['candidates']).flatMap((item, at) => read(readObject(item), at));
+      if (candidates.size > 0 || !isBlocked(response)) return chunks;
+      candidates.set(0, { ...createCandidateState(), reason: 'SAFETY' });
+      return [openingChunk(head, 0)];
+    },
+    end() {
+      const ends = [...candidates].flatMap(([index, { reason, calls }]) =>
+        reason === undefined ? [] : [endingChunk(head, index, readEnd(reason, calls > 0))],
+      );
+      const complete = candidates.size > 0 && ends.length === candidates.size;
+      return { chunks: usage ? [...ends, usageChunk(head, usage)] : ends, complete };
+    },
+  };
+}
+
+/** The response in an event; undefined for an empty one. Throws {@link StreamFailure} for an error, or for what is no JSON. */
+function readEvent({ data }: SseEvent): JsonObject | undefined {
+  if (data.trim() === '' || data.trim() === '[DONE]') return undefined;
+  const value = parseJson(data);
+  if (value === undefined) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event that is not JSON.' });
+  }
+  const response = unwrap(value);
+  if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));
+  return response;
+}
+
+function readHead(response: JsonObject, head: ChunkHead): ChunkHead {
+  return {
+    ...head,
+    id: readString(response['responseId']) ?? head.id,
+    model: readString(response['modelVersion']) ?? head.model,
+  };
+}
+
+function openingChunk(head: ChunkHead, index: number): ChatChunk {
+  return deltaChunk(head, { role: 'assistant', content: '', refusal: null }, { index });
+}
+
+function endingChunk(head: ChunkHead, index: number, end: ReturnType<typeof readEnd>): ChatChunk {
+  const chunk = deltaChunk(head, {}, { index, finish: end.finish_reason });
+  return { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, ...end })) };
+}
+
+/** What one event adds to a candidate: thinking, words, images, then calls, numbered from `firstCall`. */
+function chunksOfPieces(
+  head: ChunkHead,
+  index: number,
+  { reasoning, details, order, text, signature, images, calls }: Pieces,
+  firstCall: number,
+  logprobs: JsonObject | null,
+): readonly ChatChunk[] {
+  const chunkOf = (delta: ChatDelta): ChatChunk => deltaChunk(head, delta, { index });
+  const hasText = text !== '' || signature !== undefined || logprobs !== null;
+  const content = { content: text, ...signatureField(signature) };
+  const words = [
+    ...(hasText ? [deltaChunk(head, content, { index, logprobs })] : []),
+    ...(images.length === 0 ? [] : [chunkOf({ images })]),
+  ];
+  const called = calls.map((toolCall, at) => chunkOf({ tool_calls: [{ index: firstCall + at, ...toolCall }] }));
+  const isCallFirst = order.findIndex((name) => name.startsWith('tool:')) < order.indexOf('content:0');
+  return [
+    ...(reasoning === '' ? [] : [chunkOf({ reasoning_content: reasoning })]),
+    ...(details.length === 0 ? [] : [chunkOf({ reasoning_details: details })]),
+    ...(isCallFirst ? [...called, ...words] : [...words, ...called]),
+  ];
+}
+
+/**
+ * Writes a stream as Google's servers do: every element is a full response whose parts are what came since the last one. How each
+ * candidate ended, and the usage, stand in the last element, which is held until the end.
+ */
+export function streamGemini(context: DialectContext<GeminiBody>): DialectStream {
+  const frames = framesOf(context);
+  const seal: Seal = (data) => context.seal(data);
+  const withThoughts = wantsThoughts(context);
+  const candidates = new Map<number, CandidateWriter>();
+  let model = context.request.model;
+  let usage: JsonObject | undefined;
+
+  const writerOf = (index: number): CandidateWriter => {
+    const writer = candidates.get(index) ?? createCandidateWriter(index, seal, withThoughts);
+    candidates.set(index, writer);
+    return writer;
+  };
+  const responseOf = (written: readonly object[]): object => ({
+    candidates: written,
+    ...(usage && { usageMetadata: usage }),
+    modelVersion: model,
+    responseId: context.id,
+  });
+  const pushChoice = (choice: ChunkChoice): readonly object[] => writerOf(choice.index).push(choice);
+
+  return {
+    contentType: frames.contentType,
+    keepAlive: frames.keepAlive,
+    push(chunk: ChatChunk) {
+      model = chunk.model;
+      if (chunk.usage) usage = usageOf(chunk.usage);
+      const written = chunk.choices.flatMap(pushChoice);
+      return written.length === 0 ? '' : frames.frame(responseOf(written));
+    },
+    end() {
+      const last = [...candidates.values()].map((writer) => writer.end());
+      return frames.frame(responseOf(last)) + frames.end();
+    },
+    fail: (error, requestId) => frames.frame(geminiError(error, requestId).body) + frames.end(),
+  };
+}
+
+/** Writes one candidate of a stream. */
+export interface CandidateWriter {
+  /** The candidate with what a chunk adds to it: one, or none. */
+  push(choice: ChunkChoice): readonly object[];
+  /** The candidate with what was held back, and how it ended. */
+  end(): object;
+}
+
+interface OpenCall {
+  id: string;
+  name: string;
+  text: string;
+  extra: ToolCallDelta;
+  /** Nothing is added to a call that went out. */
+  readonly isWritten: boolean;
+}
+
+/** Calls are written when they are complete: this format has no pieces of arguments. They go out in their order, before what comes after them. */
+export function createCandidateWriter(index: number, seal: Seal, withThoughts: boolean): CandidateWriter {
+  const calls = new Map<number, OpenCall>();
+  let reason: FinishReason = 'stop';
+  let finish: NativeFinish | undefined;
+  let isBroken = false;
+  /** Whether the thinking of this block was shown already, so that its detail brings the signature only. */
+  let isShown = false;
+  /** Reasoning that waits for the call it led to. */
+  const hidden: ReasoningDetail[] = [];
+
+  /** Complete calls, up to the first that is not; at the end all, since no more arguments will come. */
+  const flush = (isEnd: boolean): readonly GeminiPart[] => {
+    const parts: GeminiPart[] = [];
+    for (const [at, call] of [...calls].sort(([a], [b]) => a - b)) {
+      if (call.isWritten) continue;
+      if (!isEnd && !call.text.trimEnd().endsWith('}')) break;
+      const part = callPart(wholeCall(call), seal, hidden[0]);
+      if (!part && !isEnd) break;
+      if (part) {
+        hidden.shift();
+        parts.push(part);
+      } else isBroken = true;
+      calls.set(at, { ...call, isWritten: true });
+    }
+    return parts;
+  };
+  const thoughtsOf = (delta: ChatDelta): readonly GeminiPart[] => {
+    if (!withThoughts) {
+      hidden.push(...hiddenReasoning(delta.reasoning_details));
+      return [];
+    }
+    const shown: GeminiPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
+    if (shown.length > 0) isShown = true;
+    const details = (delta.reasoning_details ?? []).flatMap((detail) => {
+      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''), seal);
+      isShown = false;
+      return part.text !== '' || part.thoughtSignature !== undefined ? [part] : [];
+    });
+    return [...shown, ...details];
+  };
+
+  return {
+    push({ delta, finish_reason, finish: native, logprobs }) {
+      if (finish_reason) reason = finish_reason;
+      if (native) finish = native;
+      const others = [...thoughtsOf(delta), ...wordsOf(delta), ...mediaParts(delta)];
+      const parts = others.length > 0 ? [...flush(false), ...others] : [];
+      for (const call of delta.tool_calls ?? []) {
+        if (!calls.has(call.index)) parts.push(...flush(false));
+        addCall(calls, call);
+      }
+      if (finish_reason) parts.push(...flush(true));
+      const result = logprobsOf(logprobs);
+      if (parts.length === 0 && !result) return [];
+      return [{ content: { role: 'model', parts }, index, ...(result && { logprobsResult: result }) }];
+    },
+    end() {
+      const parts = flush(true);
+      return {
+        content: { role: 'model', parts: parts.length === 0 ? [textPart('')] : parts },
+        finishReason: finishOf(reason, finish, isBroken),
+        index,
+      };
+    },
+  };
+}
+
+function wordsOf(delta: ChatDelta): readonly GeminiPart[] {
+  const text = `${delta.content ?? ''}${delta.refusal ?? ''}`;
+  const signature = signatureOf(delta);
+  return text === '' && signature === undefined ? [] : [textPart(text, signature)];
+}
+
+function addCall(calls: Map<number, OpenCall>, delta: ToolCallDelta): void {
+  const known = calls.get(delta.index);
+  if (known?.isWritten) return;
+  const call = known ?? { id: '', name: '', text: '', extra: delta, isWritten: false };
+  calls.set(delta.index, call);
+  call.id ||= delta.id ?? '';
+  call.name ||= delta.function?.name ?? '';
+  call.text += delta.function?.arguments ?? '';
+  if (delta['extra_content'] !== undefined) call.extra = delta;
+}
+
+function wholeCall({ id, name, text, extra }: OpenCall): ToolCall {
+  const { extra_content } = extra;
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: text },
+    ...(extra_content !== undefined && { extra_content }),
+  };
+}
+
+/** How the responses of one stream are put on the wire. */
+export interface Frames {
+  readonly contentType: string;
+  readonly keepAlive: string;
+  frame(value: unknown): string;
+  /** What ends the stream. */
+  end(): string;
+}
+
+/** Server-sent events with `alt=sse`; else one JSON array, sent element by element. */
+export function framesOf({ input: { query } }: DialectContext<GeminiBody>): Frames {
+  return query['alt'] === 'sse' ? sseFrames() : arrayFrames();
+}
+
+function sseFrames(): Frames {
+  return {
+    contentType: 'text/event-stream; charset=utf-8',
+    keepAlive: SSE_KEEP_ALIVE,
+    frame: (value) => `data: ${JSON.stringify(value)}\n\n`,
+    end: () => '',
+  };
+}
+
+export const SSE_KEEP_ALIVE = ': keep-alive\n\n';
+
+/** White space may stand anywhere between elements, so a line break keeps the connection alive. */
+function arrayFrames(): Frames {
+  let isOpen = false;
+  return {
+    contentType: 'application/json; charset=utf-8',
+    keepAlive: '\n',
+    frame(value) {
+      const lead = isOpen ? ',\n' : '[';
+      isOpen = true;
+      return lead + JSON.stringify(value);
+    },
+    end: () => (isOpen ? ']\n' : '[]\n'),
+  };
+}

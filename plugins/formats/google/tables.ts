@@ -1,0 +1,299 @@
+import {
+  type ChatRequest,
+  type FieldRule,
+  type FieldRules,
+  type FieldTable,
+  type FinishReason,
+  type JsonObject,
+  readString,
+} from '../../../core/index.ts';
+import {
+  EFFORTS,
+  type Effort,
+  effortOfTokens,
+  fitEffort,
+  invalid,
+  isEffort,
+  LEGACY_FUNCTIONS,
+  THINKING_TOKENS,
+} from '../../providers/kit/index.ts';
+import { fieldOf, type GeminiThinking } from './types.ts';
+
+/**
+ * What Gemini models can do differs by generation, and the vendor responds 400 to what one cannot. A `gemini-*` that no row names gets
+ * the narrowest request. Source: https://ai.google.dev/gemini-api/docs/thinking and the model catalogue of @ai-sdk/google 4.0.121.
+ */
+export interface GeminiTraits {
+  readonly thinking:
+    | { readonly kind: 'none' }
+    /** Tokens; a `min` of 0 means that thinking can be switched off. */
+    | { readonly kind: 'budget'; readonly min: number; readonly max: number }
+    | { readonly kind: 'level'; readonly levels: readonly Effort[] };
+  readonly penalties: boolean;
+  /** Whether there may be more than one candidate. */
+  readonly candidates: boolean;
+  readonly systemInstruction: boolean;
+  /** Whether a JSON answer format and tools may stand in one request. */
+  readonly jsonWithTools: boolean;
+  /** Generation 3 and later: replayed calls need their thought signature, and results may hold images. */
+  readonly signatures: boolean;
+}
+
+const FROM_MINIMAL: readonly Effort[] = ['minimal', 'low', 'medium', 'high'];
+const FROM_LOW: readonly Effort[] = ['low', 'medium', 'high'];
+
+const OLD: GeminiTraits = {
+  thinking: { kind: 'none' },
+  penalties: true,
+  candidates: true,
+  systemInstruction: true,
+  jsonWithTools: false,
+  signatures: false,
+};
+const V25: GeminiTraits = { ...OLD, thinking: { kind: 'budget', min: 0, max: 24_576 }, penalties: false };
+const NEW: GeminiTraits = {
+  ...OLD,
+  thinking: { kind: 'level', levels: FROM_MINIMAL },
+  jsonWithTools: true,
+  signatures: true,
+};
+const NEW_FROM_LOW: GeminiTraits = { ...NEW, thinking: { kind: 'level', levels: FROM_LOW } };
+const UNKNOWN: GeminiTraits = { ...NEW_FROM_LOW, penalties: false, candidates: false };
+
+/** The first row whose pattern matches the model's name (without `models/`) wins. */
+const TRAITS: readonly (readonly [RegExp, GeminiTraits])[] = Object.freeze([
+  [/^gemma-/, { ...OLD, systemInstruction: false }],
+  [/^gemini-(1[.-]|2\.0|pro$|pro-vision|robotics-er-1)/, OLD],
+  [/^gemini-2\.5-.*(image|tts|audio)/, { ...OLD, penalties: false }],
+  [/^gemini-2\.5-pro/, { ...V25, thinking: { kind: 'budget', min: 128, max: 32_768 } }],
+  [/^gemini-2\./, V25],
+  [/^gemini-3-pro-image/, { ...NEW, thinking: { kind: 'budget', min: 128, max: 32_768 } }],
+  [/^gemini-(3(\.\d)?-pro|pro-latest|flash-latest$)/, NEW_FROM_LOW],
+  [/^gemini-3\.[78]-flash(?!-lite)/, NEW_FROM_LOW],
+  [/^gemini-(3(\.[1-8])?-flash|flash-lite-latest)/, NEW],
+  [/^gemini-4-hydrogen/, { ...NEW, thinking: { kind: 'level', levels: [...FROM_LOW, 'xhigh'] } }],
+  [/^gemini-/, UNKNOWN],
+  // A tuned model, or another vendor's behind Google's API.
+  [/./, { ...OLD, penalties: false, candidates: false }],
+]);
+
+/** The traits of a model by its name, with or without `models/`. */
+export function geminiTraits(model: string): GeminiTraits {
+  const name = model.slice(model.lastIndexOf('/') + 1).toLowerCase();
+  return TRAITS.find(([pattern]) => pattern.test(name))?.[1] ?? UNKNOWN;
+}
+
+/** How much a `thinkingConfig` lets the model think; undefined leaves the model its default. */
+export function readThinking(thinking: JsonObject): Effort | undefined {
+  const level = readString(fieldOf(thinking, 'thinkingLevel'))?.toLowerCase();
+  if (isEffort(level) && level !== 'none' && level !== 'max') return level;
+  const budget = fieldOf(thinking, 'thinkingBudget');
+  // -1 lets the model choose.
+  return typeof budget === 'number' && budget >= 0 ? effortOfTokens(budget, 'google') : undefined;
+}
+
+/** The level or budget that an effort is for a model, the nearest one that it can; undefined for a model that does not think. */
+export function writeThinking(effort: Effort, { thinking }: GeminiTraits): GeminiThinking | undefined {
+  if (thinking.kind === 'level') return { thinkingLevel: fitEffort(effort, thinking.levels) };
+  if (thinking.kind === 'none') return undefined;
+  return { thinkingBudget: Math.min(Math.max(THINKING_TOKENS.google[effort], thinking.min), thinking.max) };
+}
+
+/** The effort that a request asks for. Throws `invalid_request` for an unknown word. */
+export function readEffort({ reasoning_effort: name }: ChatRequest): Effort | undefined {
+  if (name === undefined || name === null) return undefined;
+  if (!isEffort(name)) throw invalid('reasoning_effort', `must be one of ${EFFORTS.join(', ')}`);
+  return name;
+}
+
+/**
+ * Google's words for the end of a candidate; `STOP` is looked at apart, since Gemini writes it for tool calls too. Any other word, such
+ * as `MALFORMED_FUNCTION_CALL` or one that came later, means that the model failed: a piece of a response never looks complete.
+ */
+const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  // The response may be continued with a token that OpenAI's shape has no place for: to the caller it is cut.
+  CONTINUATION: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+  BLOCKLIST: 'content_filter',
+  PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
+  LANGUAGE: 'content_filter',
+  MODEL_ARMOR: 'content_filter',
+  IMAGE_SAFETY: 'content_filter',
+  IMAGE_PROHIBITED_CONTENT: 'content_filter',
+  IMAGE_RECITATION: 'content_filter',
+});
+
+/** OpenAI's word for one of Google's; undefined where the model failed. */
+export function readFinish(reason: string, called: boolean): FinishReason | undefined {
+  const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
+  return called && known === 'stop' ? 'tool_calls' : known;
+}
+
+const WRITTEN_FINISH: Readonly<Record<FinishReason, string>> = Object.freeze({
+  stop: 'STOP',
+  length: 'MAX_TOKENS',
+  tool_calls: 'STOP',
+  function_call: 'STOP',
+  content_filter: 'SAFETY',
+});
+
+/** Google's word for the end of a response: the one that it came with where that is Google's, since it is more exact. */
+export function writeFinish(reason: FinishReason, native: string | undefined): string {
+  return native !== undefined && readFinish(native, false) === reason ? native : WRITTEN_FINISH[reason];
+}
+
+/** Types of sound by their names in `input_audio.format`. */
+export const AUDIO_TYPE: Readonly<Record<string, string>> = Object.freeze({
+  wav: 'audio/wav',
+  mp3: 'audio/mp3',
+  flac: 'audio/flac',
+  aac: 'audio/aac',
+  ogg: 'audio/ogg',
+  aiff: 'audio/aiff',
+});
+
+/** {@link AUDIO_TYPE} read the other way, with what else clients write. */
+export const AUDIO_FORMAT: Readonly<Record<string, string>> = Object.freeze({
+  ...Object.fromEntries(Object.entries(AUDIO_TYPE).map(([format, type]) => [type, format])),
+  'audio/x-wav': 'wav',
+  'audio/mpeg': 'mp3',
+});
+
+const BLOCK_RANK: Readonly<Record<string, number>> = Object.freeze({ reasoning: 0, content: 1, tool: 2 });
+
+/** Whether the blocks of a message (`reasoning:0`, `tool:1`) come as they do without an `order`: thinking, content, calls. */
+export function isUsualOrder(order: readonly string[]): boolean {
+  const ranks = order.map((name) => BLOCK_RANK[name.split(':')[0] ?? ''] ?? 0);
+  return ranks.every((rank, at) => at === 0 || rank >= (ranks[at - 1] ?? 0));
+}
+
+const NO_PENALTY: FieldRule = { rule: 'dropped', neutral: [0] };
+
+const FIELDS: FieldRules = Object.freeze({
+  model: { rule: 'passed', note: 'Goes into the path.' },
+  messages: {
+    rule: 'emulated',
+    to: 'contents, systemInstruction',
+    note: 'System and developer messages are gathered in front, in order; Gemma, which has no system instruction, gets them as user text.',
+  },
+  stream: { rule: 'emulated', to: ':streamGenerateContent' },
+  stream_options: { rule: 'emulated', note: 'Usage is in every chunk of the vendor.' },
+  max_tokens: { rule: 'renamed', to: 'generationConfig.maxOutputTokens' },
+  max_completion_tokens: {
+    rule: 'renamed',
+    to: 'generationConfig.maxOutputTokens',
+    note: 'Wins over `max_tokens`. Includes thinking on both sides.',
+  },
+  temperature: { rule: 'renamed', to: 'generationConfig.temperature' },
+  top_p: { rule: 'renamed', to: 'generationConfig.topP' },
+  top_k: { rule: 'renamed', to: 'generationConfig.topK' },
+  seed: { rule: 'renamed', to: 'generationConfig.seed' },
+  n: { rule: 'renamed', to: 'generationConfig.candidateCount', note: 'At most 8; many models take only 1.' },
+  stop: { rule: 'renamed', to: 'generationConfig.stopSequences', note: 'At most 5.' },
+  frequency_penalty: {
+    rule: 'renamed',
+    to: 'generationConfig.frequencyPenalty',
+    neutral: [0],
+  },
+  presence_penalty: {
+    rule: 'renamed',
+    to: 'generationConfig.presencePenalty',
+    neutral: [0],
+  },
+  logprobs: { rule: 'renamed', to: 'generationConfig.responseLogprobs', neutral: [false] },
+  top_logprobs: { rule: 'renamed', to: 'generationConfig.logprobs', neutral: [0] },
+  response_format: {
+    rule: 'emulated',
+    to: 'generationConfig.responseMimeType, responseJsonSchema',
+    note: 'With tools on models before Gemini 3, a schema becomes a function whose arguments are the answer, and plain JSON an instruction.',
+  },
+  tools: { rule: 'renamed', to: 'tools[].functionDeclarations' },
+  tool_choice: { rule: 'renamed', to: 'toolConfig.functionCallingConfig' },
+  parallel_tool_calls: { rule: 'dropped', note: 'The model decides.', neutral: [true] },
+  reasoning_effort: {
+    rule: 'renamed',
+    to: 'generationConfig.thinkingConfig',
+    note: 'A level for Gemini 3 and later, a token budget for 2.5; what a model cannot do becomes the nearest it can (`none` is its least). The model’s thinking comes back as `reasoning_content` only when this field asks for some.',
+  },
+  extra_body: {
+    rule: 'emulated',
+    note: 'The vendor’s own fields in it or in its `google`, as in Google’s own OpenAI endpoint; others are dropped.',
+  },
+  thinking_config: {
+    rule: 'renamed',
+    to: 'generationConfig.thinkingConfig',
+    note: 'The vendor’s own field; wins over `reasoning_effort`.',
+  },
+  media_resolution: { rule: 'renamed', to: 'generationConfig.mediaResolution' },
+  safety_settings: { rule: 'renamed', to: 'safetySettings' },
+  cached_content: {
+    rule: 'refused',
+    note: 'a cached content belongs to the operator’s account, which all callers share; the option `cachedContent` allows it.',
+  },
+  dialect_fields: {
+    rule: 'emulated',
+    note: 'What a caller of Gemini’s own format wrote beyond the canonical fields is merged; what stands in those is not sent twice.',
+  },
+  cache_control: { rule: 'dropped', note: 'The vendor caches by prefix by itself.' },
+  google_search: { rule: 'dropped', note: 'Each search costs a fee that no price here knows.' },
+  labels: { rule: 'dropped', note: 'Vertex AI has them, the Developer API has not.' },
+  modalities: {
+    rule: 'renamed',
+    to: 'generationConfig.responseModalities',
+    note: '`text` and `image`; images come back in `message.images`. `audio` is refused.',
+    neutral: [['text']],
+  },
+  audio: { rule: 'refused', note: 'speech is at `POST /{vendor}/tts`.' },
+  logit_bias: { rule: 'refused', note: 'token ids mean nothing to another tokenizer.', neutral: [{}] },
+  moderation: { rule: 'dropped', note: 'The vendor filters by `safety_settings`.' },
+  user: { rule: 'dropped' },
+  safety_identifier: { rule: 'dropped' },
+  metadata: { rule: 'dropped', neutral: [{}] },
+  store: { rule: 'dropped', neutral: [false] },
+  service_tier: { rule: 'dropped', neutral: ['auto', 'default'] },
+  prediction: { rule: 'dropped' },
+  prompt_cache_key: { rule: 'dropped', note: 'The vendor caches by prefix by itself.' },
+  prompt_cache_options: { rule: 'dropped' },
+  prompt_cache_retention: { rule: 'dropped' },
+  verbosity: { rule: 'dropped', neutral: ['medium'] },
+  web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
+  ...LEGACY_FUNCTIONS,
+});
+
+/** What becomes of each field of a chat request; `docs/providers/gemini.md` shows this table. */
+export const GEMINI_FIELDS: FieldTable = {
+  fields: FIELDS,
+  unknown: 'dropped',
+  notes: [
+    'A model that this gateway does not know gets the narrowest request: no `minimal` thinking, no penalties, one candidate.',
+    'An end that means that the model failed (`MALFORMED_FUNCTION_CALL`, `OTHER`, `NO_IMAGE`), or a word for an end that this gateway does not know, is an error after the content so far, never `stop`; before any content the next target is tried.',
+  ],
+  extras: ['top_k', 'safety_settings', 'media_resolution', 'thinking_config', 'cached_content'],
+  variants: [
+    {
+      when: 'Gemini 2.5',
+      example: { model: 'gemini-2.5-flash' },
+      fields: { frequency_penalty: NO_PENALTY, presence_penalty: NO_PENALTY },
+    },
+    {
+      when: 'a model that this gateway does not know',
+      example: { model: 'gemini-9-unknown' },
+      fields: { frequency_penalty: NO_PENALTY, presence_penalty: NO_PENALTY, n: { rule: 'dropped', neutral: [1] } },
+    },
+    {
+      when: 'models that do not think (Gemma, Gemini 2.0 and before)',
+      example: { model: 'gemma-3-27b-it' },
+      fields: { reasoning_effort: { rule: 'dropped', neutral: ['none'] } },
+    },
+  ],
+};
+
+/** The table of an instance whose operator lets callers name cached contents. */
+export const GEMINI_FIELDS_WITH_CACHE: FieldTable = {
+  ...GEMINI_FIELDS,
+  fields: { ...FIELDS, cached_content: { rule: 'renamed', to: 'cachedContent' } },
+};

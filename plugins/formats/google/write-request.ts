@@ -1,0 +1,441 @@
+import {
+  type ChatRequest,
+  type CodecCall,
+  type FieldTable,
+  GatewayError,
+  type HttpRequest,
+  isObject,
+  type JsonObject,
+  type NativeRow,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  type Schema,
+} from '../../../core/index.ts';
+import {
+  ANSWER_TOOL,
+  type AnswerFormat,
+  applyFieldRules,
+  type FunctionTool,
+  invalid,
+  mergeExtraBody,
+  readAnswerFormat,
+  readToolChoice,
+  readTools,
+  type ToolMode,
+  tellDropped,
+} from '../../providers/kit/index.ts';
+import { GEMINI_FIELDS, type GeminiTraits, geminiTraits, readEffort, readThinking, writeThinking } from './tables.ts';
+import {
+  fieldOf,
+  type GeminiFunction,
+  type GeminiRequest,
+  type GeminiThinking,
+  type GeminiToolConfig,
+} from './types.ts';
+import { geminiContents, type PartRules } from './write-contents.ts';
+
+const MAX_STOPS = 5;
+const MAX_CANDIDATES = 8;
+
+/** The vendor's own fields, which may also stand in `extra_body`. */
+const EXTRAS: ReadonlySet<string> = new Set([...(GEMINI_FIELDS.extras ?? []), 'google_search', 'labels']);
+
+/** A chat request as generateContent or streamGenerateContent, by the field table of the instance. */
+export function geminiRequest(request: ChatRequest, call: CodecCall, table: FieldTable = GEMINI_FIELDS): HttpRequest {
+  const extras: string[] = [];
+  const input = withCachedContent(mergeExtraBody(withGoogle(request), (field) => EXTRAS.has(field), extras));
+  const dropped = [...extras, ...applyFieldRules(input, table, 'Gemini')];
+  const references = table.fields['cached_content']?.rule !== 'refused';
+  const body = geminiBody(input, call, dropped, { references });
+  // Without alt=sse a stream is one JSON array, sent piecewise.
+  const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
+  return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** `extra_body.google` laid open: Google's own OpenAI endpoint takes its fields there. */
+function withGoogle(input: ChatRequest): ChatRequest {
+  const body = input['extra_body'];
+  if (!isObject(body) || !isObject(body['google'])) return input;
+  const { google, ...rest } = body;
+  return { ...input, extra_body: { ...rest, ...readObject(google) } };
+}
+
+function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[], rules: PartRules): GeminiRequest {
+  const traits = geminiTraits(call.model);
+  const plan = planTools(input, traits, dropped);
+  const own = readOwnFields(input);
+  const thinkingConfig = thinkingOf(input, traits, dropped, ownThinking(own));
+  const safetySettings = readSafety(input);
+  const cachedContent = readString(input['cached_content']);
+  const mediaResolution = readString(input['media_resolution']);
+  const { thinking_config: _, ...ownConfig } = own.generationConfig;
+  const generationConfig = {
+    ...ownConfig,
+    ...sampling(input, traits, dropped),
+    ...plan.format,
+    ...readModalities(input),
+    ...(mediaResolution && { mediaResolution }),
+    ...(thinkingConfig && { thinkingConfig }),
+  };
+  const functions = plan.functions.length > 0 ? [{ functionDeclarations: plan.functions }] : [];
+  const toolConfig = { ...own.toolConfig, ...(functions.length > 0 && plan.toolConfig) };
+  return {
+    ...own.top,
+    ...geminiContents(input.messages, traits, plan.instruction, rules),
+    ...(functions.length > 0 && { tools: functions }),
+    ...(Object.keys(toolConfig).length > 0 && { toolConfig }),
+    ...(safetySettings.length > 0 && { safetySettings }),
+    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+    ...(cachedContent && { cachedContent }),
+  } as GeminiRequest;
+}
+
+/** `/models/x`, or the model's own path when it has one (`tunedModels/x`). */
+export function modelPath(model: string): string {
+  const segments = (model.includes('/') ? model : `models/${model}`).split('/');
+  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
+    throw invalid('model', 'is not the name of a model');
+  }
+  return `/${segments.map(encodeURIComponent).join('/')}`;
+}
+
+/**
+ * The thinking part of `generationConfig`; undefined leaves the model its default. `own` is what a caller of Gemini's format wrote: it
+ * goes out as it is, unless a hook set another effort since.
+ */
+function thinkingOf(
+  input: ChatRequest,
+  traits: GeminiTraits,
+  dropped: string[],
+  own: JsonObject | undefined,
+): GeminiThinking | undefined {
+  const field = thinkingField(input);
+  if (field) return field;
+  const effort = readEffort(input);
+  if (own && readThinking(own) === effort) return own;
+  const fitted = effort && writeThinking(effort, traits);
+  if (effort && effort !== 'none' && !fitted) dropped.push('reasoning_effort');
+  const include = own && fieldOf(own, 'includeThoughts');
+  const includeThoughts = typeof include === 'boolean' ? include : fitted && effort !== 'none';
+  return own || fitted ? { ...fitted, ...(includeThoughts !== undefined && { includeThoughts }) } : undefined;
+}
+
+/** The vendor's own `thinking_config`; Google's OpenAI endpoint takes it in `extra_body.google`. */
+function thinkingField(input: ChatRequest): GeminiThinking | undefined {
+  const config = input['thinking_config'];
+  if (!isObject(config)) return undefined;
+  const { thinking_level: level, thinking_budget: budget, include_thoughts: include } = config;
+  return {
+    ...(typeof level === 'string' && { thinkingLevel: level }),
+    ...(typeof budget === 'number' && { thinkingBudget: budget }),
+    ...(typeof include === 'boolean' && { includeThoughts: include }),
+  };
+}
+
+function sampling(input: ChatRequest, traits: GeminiTraits, dropped: string[]): JsonObject {
+  const { temperature, top_p, seed, frequency_penalty, presence_penalty, n, logprobs, top_logprobs } = input;
+  const maxOutputTokens = input.max_completion_tokens ?? input.max_tokens;
+  const stops = readStops(input.stop);
+  const topK = input['top_k'];
+  if (typeof n === 'number' && n > MAX_CANDIDATES) throw invalid('n', `must be at most ${MAX_CANDIDATES}`);
+  const penalties = {
+    frequencyPenalty: frequency_penalty || undefined,
+    presencePenalty: presence_penalty || undefined,
+  };
+  const candidateCount = n === 1 ? undefined : (n ?? undefined);
+  if (!traits.penalties && penalties.frequencyPenalty) dropped.push('frequency_penalty');
+  if (!traits.penalties && penalties.presencePenalty) dropped.push('presence_penalty');
+  if (!traits.candidates && candidateCount) dropped.push('n');
+  return compact({
+    maxOutputTokens,
+    temperature,
+    topP: top_p,
+    topK: typeof topK === 'number' ? topK : undefined,
+    seed,
+    ...(traits.penalties && penalties),
+    ...(traits.candidates && { candidateCount }),
+    stopSequences: stops.length > 0 ? stops : undefined,
+    responseLogprobs: logprobs || undefined,
+    logprobs: (logprobs && top_logprobs) || undefined,
+  });
+}
+
+function compact(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+}
+
+function readStops(stop: ChatRequest['stop']): readonly string[] {
+  const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((text) => text !== '');
+  if (stops.length > MAX_STOPS) throw invalid('stop', `must hold at most ${MAX_STOPS} texts for this provider`);
+  return stops;
+}
+
+function readSafety(input: ChatRequest): readonly JsonObject[] {
+  return readArray(input['safety_settings']).map((setting, index) => {
+    const { category, threshold } = isObject(setting) ? setting : {};
+    if (typeof category === 'string' && typeof threshold === 'string') return { category, threshold };
+    throw invalid(`safety_settings[${index}]`, 'must be an object with `category` and `threshold`');
+  });
+}
+
+function readModalities(input: ChatRequest): JsonObject {
+  const modalities = readArray(input['modalities']);
+  const unknown = modalities.find((modality) => modality !== 'text' && modality !== 'image');
+  if (unknown !== undefined) throw invalid('modalities', 'may hold `text` and `image` for this provider');
+  return modalities.includes('image')
+    ? { responseModalities: modalities.map((name) => String(name).toUpperCase()) }
+    : {};
+}
+
+/** Gemini speaks its own format for every model it has. `references` lets callers name what lies in the operator's account. */
+export function nativeRow(model: string, stream: boolean, references: boolean): Readonly<Record<string, NativeRow>> {
+  const path = modelPath(model);
+  return {
+    gemini: {
+      path: path + (stream ? ':streamGenerateContent?alt=sse' : ':generateContent'),
+      count: { path: `${path}:countTokens`, response: (body) => readCount(readObject(body)['totalTokens']) },
+      ...(references && { references }),
+    },
+  };
+}
+
+/** Fields that are written from the canonical request: what was checked and priced is not sent a second time. */
+const WRITTEN: ReadonlySet<string> = new Set(
+  (
+    'model contents systeminstruction tools toolconfig generationconfig cachedcontent labels servicetier stream maxoutputtokens temperature ' +
+    'topp topk stopsequences candidatecount seed frequencypenalty presencepenalty responselogprobs logprobs responsemimetype ' +
+    'responseschema responsejsonschema responsemodalities functioncallingconfig'
+  ).split(' '),
+);
+
+/** What a caller of Gemini's own format wrote that the canonical request has no field for. */
+export interface OwnFields {
+  readonly top: JsonObject;
+  readonly generationConfig: JsonObject;
+  readonly toolConfig: JsonObject;
+}
+
+export function readOwnFields({ dialect_fields: fields }: ChatRequest): OwnFields {
+  const own = readObject(fields?.['gemini']);
+  const config = own['generationConfig'] ?? own['generation_config'];
+  return {
+    top: unwritten(own),
+    generationConfig: unwritten(readObject(config)),
+    toolConfig: unwritten(readObject(own['toolConfig'] ?? own['tool_config'])),
+  };
+}
+
+/** A request with the cached content that it names in Gemini's own way where the field table sees it. */
+export function withCachedContent(input: ChatRequest): ChatRequest {
+  const own = readObject(input.dialect_fields?.['gemini']);
+  const cached = own['cachedContent'] ?? own['cached_content'];
+  return cached === undefined || isSet(input['cached_content']) ? input : { ...input, cached_content: cached };
+}
+
+/** `thinkingConfig` as a caller of the own format wrote it. */
+export function ownThinking({ generationConfig }: OwnFields): JsonObject | undefined {
+  const thinking = generationConfig['thinkingConfig'] ?? generationConfig['thinking_config'];
+  return isObject(thinking) ? thinking : undefined;
+}
+
+function unwritten(fields: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(fields).filter(
+      ([name, value]) => isSet(value) && !WRITTEN.has(name.replaceAll('_', '').toLowerCase()),
+    ),
+  );
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+const JSON_INSTRUCTION =
+  'When you answer in text, the text must be one valid JSON object and nothing else: no prose, no code fence.';
+
+/** How tools and answer format are asked for together. */
+export interface ToolPlan {
+  readonly functions: readonly GeminiFunction[];
+  readonly toolConfig?: GeminiToolConfig;
+  /** For `generationConfig`. */
+  readonly format: JsonObject;
+  /** A system text that stands in for a format which cannot be asked for. */
+  readonly instruction?: string;
+}
+
+/**
+ * Plans tools and answer format as one. Models before Gemini 3 refuse a JSON format together with tools, and no model takes it
+ * with a forced call, where it has no use: the answer is a call then.
+ */
+export function planTools(sent: ChatRequest, traits: GeminiTraits, dropped: string[]): ToolPlan {
+  const input = withoutOpaque(sent, dropped);
+  const tools = readTools(input);
+  const choice = readToolChoice(input, tools);
+  const wanted = readAnswerFormat(input);
+  const functions = tools.map((tool) => declare(tool, dropped));
+  if (tools.length === 0) return { functions: [], format: geminiFormat(wanted, dropped) };
+  const plan = { functions, toolConfig: writeToolConfig(choice, tools), format: {} };
+  if (wanted.kind === 'text' || choice.mode === 'required') return plan;
+  if (choice.mode === 'none') return { functions: [], format: geminiFormat(wanted, dropped) };
+  if (traits.jsonWithTools) return { ...plan, format: geminiFormat(wanted, dropped) };
+  if (wanted.kind === 'json') return { ...plan, instruction: JSON_INSTRUCTION };
+  const names = [...(choice.only ?? tools.map(({ name }) => name)), ANSWER_TOOL];
+  return {
+    functions: [...functions, declareFormat(wanted, dropped)],
+    toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: names } },
+    format: {},
+  };
+}
+
+function geminiFormat(wanted: AnswerFormat, dropped: string[]): JsonObject {
+  if (wanted.kind === 'text') return {};
+  if (wanted.kind === 'json') return { responseMimeType: 'application/json' };
+  return {
+    responseMimeType: 'application/json',
+    responseJsonSchema: geminiSchema(wanted.schema, 'response_format.schema', dropped),
+  };
+}
+
+function declare(tool: FunctionTool, dropped: string[]): GeminiFunction {
+  if (!/^[A-Za-z_]/.test(tool.name)) {
+    throw invalid(`${tool.at}.function.name`, 'must begin with a letter or an underscore for this provider');
+  }
+  const parameters = tool.parameters && geminiSchema(tool.parameters, 'tools.parameters', dropped);
+  return {
+    name: tool.name,
+    description: tool.description ?? '',
+    ...(parameters && !takesNothing(parameters) && { parametersJsonSchema: parameters }),
+  };
+}
+
+/** An object without properties is refused as a schema; leaving it out means the same. */
+function takesNothing(schema: Readonly<Record<string, unknown>>): boolean {
+  const { properties, additionalProperties } = schema;
+  const isEmpty = typeof properties !== 'object' || properties === null || Object.keys(properties).length === 0;
+  const closed = additionalProperties === undefined || additionalProperties === false;
+  return isEmpty && closed && !('$ref' in schema) && !('anyOf' in schema) && !('oneOf' in schema);
+}
+
+function declareFormat(wanted: Extract<AnswerFormat, { kind: 'schema' }>, dropped: string[]): GeminiFunction {
+  return {
+    name: ANSWER_TOOL,
+    description: wanted.description ?? 'Gives the final answer to the user. Call it when no other function is needed.',
+    parametersJsonSchema: geminiSchema(wanted.schema, 'response_format.schema', dropped),
+  };
+}
+
+function writeToolConfig(choice: ToolMode, tools: readonly FunctionTool[]): GeminiToolConfig {
+  const allowed = choice.only && { allowedFunctionNames: choice.only };
+  if (choice.mode === 'none') return { functionCallingConfig: { mode: 'NONE' } };
+  if (choice.mode === 'required') return { functionCallingConfig: { mode: 'ANY', ...allowed } };
+  // VALIDATED is AUTO that holds calls to their schema, and the only non-forcing mode that takes a list of names.
+  const validated = choice.only !== undefined || tools.some(({ strict }) => strict);
+  return { functionCallingConfig: { mode: validated ? 'VALIDATED' : 'AUTO', ...allowed } };
+}
+
+/**
+ * A request without tools of other formats. One that Gemini runs itself costs the operator money, and who may use it is checked where
+ * Gemini's own format is read; here its origin is unknown.
+ */
+function withoutOpaque(input: ChatRequest, dropped: string[]): ChatRequest {
+  const isOpaque = (tool: unknown): tool is JsonObject => isObject(tool) && tool['type'] === 'opaque';
+  const tools = readArray(input.tools);
+  if (!tools.some(isOpaque)) return input;
+  for (const [at, tool] of tools.entries())
+    if (isOpaque(tool) && tool['dialect'] === 'gemini')
+      throw invalid(`tools[${at}]`, 'is a tool that Gemini runs itself: it goes there in Gemini’s own format only');
+  tellDropped(dropped, 'tools');
+  const { tools: _, tool_choice: choice, ...rest } = input;
+  const functions = (input.tools ?? []).filter((tool) => !isOpaque(tool));
+  if (functions.length === 0) return rest;
+  return { ...rest, tools: functions, ...(choice !== undefined && { tool_choice: choice }) };
+}
+
+/**
+ * The part of JSON Schema that `responseJsonSchema` and `parametersJsonSchema` take; anything else is a 400.
+ * Source: https://ai.google.dev/api/generate-content#GenerationConfig
+ */
+const KEPT: ReadonlySet<string> = new Set(
+  (
+    '$id $ref $anchor type format title description enum minItems maxItems minimum maximum required ' +
+    'propertyOrdering additionalProperties items prefixItems anyOf oneOf properties $defs'
+  ).split(' '),
+);
+
+/** Words that bind no value, so leaving them out is not worth telling. */
+const SILENT: ReadonlySet<string> = new Set(
+  '$schema $comment default examples example deprecated readOnly writeOnly const definitions nullable allOf'.split(' '),
+);
+
+const MAX_DEPTH = 64;
+
+/** A schema as Gemini takes it; names of the constraints that had to go are added to `dropped` behind `prefix`. */
+export function geminiSchema(schema: Schema, prefix: string, dropped: string[], depth = 0): Schema {
+  if (depth > MAX_DEPTH) {
+    throw new GatewayError('invalid_request', `The schema is nested over ${MAX_DEPTH} levels.`, { param: prefix });
+  }
+  const clean = (value: unknown): unknown => (isObject(value) ? geminiSchema(value, prefix, dropped, depth + 1) : {});
+  const cleanAll = (values: unknown): Schema =>
+    Object.fromEntries(Object.entries(readObject(values)).map(([name, value]) => [name, clean(value)]));
+  const drop = (word: string): void => tellDropped(dropped, `${prefix}.${word}`);
+
+  const merged = mergeAllOf(schema);
+  const result: JsonObject = {};
+  for (const [word, value] of Object.entries(merged)) {
+    if (word === '$ref') result[word] = String(value).replace('#/definitions/', '#/$defs/');
+    else if (word === 'enum' || word === 'const') Object.assign(result, literals(word, value, merged, drop));
+    else if (word === 'properties') result[word] = cleanAll(value);
+    else if (word === '$defs' || word === 'definitions')
+      result['$defs'] = { ...readObject(result['$defs']), ...readObject(cleanAll(value)) };
+    else if (word === 'items' || (word === 'additionalProperties' && isObject(value))) result[word] = clean(value);
+    else if (word === 'anyOf' || word === 'oneOf' || word === 'prefixItems') result[word] = readArray(value).map(clean);
+    else if (KEPT.has(word)) result[word] ??= value;
+    else if (!SILENT.has(word)) drop(word);
+  }
+  if (merged['nullable'] === true && merged['type'] !== undefined) result['type'] = withNull(merged['type']);
+  return '$ref' in result ? onlyReference(result) : result;
+}
+
+/** Beside a `$ref` only words with a dollar may stand. */
+function onlyReference(schema: JsonObject): Schema {
+  return Object.fromEntries(Object.entries(schema).filter(([word]) => word.startsWith('$')));
+}
+
+/** There is no `allOf`: its members are laid over the schema, properties and `required` joined. */
+function mergeAllOf(schema: Schema): Schema {
+  const members = readArray(schema['allOf']).filter(isObject);
+  if (members.length === 0) return schema;
+  const merged: JsonObject = {};
+  const properties: JsonObject = {};
+  const required = new Set<unknown>();
+  for (const member of [schema, ...members]) {
+    Object.assign(merged, member);
+    Object.assign(properties, readObject(member['properties']));
+    for (const name of readArray(member['required'])) required.add(name);
+  }
+  return {
+    ...merged,
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.size > 0 && { required: [...required] }),
+  };
+}
+
+/** `enum` holds strings and numbers only: null moves into the type, and a choice of booleans cannot be written. */
+function literals(word: string, value: unknown, schema: Schema, drop: (word: string) => void): JsonObject {
+  const values = word === 'const' ? [value] : readArray(value);
+  const named = values.filter((item) => typeof item === 'string' || typeof item === 'number');
+  const nullable = values.includes(null);
+  if (named.length + (nullable ? 1 : 0) < values.length) {
+    drop(word);
+    return values.every((item) => typeof item === 'boolean') ? { type: 'boolean' } : {};
+  }
+  if (named.length === 0) return { type: 'null' };
+  return { enum: named, ...(nullable && schema['type'] !== undefined && { type: withNull(schema['type']) }) };
+}
+
+function withNull(type: unknown): readonly unknown[] {
+  const types = Array.isArray(type) ? type : type === undefined ? [] : [type];
+  return types.includes('null') ? types : [...types, 'null'];
+}

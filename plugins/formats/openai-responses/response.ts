@@ -1,0 +1,216 @@
+import {
+  type ChatResponse,
+  type CodecCall,
+  type FinishReason,
+  isObject,
+  type JsonObject,
+  type NativeFinish,
+  type ReasoningDetail,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  StreamFailure,
+  type ToolCall,
+  type UpstreamFailure,
+  type Usage,
+} from '../../../core/index.ts';
+import { customArguments, FORMAT, INCOMPLETE, type Item, namespacedName } from './types.ts';
+
+/** What a vendor's failure amounts to: an error body, or the `error` of a response or an event. */
+export type ClassifyFailure = (body: unknown) => UpstreamFailure;
+
+/** What the vendor itself says that a call cost, in US dollars. */
+export type CostOf = (usage: JsonObject) => number | undefined;
+
+/** How responses are read. */
+export interface ReadingRules {
+  readonly classify: ClassifyFailure;
+  readonly costOf?: CostOf | undefined;
+  /**
+   * True where calls of custom tools become chat's own calls of type `custom`: for requests that came with such tools. Elsewhere they
+   * become calls of a function with the one argument `input`, which every format can say.
+   */
+  readonly keepsCustomCalls?: boolean;
+}
+
+interface Read {
+  readonly order: string[];
+  readonly details: ReasoningDetail[];
+  readonly calls: ToolCall[];
+  readonly annotations: JsonObject[];
+  text: string | undefined;
+  refusal: string | undefined;
+}
+
+/** What stands between the texts of two messages of one response. */
+export const BETWEEN_MESSAGES = '\n\n';
+
+const ENDED: ReadonlySet<unknown> = new Set([undefined, 'completed', 'incomplete']);
+
+/** A non-streaming response in the canonical shape. */
+export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules): ChatResponse {
+  const response = readObject(body);
+  if (isObject(response['error']) || response['status'] === 'failed') throw new StreamFailure(rules.classify(body));
+  if (!Array.isArray(response['output'])) throw malformed('The provider answered without `output`.');
+  if (!ENDED.has(response['status'])) throw malformed('The provider answered with a response that has not ended.');
+  const read: Read = { order: [], details: [], calls: [], annotations: [], text: undefined, refusal: undefined };
+  for (const item of response['output']) if (isObject(item)) readItem(item, read, rules);
+  const { order, details, calls, annotations, text, refusal } = read;
+  const { reason, finish } = finishOf(response, calls.length > 0, refusal !== undefined);
+  const usage = readResponsesUsage(response['usage'], rules.costOf);
+  const thoughts = details.flatMap((detail) => detail.text ?? []).join('\n\n');
+  const tier = readString(response['service_tier']);
+  return {
+    id: readString(response['id']) ?? call.id,
+    object: 'chat.completion',
+    created: readCount(response['created_at']) || call.created,
+    model: readString(response['model']) ?? call.model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: text ?? null,
+          refusal: refusal ?? null,
+          ...(calls.length > 0 && { tool_calls: calls }),
+          ...(thoughts !== '' && { reasoning_content: thoughts }),
+          ...(details.length > 0 && { reasoning_details: details }),
+          ...(annotations.length > 0 && { annotations }),
+          ...(order.length > 1 && { order }),
+        },
+        finish_reason: reason,
+        finish,
+        logprobs: null,
+      },
+    ],
+    ...(usage && { usage }),
+    ...(tier !== undefined && { service_tier: tier }),
+  };
+}
+
+function malformed(message: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message });
+}
+
+function readItem(item: Item, read: Read, rules: ReadingRules): void {
+  if (item['type'] === 'reasoning') {
+    for (const detail of readReasoningItem(item)) {
+      read.order.push(`reasoning:${read.details.length}`);
+      read.details.push(detail);
+    }
+  } else if (isCall(item)) {
+    read.order.push(`tool:${read.calls.length}`);
+    read.calls.push(readCall(item, rules));
+  } else if (item['type'] === 'message') {
+    if (read.text) read.text += BETWEEN_MESSAGES;
+    for (const part of readArray(item['content'])) readPart(readObject(part), read);
+  }
+}
+
+function readPart(part: JsonObject, read: Read): void {
+  const { type, text, refusal, annotations } = part;
+  if (type === 'refusal') read.refusal = (read.refusal ?? '') + (readString(refusal) ?? '');
+  if (type !== 'output_text') return;
+  if (read.text === undefined) read.order.push('content:0');
+  read.text = (read.text ?? '') + (readString(text) ?? '');
+  read.annotations.push(...readAnnotations(annotations));
+}
+
+/** An item of reasoning as canonical details. */
+export function readReasoningItem(item: Item): readonly ReasoningDetail[] {
+  const id = readString(item['id']);
+  const base = { format: FORMAT, ...(id !== undefined && { id }) };
+  const texts = (list: unknown, kind: 'summary' | 'text'): readonly ReasoningDetail[] =>
+    readArray(list).flatMap((part) => {
+      const text = readString(readObject(part)['text']);
+      return text === undefined ? [] : [{ kind, text, ...base }];
+    });
+  const data = readString(item['encrypted_content']);
+  return [
+    ...texts(item['summary'], 'summary'),
+    ...texts(item['content'], 'text'),
+    ...(data === undefined ? [] : [{ kind: 'encrypted', data, ...base } as const]),
+  ];
+}
+
+/** The name by which a call is known in the canonical request. */
+export function calledName(item: Item): string {
+  return namespacedName(readString(item['namespace']), readString(item['name']) ?? '');
+}
+
+/** Whether an item is a call of a tool that the caller runs. */
+export function isCall({ type }: Item): boolean {
+  return type === 'function_call' || type === 'custom_tool_call';
+}
+
+/** The id that names a call in its result. */
+export function callIdOf(item: Item): string {
+  return readString(item['call_id']) ?? readString(item['id']) ?? '';
+}
+
+function readCall(item: Item, { keepsCustomCalls }: ReadingRules): ToolCall {
+  const { type, input, arguments: given } = item;
+  const [id, name] = [callIdOf(item), calledName(item)];
+  const plain = readString(input) ?? '';
+  if (type !== 'custom_tool_call')
+    return { id, type: 'function', function: { name, arguments: readString(given) ?? '{}' } };
+  if (!keepsCustomCalls) return { id, type: 'function', function: { name, arguments: customArguments(plain) } };
+  // A kind of call that OpenAI has and the canonical types do not name; it passes as it is.
+  const custom: JsonObject = { id, type: 'custom', custom: { name, input: plain } };
+  return custom as JsonObject & ToolCall;
+}
+
+/** Citations in chat's form, which has an object around their fields. */
+export function readAnnotations(list: unknown): readonly JsonObject[] {
+  return readArray(list).flatMap((given) => {
+    const { type, ...fields } = readObject(given);
+    return type === 'url_citation' || type === 'file_citation' ? [{ type, [type]: fields }] : [];
+  });
+}
+
+/** Why a response ended, by its status and what it holds. */
+export function finishOf(
+  response: JsonObject,
+  calledTools: boolean,
+  refused: boolean,
+): { readonly reason: FinishReason; readonly finish: NativeFinish } {
+  const status = readString(response['status']) ?? 'completed';
+  const reason = readString(readObject(response['incomplete_details'])['reason']);
+  const finish = { native: reason ?? status };
+  if (status === 'incomplete') return { reason: cutReason(reason), finish };
+  if (refused) return { reason: 'content_filter', finish };
+  return { reason: calledTools ? 'tool_calls' : 'stop', finish };
+}
+
+/** A response that was cut for a reason that is not known is still one that was cut. */
+function cutReason(reason: string | undefined): FinishReason {
+  const known = Object.entries(INCOMPLETE).find(([name]) => name === reason);
+  return known?.[1] ?? 'length';
+}
+
+/** Usage in the canonical names; undefined without counts. */
+export function readResponsesUsage(value: unknown, costOf?: CostOf): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  const input = readCount(value['input_tokens']);
+  const output = readCount(value['output_tokens']);
+  if (input === undefined && output === undefined) return undefined;
+  const inputDetails = readObject(value['input_tokens_details']);
+  const cached = readCount(inputDetails['cached_tokens']);
+  const written = readCount(inputDetails['cache_write_tokens']);
+  const reasoning = readCount(readObject(value['output_tokens_details'])['reasoning_tokens']);
+  const prompt = input ?? 0;
+  const completion = output ?? 0;
+  const cost = costOf?.(value);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      ...(cached !== undefined && { cached_tokens: cached }),
+      ...(written !== undefined && written > 0 && { cache_write_tokens: written }),
+    },
+    ...(reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+    ...(cost !== undefined && { cost }),
+  };
+}

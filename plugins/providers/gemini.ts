@@ -1,0 +1,178 @@
+import {
+  type CodecCall,
+  definePlugin,
+  estimateTextTokens,
+  type FieldTable,
+  type HttpRequest,
+  type Offer,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  StreamFailure,
+} from '../../core/index.ts';
+import { geminiFailure } from '../formats/google/errors.ts';
+import { geminiResponse } from '../formats/google/read-response.ts';
+import { geminiStream } from '../formats/google/stream.ts';
+import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from '../formats/google/tables.ts';
+import { geminiRequest, modelPath, nativeRow } from '../formats/google/write-request.ts';
+import {
+  applyFieldRules,
+  type EmbeddingRequest,
+  type EmbeddingResponse,
+  floatsToBase64,
+  invalid,
+  lenientChat,
+  nativeRows,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readProviderOptions,
+  toUnitLength,
+} from './kit/index.ts';
+
+/** Typed as `object`, since `ProviderConfig` is its type: none is to be computed from the schema. */
+const CONFIG_SCHEMA: object = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    ...PROVIDER_OPTIONS,
+    cachedContent: {
+      type: 'boolean',
+      description:
+        'Lets callers name cached contents (`cached_content`) and files of this account, which all of them share.',
+    },
+  },
+};
+
+/** What the vendor takes as the name of a function: it may not begin with a digit or a dash. */
+const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+
+interface GeminiConfig extends ProviderConfig {
+  readonly cachedContent?: boolean;
+}
+
+/** Google Gemini in its native format. Source: https://ai.google.dev/api */
+export default definePlugin({
+  name: 'gemini',
+  kind: 'provider',
+  apiVersion: 1,
+  configSchema: CONFIG_SCHEMA,
+  setup(api, config) {
+    const own = config as GeminiConfig;
+    const fields = own.cachedContent === true ? GEMINI_FIELDS_WITH_CACHE : GEMINI_FIELDS;
+    const endpoint: Offer = {
+      specVersion: 1,
+      vendor: 'gemini',
+      ...readProviderOptions(own, {
+        baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+        credential: { header: 'x-goog-api-key' },
+        apiKeyEnv: 'GEMINI_API_KEY',
+      }),
+      error: geminiFailure,
+    };
+    const native = nativeRows(own, (model, stream) => nativeRow(model, stream, own.cachedContent === true));
+    api.provider({
+      ...endpoint,
+      chat: lenientChat(
+        {
+          request: (input, call) => geminiRequest(input, call, fields),
+          response: geminiResponse,
+          stream: geminiStream,
+        },
+        { toolNames: TOOL_NAMES },
+      ),
+      fields,
+      ...(native && { native }),
+      listModels: { request: listRequest, response: listedModels },
+    });
+    api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });
+  },
+});
+
+/** The largest page there is: it holds every model. */
+function listRequest(): HttpRequest {
+  return { method: 'GET', path: '/models?pageSize=1000' };
+}
+
+/** Names of models that chat or embed, without `models/`. */
+function listedModels(body: unknown): readonly string[] {
+  return readArray(readObject(body)['models']).flatMap((model) => {
+    const { name, supportedGenerationMethods: methods } = readObject(model);
+    const usable = readArray(methods).some((method) => method === 'generateContent' || method === 'embedContent');
+    const id = readString(name)?.replace(/^models\//, '');
+    return usable && id ? [id] : [];
+  });
+}
+
+/** What becomes of each field of an embeddings request. */
+export const GEMINI_EMBEDDING_FIELDS: FieldTable = {
+  fields: {
+    model: { rule: 'passed', note: 'Goes into the path.' },
+    input: { rule: 'renamed', to: 'content', note: 'Texts only: token ids of another tokenizer are refused.' },
+    dimensions: { rule: 'renamed', to: 'outputDimensionality' },
+    encoding_format: { rule: 'emulated', note: 'The vendor sends numbers; `base64` is made of them.' },
+    task_type: { rule: 'renamed', to: 'taskType' },
+    user: { rule: 'dropped' },
+  },
+  unknown: 'dropped',
+};
+
+/** An embeddings request: embedContent for one text, batchEmbedContents for several. */
+export function geminiEmbedRequest(input: EmbeddingRequest, call: CodecCall): HttpRequest {
+  const dropped = applyFieldRules(input, GEMINI_EMBEDDING_FIELDS, 'Gemini');
+  const texts = readTexts(input.input);
+  const path = modelPath(call.model);
+  const taskType = input['task_type'];
+  const [first, ...more] = texts.map((text) => ({
+    model: path.slice(1),
+    content: { parts: [{ text }] },
+    ...(typeof taskType === 'string' && { taskType }),
+    ...(input.dimensions && { outputDimensionality: input.dimensions }),
+  }));
+  if (!first) throw invalid('input', 'holds no text');
+  const target =
+    more.length === 0
+      ? { path: `${path}:embedContent`, body: first }
+      : { path: `${path}:batchEmbedContents`, body: { requests: [first, ...more] } };
+  return { ...target, ...(dropped.length > 0 && { dropped }) };
+}
+
+/**
+ * The vectors in the order of the texts, scaled to length 1 as OpenAI's are (Gemini leaves shortened ones unscaled).
+ * Where the vendor counts no tokens they are estimated, and `usage.estimated` is true.
+ */
+export function geminiEmbedResponse(body: unknown, input: EmbeddingRequest, call: CodecCall): EmbeddingResponse {
+  const response = readObject(body);
+  const list = response['embedding'] ? [response['embedding']] : readArray(response['embeddings']);
+  const texts = readTexts(input.input);
+  if (list.length !== texts.length) throw invalidResponse(`sent ${list.length} vectors for ${texts.length} texts`);
+  const counted = readCount(readObject(response['usageMetadata'])['promptTokenCount']);
+  const tokens = counted ?? texts.reduce((sum, text) => sum + estimateTextTokens(text), 0);
+  return {
+    object: 'list',
+    data: list.map((item, index) => {
+      const values = readArray(readObject(item)['values']);
+      if (values.length === 0 || !values.every((value) => typeof value === 'number')) {
+        throw invalidResponse('sent a vector that holds no numbers');
+      }
+      const vector = toUnitLength(values as readonly number[]);
+      const embedding = input.encoding_format === 'base64' ? floatsToBase64(vector) : vector;
+      return { object: 'embedding', index, embedding };
+    }),
+    model: call.model,
+    usage: { prompt_tokens: tokens, total_tokens: tokens, ...(counted === undefined && { estimated: true }) },
+  };
+}
+
+function readTexts(input: EmbeddingRequest['input']): readonly string[] {
+  const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
+  return texts.map((text, index) => {
+    if (typeof text === 'string' && text !== '') return text;
+    const at = Array.isArray(input) ? `input[${index}]` : 'input';
+    throw invalid(at, 'must be a text that is not empty: this provider takes no token ids');
+  });
+}
+
+function invalidResponse(problem: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message: `The provider ${problem}.` });
+}

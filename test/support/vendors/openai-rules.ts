@@ -1,0 +1,223 @@
+/**
+ * A vendor that keeps OpenAI's published rules of November 2026: which models have which API, what each API refuses, and what may come
+ * back to it. It calls the first tool once, with reasoning, and responds in words once it has the tool's result.
+ *
+ * Sources: developers.openai.com/api/docs/guides/deployment-checklist (tools by model and API), `ModelIdsResponses`, `CreateResponse` and
+ * `Reasoning` of github.com/openai/openai-openapi, developers.openai.com/api/docs/guides/reasoning (efforts, encrypted reasoning),
+ * developers.openai.com/api/docs/guides/deep-research. Error bodies as in public threads: sub2api#6740, foundry-dev-tools#779,
+ * pgadmin4#9795, vercel/ai#7543, litellm-docs#1173 (efforts of gpt-6-astra), bolna#1019 (`stop`), lobehub#8291 (deep research).
+ */
+import { sayScript } from '../gateways/ingress-rig.ts';
+import { sendResponses } from './responses-wire.ts';
+import { answer, type RecordedRequest, type Script } from './scripted-upstream.ts';
+import type { Piece } from './vendor-wires.ts';
+
+type Body = Readonly<Record<string, unknown>>;
+
+interface ModelRules {
+  /** The APIs it has. */
+  readonly chat: boolean;
+  readonly efforts: readonly string[];
+  /** Efforts with which chat completions have function tools. */
+  readonly chatTools: readonly (string | undefined)[];
+  /** Efforts that only the Responses API takes. */
+  readonly responsesEfforts?: readonly string[];
+  readonly needsSearch?: boolean;
+}
+
+const LOW = ['low', 'medium', 'high'];
+const XHIGH = [...LOW, 'xhigh'];
+const MAX = [...XHIGH, 'max'];
+
+/** The first row that fits. */
+const MODELS: readonly (readonly [model: RegExp, rules: ModelRules])[] = [
+  [/-deep-research/, { chat: false, efforts: ['medium'], chatTools: [], needsSearch: true }],
+  [/^gpt-5-pro/, { chat: false, efforts: ['high'], chatTools: [] }],
+  [/^gpt-5\.\d-pro/, { chat: false, efforts: ['medium', 'high', 'xhigh'], chatTools: [] }],
+  [/^o\d-pro/, { chat: false, efforts: LOW, chatTools: [] }],
+  [/-codex/, { chat: false, efforts: XHIGH, chatTools: [] }],
+  [/^gpt-6-astra/, { chat: true, efforts: MAX, chatTools: [], responsesEfforts: ['max'] }],
+  [/^gpt-6\.1-sol/, { chat: true, efforts: MAX, chatTools: [] }],
+  [/^gpt-(6-sol|6-luna|6\.1-terra|5\.6)/, { chat: true, efforts: ['none', ...MAX], chatTools: ['none'] }],
+  [/^gpt-5\.[45]/, { chat: true, efforts: ['none', ...XHIGH], chatTools: ['none'] }],
+];
+
+/** A refusal in the vendor's words. */
+class Refusal extends Error {
+  readonly status: number;
+  readonly body: object;
+  constructor(
+    message: string,
+    more: { readonly status?: number; readonly param?: string; readonly code?: string } = {},
+  ) {
+    super(message);
+    const { status = 400, param = null, code = null } = more;
+    this.status = status;
+    this.body = { error: { message, type: 'invalid_request_error', param, code } };
+  }
+}
+
+const unsupported = (param: string, isValue = false): Refusal =>
+  new Refusal(`Unsupported ${isValue ? 'value' : 'parameter'}: '${param}' is not supported with this model.`, {
+    param,
+    code: isValue ? 'unsupported_value' : 'unsupported_parameter',
+  });
+
+const listOf = (value: unknown): readonly Body[] => (Array.isArray(value) ? value : []);
+
+/** The vendor's side of one gateway: what it encrypted it knows again. */
+export function createOpenaiRules(): Script {
+  const encrypted = new Set<string>();
+  return async (wire) => {
+    try {
+      const isResponses = wire.request.path.endsWith('/responses');
+      const body = wire.request.json() as Body;
+      if (isResponses) await respond(body, encrypted)(wire);
+      else await completeChat(body)(wire);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      await wire.send(answer(error.status, error.body));
+    }
+  };
+}
+
+function rulesOf(body: Body): ModelRules {
+  const model = String(body['model']);
+  const [, rules] = MODELS.find(([pattern]) => pattern.test(model)) ?? [];
+  if (!rules)
+    throw new Refusal(`The model \`${model}\` does not exist or you do not have access to it.`, {
+      status: 404,
+      code: 'model_not_found',
+    });
+  return rules;
+}
+
+const SAMPLING = ['temperature', 'top_p', 'logprobs', 'top_logprobs'];
+const NEVER_WITH_REASONING = ['frequency_penalty', 'presence_penalty', 'logit_bias'];
+
+function assertSampling(body: Body, effort: unknown): void {
+  const refused = effort === 'none' ? NEVER_WITH_REASONING : [...SAMPLING, ...NEVER_WITH_REASONING];
+  for (const field of refused) if (field in body && body[field] !== 1) throw unsupported(field, true);
+}
+
+function completeChat(body: Body): Script {
+  const { chat, efforts, chatTools, responsesEfforts = [] } = rulesOf(body);
+  const effort = body['reasoning_effort'] as string | undefined;
+  if (!chat)
+    throw new Refusal('This model is only supported in v1/responses and not in v1/chat/completions.', {
+      status: 404,
+      param: 'model',
+    });
+  if ('max_tokens' in body) throw unsupported('max_tokens');
+  if (effort !== undefined && (!efforts.includes(effort) || responsesEfforts.includes(effort)))
+    throw unsupported('reasoning_effort', true);
+  if ('stop' in body && body['model'] === 'gpt-6-astra') throw unsupported('stop');
+  assertSampling(body, effort);
+  const tools = listOf(body['tools']);
+  if (tools.length > 0 && !chatTools.includes(effort))
+    throw new Refusal(
+      `Function tools with reasoning_effort are not supported for ${String(body['model'])} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
+      { param: 'reasoning_effort' },
+    );
+  const called = listOf(body['messages']).some(({ role }) => role === 'tool');
+  const name = nameOf(tools[0]?.['function'] as Body | undefined);
+  return sayScript('openai', { pieces: piecesOf(called ? undefined : name) });
+}
+
+const nameOf = (tool: Body | undefined): string | undefined =>
+  typeof tool?.['name'] === 'string' ? tool['name'] : undefined;
+
+/** What the model says: a call while it has a tool and no result, else words. */
+function piecesOf(tool: string | undefined): readonly Piece[] {
+  return tool === undefined ? [{ text: 'It is 12 degrees.' }] : [{ call: tool, id: 'call_Weather1', arguments: CALL }];
+}
+
+const CALL = '{"city":"Oslo"}';
+
+/** The parameters of `CreateResponse`. */
+const PARAMETERS = new Set(
+  `background context_management conversation include input instructions max_output_tokens max_tool_calls metadata model moderation
+  parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier
+  service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user`.split(
+    /\s+/,
+  ),
+);
+const MIN_OUTPUT = 16;
+
+function respond(body: Body, encrypted: Set<string>): Script {
+  const { efforts, needsSearch = false } = rulesOf(body);
+  for (const name of Object.keys(body))
+    if (!PARAMETERS.has(name))
+      throw new Refusal(`Unknown parameter: '${name}'.`, { param: name, code: 'unknown_parameter' });
+  const { effort, summary } = (body['reasoning'] ?? {}) as Body;
+  if (effort !== undefined && !efforts.includes(String(effort))) throw unsupported('reasoning.effort', true);
+  assertSampling(body, effort);
+  if (typeof body['max_output_tokens'] === 'number' && body['max_output_tokens'] < MIN_OUTPUT)
+    throw new Refusal(`Invalid 'max_output_tokens': integer below minimum value.`, {
+      param: 'max_output_tokens',
+      code: 'integer_below_min_value',
+    });
+  const tools = listOf(body['tools']);
+  for (const [at, tool] of tools.entries())
+    if (tool['type'] === 'function' && nameOf(tool) === undefined)
+      throw new Refusal(`Missing required parameter: 'tools[${at}].name'.`, { param: `tools[${at}].name` });
+  if (needsSearch && !tools.some(({ type }) => type === 'web_search_preview'))
+    throw new Refusal(
+      `Deep research models require at least one of 'web_search_preview', 'mcp', or 'file_search' tools.`,
+    );
+  const input = listOf(body['input']);
+  assertInput(input, body, encrypted);
+  const called = input.some(({ type }) => type === 'function_call_output');
+  const name = nameOf(tools.find(({ type }) => type === 'function'));
+  const isThinking = effort !== 'none';
+  const secret = `gAAAA${encrypted.size}`;
+  const wantsSecret = isThinking && (body['include'] as readonly unknown[]).includes('reasoning.encrypted_content');
+  if (wantsSecret) encrypted.add(secret);
+  const thought = { reasoning: summary === undefined ? '' : 'I look it up.' };
+  const pieces = [...(isThinking ? [thought] : []), ...piecesOf(called ? undefined : name)];
+  return sendResponses({ pieces, ...(wantsSecret && { encrypted: secret }) });
+}
+
+const TEXT: Readonly<Record<string, string>> = {
+  user: 'input_text',
+  developer: 'input_text',
+  assistant: 'output_text',
+};
+
+function assertInput(input: readonly Body[], body: Body, encrypted: ReadonlySet<string>): void {
+  const idsOf = (type: string) => new Set(input.flatMap((item) => (item['type'] === type ? [item['call_id']] : [])));
+  const [calls, results] = [idsOf('function_call'), idsOf('function_call_output')];
+  for (const id of results)
+    if (!calls.has(id)) throw new Refusal(`No tool call found for function call output with call_id ${String(id)}.`);
+  for (const id of calls)
+    if (!results.has(id)) throw new Refusal(`No tool output found for function call ${String(id)}.`);
+  for (const [at, item] of input.entries()) {
+    if (item['type'] === 'message') assertParts(item, at);
+    if (item['type'] !== 'reasoning') continue;
+    const secret = item['encrypted_content'];
+    if (secret === undefined && body['store'] === false)
+      throw new Refusal(
+        `Item with id '${String(item['id'])}' not found. Items are not persisted when \`store\` is set to false.`,
+        { status: 404, param: 'input' },
+      );
+    if (!encrypted.has(String(secret)))
+      throw new Refusal('The encrypted content could not be verified.', { code: 'invalid_encrypted_content' });
+    const next = input[at + 1];
+    if (next?.['type'] !== 'function_call' && next?.['role'] !== 'assistant')
+      throw new Refusal(`Item of type 'reasoning' was provided without its required following item.`);
+  }
+}
+
+function assertParts({ role, content }: Body, at: number): void {
+  for (const { type } of listOf(content))
+    if (String(type).endsWith('_text') && type !== TEXT[String(role)])
+      throw new Refusal(`Invalid value: '${String(type)}'.`, {
+        param: `input[${at}].content[0]`,
+        code: 'invalid_value',
+      });
+}
+
+/** The path by which each request came, without the vendor's prefix. */
+export function apisOf(requests: readonly RecordedRequest[]): readonly string[] {
+  return requests.map(({ path }) => (path.endsWith('/responses') ? 'responses' : 'chat'));
+}
