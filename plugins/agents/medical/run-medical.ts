@@ -57,7 +57,7 @@ export async function runMedical(
 ): Promise<MedicalResult> {
   const words = wordsFor(medicalCase, place, undefined);
   let known: Known = { safety: safetyPart(medicalCase, undefined, words.language, words.notices), ...words };
-  if (known.safety.notice !== undefined) run.emit('notice', tellSafety(known.safety));
+  if (known.safety.notice !== undefined) run.emit('notice', publicSafety(known.safety));
   try {
     if (known.safety.kinds.includes('crisis')) return respondToCrisis(medicalCase, known, run);
     return await consult(medicalCase, place, run, (more) => {
@@ -118,7 +118,7 @@ async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
   for (let attempt = 1; attempt <= 2; attempt += 1) {
     const written = await writeDraft(medicalCase, opinions, sources, objections, run);
     const result = medicalCase.target
-      ? { content: asContent(written.value), safety: tellSafety(safety) }
+      ? { content: asContent(written.value), safety: publicSafety(safety) }
       : { content: completeContent(written.value as Draft, safety, sources, notices) };
     const found = await objectionsTo(result, written.value, all, run);
     if (found === undefined) break;
@@ -159,7 +159,7 @@ function fixed(medicalCase: MedicalCase, safety: SafetyPart, notices: Notices, r
 }
 
 /** What a caller sees of the safety part. */
-function tellSafety({ kinds: _kinds, ...safety }: SafetyPart): Omit<SafetyPart, 'kinds'> {
+function publicSafety({ kinds: _kinds, ...safety }: SafetyPart): Omit<SafetyPart, 'kinds'> {
   return safety;
 }
 
